@@ -1,0 +1,93 @@
+-- What is recorded about checks (never an address, never a country), what was changed by whom, and answers kept for a repeat.
+
+-- Counts of checks per organization, product, code and hour. `product_id` is null for a key that does not exist.
+create table check_counts (
+  hour timestamptz not null,
+  organization_id uuid not null,
+  product_id uuid,
+  code text not null,
+  count bigint not null,
+  constraint check_counts_key unique nulls not distinct (hour, organization_id, product_id, code)
+) partition by range (hour);
+
+-- The activity feed. Checks are coalesced per license, code, machine and minute (`at` is the minute);
+-- state changes and machine activations are entries of their own (`count` 1, `at` the moment).
+create table activity (
+  at timestamptz not null,
+  id uuid not null,
+  organization_id uuid not null,
+  license_id uuid not null,
+  type text not null,
+  code text,
+  machine_id bytea,
+  count bigint not null default 1,
+  first_at timestamptz not null,
+  last_at timestamptz not null,
+  actor jsonb,
+  primary key (at, id)
+) partition by range (at);
+create unique index activity_coalesced on activity (at, license_id, code, machine_id) nulls not distinct where type = 'CHECK';
+create index activity_license on activity (license_id, id);
+create index activity_organization on activity (organization_id, id);
+
+create table alerts (
+  id uuid primary key,
+  organization_id uuid not null references organizations on delete cascade,
+  license_id uuid not null references licenses on delete cascade,
+  kind text not null default 'OVERUSE' check (kind = 'OVERUSE'),
+  count bigint not null,
+  first_at timestamptz not null,
+  last_at timestamptz not null,
+  acknowledged_at timestamptz
+);
+create unique index alerts_open on alerts (license_id, kind) where acknowledged_at is null;
+create index alerts_listing on alerts (organization_id, id);
+
+-- The last flush of each validator, written in the statement that applies it, so that a retry is exact.
+create table flushes (
+  validator_id uuid primary key,
+  number bigint not null,
+  at timestamptz not null default now()
+);
+
+create table audit_log (
+  id uuid primary key,
+  organization_id uuid,
+  at timestamptz not null default now(),
+  actor jsonb not null,
+  action text not null,
+  resource_type text not null,
+  resource_id uuid,
+  changes jsonb
+);
+create index audit_log_listing on audit_log (organization_id, id);
+
+create table idempotency_keys (
+  owner text not null, -- the credential that sent the key
+  key text not null,
+  request_hash bytea not null,
+  status integer, -- null: the first request still runs
+  headers jsonb,
+  body jsonb,
+  created_at timestamptz not null default now(),
+  primary key (owner, key)
+);
+create index idempotency_keys_age on idempotency_keys (created_at);
+
+-- Kept by rate-limiter-flexible; its columns are that library's.
+create table rate_limits (
+  key varchar(255) primary key,
+  points integer not null default 0,
+  expire bigint
+);
+
+-- Each live validator and the last snapshot of the change log that it has applied.
+create table validators (
+  id uuid primary key,
+  name text not null,
+  started_at timestamptz not null default now(),
+  seen_at timestamptz not null default now(),
+  applied text, -- a pg_snapshot; null until loaded
+  ready boolean not null default false,
+  details jsonb not null default '{}'
+);
