@@ -1,1 +1,10 @@
-export {}
+// Offline license files: Ed25519 keys, signing and strict verification. Runs in Node and in browsers; the only
+// dependency is @noble/curves. Ordinary outcomes are values, not exceptions.
+
+export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
+export { publicKeyToSpki, spkiToPublicKey, type VerificationKey } from './keys.ts'
+export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'
+export { refreshAfterMs, serializePayload } from './payload.ts'
+export { signLicenseFile } from './sign.ts'
+export { CLOCK_TOLERANCE_MS, type FileStanding, fileStanding } from './standing.ts'
+export { type FileVerification, verifyLicenseFile } from './verify.ts'

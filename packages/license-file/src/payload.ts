@@ -1,0 +1,98 @@
+// The payload of an offline license file: what it says, how it is written, and what counts as one.
+// Invariant: `parsePayload` accepts everything that `serializePayload` writes and returns equal values.
+
+export const POLICY_TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const
+export type PolicyType = (typeof POLICY_TYPES)[number]
+
+/** Payload of an offline license file (API document, Offline license file). Times are ISO 8601 UTC with milliseconds. */
+export interface LicensePayload {
+  licenseKey: string
+  licenseId: string
+  customerEmail: string
+  policy: {
+    type: PolicyType
+    /** Null: any number of machines. */
+    maxMachines: number | null
+    /** Null: the license never expires. */
+    expiresAt: string | null
+  }
+  issuedAt: string
+  refreshAfter: string
+  /** Id of the key that signed the file. */
+  kid: string
+}
+
+/** How long a file is good for when the license does not expire sooner (API document, Limits). */
+export const FILE_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
+
+/** When a file issued at `issuedAtMs` stops being trusted: 30 days later, or at the license's expiry if sooner. */
+export function refreshAfterMs(issuedAtMs: number, expiresAtMs: number | null): number {
+  const latest = issuedAtMs + FILE_LIFETIME_MS
+  return expiresAtMs === null ? latest : Math.min(latest, expiresAtMs)
+}
+
+/** The exact bytes that are signed: compact JSON, fields in the documented order whatever the order in `payload`. */
+export function serializePayload(payload: LicensePayload): Uint8Array {
+  const { licenseKey, licenseId, customerEmail, policy, issuedAt, refreshAfter, kid } = payload
+  const { type, maxMachines, expiresAt } = policy
+  const ordered = {
+    licenseKey,
+    licenseId,
+    customerEmail,
+    policy: { type, maxMachines, expiresAt },
+    issuedAt,
+    refreshAfter,
+    kid,
+  }
+  return new TextEncoder().encode(JSON.stringify(ordered))
+}
+
+/**
+ * The payload in these bytes, or null when they are not strict UTF-8, not JSON, or a field is missing or of another type.
+ * Fields that are not known here are ignored: an app in the field goes on reading files of a newer server.
+ */
+export function parsePayload(bytes: Uint8Array): LicensePayload | null {
+  const value = parseJson(bytes)
+  if (!isRecord(value) || !isRecord(value['policy'])) return null
+  const { licenseKey, licenseId, customerEmail, issuedAt, refreshAfter, kid } = value
+  const { type, maxMachines, expiresAt } = value['policy']
+  if (!isText(licenseKey) || !isText(licenseId) || !isText(customerEmail) || !isText(kid)) return null
+  if (!isTimestamp(issuedAt) || !isTimestamp(refreshAfter)) return null
+  if (!isPolicyType(type) || !isMachineLimit(maxMachines)) return null
+  if (expiresAt !== null && !isTimestamp(expiresAt)) return null
+  if ((type === 'PERPETUAL') !== (expiresAt === null)) return null
+  const policy = { type, maxMachines, expiresAt }
+  return { licenseKey, licenseId, customerEmail, policy, issuedAt, refreshAfter, kid }
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    // `ignoreBOM` keeps a byte order mark in the text, where JSON.parse refuses it.
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch {
+    return null
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function isPolicyType(value: unknown): value is PolicyType {
+  return POLICY_TYPES.some((type) => type === value)
+}
+
+function isMachineLimit(value: unknown): value is number | null {
+  return value === null || (Number.isSafeInteger(value) && Number(value) >= 1)
+}
+
+/** Only the one spelling that `toISOString` gives, so that every language reads the same moment. */
+function isTimestamp(value: unknown): value is string {
+  if (typeof value !== 'string') return false
+  const moment = new Date(value)
+  return !Number.isNaN(moment.getTime()) && moment.toISOString() === value
+}

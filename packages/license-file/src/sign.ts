@@ -1,0 +1,17 @@
+// Signing an offline license file. The signature covers the exact payload bytes that stand in the file.
+
+import { ed25519 } from '@noble/curves/ed25519.js'
+
+import { encodeBase64Url } from './base64.ts'
+import { type LicensePayload, parsePayload, serializePayload } from './payload.ts'
+
+/**
+ * The file `base64url(payload) + "." + base64url(signature)` (API document, Offline license file).
+ * `privateKey` is the 32-byte seed of the key that `payload.kid` names. Throws a TypeError for a payload that no
+ * verifier would accept, so that such a file is never handed out.
+ */
+export function signLicenseFile(payload: LicensePayload, privateKey: Uint8Array): string {
+  const bytes = serializePayload(payload)
+  if (parsePayload(bytes) === null) throw new TypeError('The payload of a license file is not well formed.')
+  return `${encodeBase64Url(bytes)}.${encodeBase64Url(ed25519.sign(bytes, privateKey))}`
+}
