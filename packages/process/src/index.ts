@@ -1,1 +1,19 @@
-export {}
+export { startAdminServer, type AdminOptions, type AdminServer, type Readiness } from './admin.ts'
+export {
+  choice,
+  ConfigError,
+  durationMs,
+  integer,
+  list,
+  LOG_LEVELS,
+  logLevel,
+  type LogLevel,
+  port,
+  postgresUrl,
+  readConfig,
+  secret,
+  text,
+  variable,
+} from './config.ts'
+export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'
+export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'

@@ -1,0 +1,108 @@
+/**
+ * The admin port of a program: is it alive, should a balancer send it work, what does it count. It is meant for the
+ * network of the operators, never for callers, and answers GET and HEAD only.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+
+import { collectDefaultMetrics, type Registry } from 'prom-client'
+
+export interface Readiness {
+  ready: boolean
+  /** Why it is not ready, one short sentence each; empty when it is. */
+  reasons: string[]
+}
+
+export interface AdminOptions {
+  host?: string
+  /** 0 lets the system choose. */
+  port: number
+  isReady: () => Readiness
+  /** Node's own metrics (memory, event-loop delay, garbage collection) are added to it. */
+  registry: Registry
+}
+
+export interface AdminServer {
+  port: number
+  close(): Promise<void>
+}
+
+interface Answer {
+  status: number
+  type: string
+  body: string
+}
+
+type Endpoint = () => Answer | Promise<Answer>
+
+/** Rejects when the port cannot be had. */
+export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
+  const { registry } = options
+  if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
+  const endpoints: Record<string, Endpoint> = {
+    '/livez': () => json(200, { live: true }),
+    '/readyz': () => readiness(options.isReady),
+    '/metrics': async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() }),
+  }
+  const server = createServer((request, response) => {
+    answer(endpoints, request)
+      .catch(() => json(500, { error: 'The metrics could not be gathered.' }))
+      .then(({ status, type, body }) => send(request, response, status, type, body))
+      .catch(() => response.destroy())
+  })
+  server.requestTimeout = 10_000
+  await listen(server, options.port, options.host ?? '127.0.0.1')
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address ? address.port : options.port,
+    close: () => close(server),
+  }
+}
+
+async function answer(endpoints: Record<string, Endpoint>, request: IncomingMessage): Promise<Answer> {
+  const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
+  const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
+  if (!endpoint) return json(404, { error: `No such path; there is ${Object.keys(endpoints).join(', ')}.` })
+  if (request.method !== 'GET' && request.method !== 'HEAD') return json(405, { error: 'Only GET and HEAD.' })
+  return endpoint()
+}
+
+function readiness(isReady: () => Readiness): Answer {
+  let state: Readiness
+  try {
+    state = isReady()
+  } catch {
+    state = { ready: false, reasons: ['The state could not be determined.'] }
+  }
+  return json(state.ready ? 200 : 503, { ready: state.ready, reasons: state.reasons })
+}
+
+function json(status: number, value: object): Answer {
+  return { status, type: 'application/json', body: JSON.stringify(value) }
+}
+
+function send(request: IncomingMessage, response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    ...(status === 405 ? { allow: 'GET, HEAD' } : {}),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

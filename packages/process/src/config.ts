@@ -1,0 +1,98 @@
+/**
+ * Reads a program's configuration from environment variables, all at once, before anything is started.
+ * A bad value is one line that names the variable, what it got and what it takes; a value that may hold a secret
+ * (judged by the variable's name) is never repeated. An empty variable counts as one that is not set.
+ */
+import { z } from 'zod'
+
+/** Bad variables, one line each in `message`. The program prints it and exits with 1; see `failStart`. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const SECRET_NAME = /(?:TOKEN|KEY|URL|PASSWORD|SECRET)$/
+
+/**
+ * Parses `env` with a zod object whose keys are the variables' names (it may end in a `.transform`).
+ * Variables that the schema does not name are ignored. Throws ConfigError.
+ */
+export function readConfig<T>(schema: z.ZodType<T>, env: Record<string, string | undefined> = process.env): T {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
+  const result = schema.safeParse(given)
+  if (result.success) return result.data
+  const lines = new Map<string, string>()
+  for (const issue of result.error.issues) {
+    const name = String(issue.path[0] ?? 'environment')
+    if (!lines.has(name)) lines.set(name, `${name} ${describe(name, given[name])}; it takes ${issue.message}`)
+  }
+  throw new ConfigError([...lines.values()].join('\n'))
+}
+
+function describe(name: string, value: string | undefined): string {
+  if (value === undefined) return 'is not set'
+  return SECRET_NAME.test(name) ? 'has a bad value (not shown)' : `got ${JSON.stringify(value.slice(0, 100))}`
+}
+
+/** A variable whose text `parse` turns into a value; `takes` completes the sentence "it takes …". */
+export function variable<T>(takes: string, parse: (text: string) => T | undefined): z.ZodType<T, string> {
+  return z.string({ error: takes }).transform((text, context) => {
+    const value = parse(text)
+    if (value !== undefined) return value
+    context.addIssue({ code: 'custom', message: takes })
+    return z.NEVER
+  })
+}
+
+export function integer(min: number, max: number, what = 'a whole number'): z.ZodType<number, string> {
+  return variable(`${what} from ${min} to ${max}`, (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
+  })
+}
+
+/** A TCP port; 0 lets the system choose one. */
+export const port = (): z.ZodType<number, string> => integer(0, 65_535, 'a port')
+
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A duration such as `500ms`, `5s`, `15min`, `2h` or `30d`, in milliseconds, at least `minMs`. */
+export function durationMs(minMs = 0): z.ZodType<number, string> {
+  const least = minMs === 0 ? '' : `, at least ${minMs}ms`
+  return variable(`a duration such as 500ms, 5s, 15min, 2h or 30d${least}`, (text) => {
+    const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|min|h|d)$/.exec(text)
+    const unitMs = UNITS_MS[match?.[2] ?? '']
+    if (unitMs === undefined) return undefined
+    const value = Math.round(Number(match?.[1]) * unitMs)
+    return value >= minMs ? value : undefined
+  })
+}
+
+/** Comma-separated text, each part trimmed; parts are checked by who uses them. */
+export const list = (takes = 'a list separated by commas'): z.ZodType<string[], string> =>
+  variable(takes, (text) => {
+    const parts = text.split(',').map((part) => part.trim())
+    return parts.every((part) => part !== '') ? parts : undefined
+  })
+
+/** One of the given words, exactly. */
+export function choice<const T extends string>(words: readonly T[]): z.ZodType<T, string> {
+  return variable(`one of ${words.join(', ')}`, (text) => words.find((word) => word === text))
+}
+
+export const text = (takes = 'text'): z.ZodType<string, string> => variable(takes, (value) => value)
+
+/** A secret of at least `minLength` characters without spaces. */
+export const secret = (minLength: number): z.ZodType<string, string> =>
+  variable(`at least ${minLength} characters without spaces`, (value) =>
+    value.length >= minLength && !/\s/.test(value) ? value : undefined,
+  )
+
+/** A Postgres connection string. */
+export const postgresUrl = (): z.ZodType<string, string> =>
+  variable('an address such as postgres://user:password@host:5432/database', (value) =>
+    /^postgres(?:ql)?:\/\//.test(value) && URL.canParse(value) ? value : undefined,
+  )
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+export const logLevel = (): z.ZodType<LogLevel, string> => choice(LOG_LEVELS)

@@ -1,0 +1,66 @@
+/**
+ * How a program begins and ends: what it says when it cannot start, how it tells a parent process that it listens,
+ * and one way to stop, whoever asks. A stop runs once and within a bounded time, and always ends in an exit.
+ */
+import { ConfigError } from './config.ts'
+import { describeError } from './log.ts'
+
+export interface StopOptions {
+  /** After this the process exits with 1, finished or not. */
+  limitMs?: number
+}
+
+/**
+ * Runs `stop` on SIGTERM, on SIGINT, and when the parent process that holds the other end of an IPC channel is gone;
+ * then exits: with 0, or with 1 when `stop` failed or took too long. Further signals change nothing.
+ * Returns a function that begins the same stop from inside, with an exit code of its own.
+ */
+export function onStop(stop: () => Promise<void>, options: StopOptions = {}): (exitCode?: number) => void {
+  const limitMs = options.limitMs ?? 15_000
+  let stopping = false
+  const begin = (exitCode = 0): void => {
+    if (stopping) return
+    stopping = true
+    setTimeout(() => {
+      complain(`The stop took longer than ${limitMs} ms.`)
+      process.exit(1)
+    }, limitMs)
+    stop().then(
+      () => process.exit(exitCode),
+      (error: unknown) => {
+        complain(`The stop failed: ${describeError(error).message}`)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', () => begin())
+  process.on('SIGINT', () => begin())
+  // Without a parent there is nobody left who would stop this process.
+  if (process.connected) process.on('disconnect', () => begin())
+  return begin
+}
+
+/** Tells a parent process, if there is one, where this one listens. */
+export function announceListening(ports: { port: number; adminPort: number }): void {
+  process.send?.({ type: 'listening', ...ports })
+}
+
+/** Says in a sentence why the program cannot start, and exits with 1. For the last `catch` of a `main.ts`. */
+export function failStart(error: unknown): never {
+  complain(explainStart(error))
+  process.exit(1)
+}
+
+/** The sentence of `failStart`. A known cause needs no stack, an unknown one has it. */
+export function explainStart(error: unknown): string {
+  if (error instanceof ConfigError) return error.message
+  const { message, code, stack } = describeError(error)
+  const port = error instanceof Error && 'port' in error ? ` ${String(error.port)}` : ''
+  if (code === 'EADDRINUSE') return `The port${port} is taken by another program; set another one.`
+  if (code === 'EACCES' && port !== '') return `The port${port} may not be opened by this user; set one above 1023.`
+  return stack ?? message
+}
+
+function complain(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

@@ -1,0 +1,71 @@
+import { Counter, Registry } from 'prom-client'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { startAdminServer, type AdminServer, type Readiness } from '../src/index.ts'
+
+let state: () => Readiness
+let server: AdminServer
+let base: string
+
+beforeEach(async () => {
+  state = () => ({ ready: true, reasons: [] })
+  const registry = new Registry()
+  new Counter({ name: 'keyward_test_total', help: 'A counter of this test.', registers: [registry] }).inc(3)
+  server = await startAdminServer({ port: 0, isReady: () => state(), registry })
+  base = `http://127.0.0.1:${server.port}`
+})
+
+afterEach(() => server.close())
+
+test('/livez answers while the program runs', async () => {
+  const response = await fetch(`${base}/livez`)
+  expect(response.status).toBe(200)
+  expect(await response.json()).toEqual({ live: true })
+})
+
+test('/readyz says whether it is ready, and why not', async () => {
+  expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ready: true, reasons: [] })
+  state = () => ({ ready: false, reasons: ['The index is being loaded.'] })
+  const response = await fetch(`${base}/readyz?probe=1`)
+  expect(response.status).toBe(503)
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  expect(await response.json()).toEqual({ ready: false, reasons: ['The index is being loaded.'] })
+})
+
+test('/readyz is not ready when the state cannot be told', async () => {
+  state = () => {
+    throw new Error('internal detail')
+  }
+  const response = await fetch(`${base}/readyz`)
+  expect(response.status).toBe(503)
+  expect(await response.text()).not.toContain('internal detail')
+})
+
+test("/metrics has the program's own metrics, the event loop's delay and garbage collection", async () => {
+  const response = await fetch(`${base}/metrics`)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+  const body = await response.text()
+  expect(body).toContain('keyward_test_total 3')
+  expect(body).toContain('nodejs_eventloop_lag_p99_seconds')
+  expect(body).toContain('# TYPE nodejs_gc_duration_seconds histogram')
+})
+
+test('HEAD answers as GET does, without a body', async () => {
+  const response = await fetch(`${base}/readyz`, { method: 'HEAD' })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-length')).toBe('27')
+  expect(await response.text()).toBe('')
+})
+
+test('another method is 405 with Allow, another path 404', async () => {
+  const post = await fetch(`${base}/livez`, { method: 'POST' })
+  expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  for (const path of ['/', '/livez/', '/__proto__', '/toString']) {
+    expect((await fetch(base + path)).status, path).toBe(404)
+  }
+})
+
+test('a port that is taken rejects', async () => {
+  const again = startAdminServer({ port: server.port, isReady: () => state(), registry: new Registry() })
+  await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' })
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import {
+  choice,
+  ConfigError,
+  durationMs,
+  integer,
+  list,
+  logLevel,
+  port,
+  postgresUrl,
+  readConfig,
+  secret,
+} from '../src/index.ts'
+
+const schema = z
+  .object({
+    VALIDATOR_PORT: port().default(8080),
+    STALE_AFTER: durationMs(100).default(5_000),
+    TRUSTED_PROXIES: list().default([]),
+    LOG_LEVEL: logLevel().default('info'),
+    EDGE: choice(['cloudflare', 'fastly']).optional(),
+    MASTER_KEY: secret(32).optional(),
+    DATABASE_URL: postgresUrl(),
+  })
+  .transform((env) => ({ port: env.VALIDATOR_PORT, ...env }))
+
+const base = { DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:5432/keyward' }
+
+function messageOf(env: Record<string, string | undefined>): string {
+  try {
+    readConfig(schema, { ...base, ...env })
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return ''
+}
+
+describe('readConfig', () => {
+  test('takes defaults for what is not set or empty, and ignores what it does not know', () => {
+    const config = readConfig(schema, { ...base, VALIDATOR_PORT: '', HOME: '/nowhere', EDGE: undefined })
+    expect(config).toMatchObject({ port: 8080, STALE_AFTER: 5_000, TRUSTED_PROXIES: [], LOG_LEVEL: 'info' })
+    expect(config.EDGE).toBeUndefined()
+  })
+
+  test('reads what is set', () => {
+    const env = {
+      ...base,
+      VALIDATOR_PORT: '0',
+      STALE_AFTER: '1.5s',
+      TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+      EDGE: 'fastly',
+    }
+    expect(readConfig(schema, env)).toMatchObject({
+      port: 0,
+      STALE_AFTER: 1_500,
+      TRUSTED_PROXIES: ['10.0.0.0/8', '::1'],
+      EDGE: 'fastly',
+    })
+  })
+
+  test('says in one line which variable is wrong, what it got and what it takes', () => {
+    expect(messageOf({ VALIDATOR_PORT: '80a' })).toBe('VALIDATOR_PORT got "80a"; it takes a port from 0 to 65535')
+    expect(messageOf({ EDGE: 'akamia' })).toBe('EDGE got "akamia"; it takes one of cloudflare, fastly')
+    expect(messageOf({ DATABASE_URL: undefined })).toMatch(/^DATABASE_URL is not set; it takes an address such as /)
+    expect(messageOf({ STALE_AFTER: '5', LOG_LEVEL: 'loud' }).split('\n')).toHaveLength(2)
+  })
+
+  test('never repeats what may be a secret', () => {
+    expect(messageOf({ MASTER_KEY: 'too-short' })).toBe(
+      'MASTER_KEY has a bad value (not shown); it takes at least 32 characters without spaces',
+    )
+    expect(messageOf({ DATABASE_URL: 'mysql://root:hunter2@db/keyward' })).not.toContain('hunter2')
+  })
+
+  test('repeats at most the first 100 characters of a value', () => {
+    expect(messageOf({ LOG_LEVEL: 'x'.repeat(10_000) }).length).toBeLessThan(300)
+  })
+})
+
+test('durations are whole milliseconds and need their unit', () => {
+  const read = (value: string) => durationMs().safeParse(value)
+  const good = {
+    '0ms': 0,
+    '250ms': 250,
+    '5s': 5_000,
+    '0.25s': 250,
+    '15min': 900_000,
+    '2h': 7_200_000,
+    '30d': 2_592_000_000,
+  }
+  for (const [value, expected] of Object.entries(good)) expect(read(value).data, value).toBe(expected)
+  for (const value of ['5', '5 s', '-5s', '5m', '5S', '1e3s', 's', '5s5s', '9999999999s']) {
+    expect(read(value).success, value).toBe(false)
+  }
+})
+
+test('integers are plain digits within their bounds', () => {
+  const read = (value: string) => integer(1, 64).safeParse(value).success
+  expect([read('1'), read('64')]).toEqual([true, true])
+  for (const value of ['0', '65', '-1', '1.5', '0x10', '1e1', ' 1', '']) expect(read(value), value).toBe(false)
+})

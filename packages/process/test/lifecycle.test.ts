@@ -1,0 +1,78 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { text as readAll } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+
+import { afterEach, expect, test } from 'vitest'
+
+import { ConfigError, explainStart } from '../src/index.ts'
+
+const stoppable = fileURLToPath(new URL('programs/stoppable.ts', import.meta.url))
+const starter = fileURLToPath(new URL('programs/starter.ts', import.meta.url))
+const started: ChildProcess[] = []
+
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill('SIGKILL')
+})
+
+/** Starts `stoppable.ts`, acts once it is ready, and returns how it ended and what it wrote. */
+async function run(mode: string, act: (child: ChildProcess) => void) {
+  const child = spawn(process.execPath, [stoppable, mode], { stdio: ['ignore', 'pipe', 'pipe'] })
+  started.push(child)
+  const output = readAll(child.stdout)
+  const errors = readAll(child.stderr)
+  await once(child.stdout, 'data')
+  act(child)
+  await once(child, 'exit')
+  return { code: child.exitCode, output: await output, errors: await errors }
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)('%s stops once and exits with 0, however often it comes', async (signal) => {
+  const { code, output } = await run('waits', (child) => {
+    child.kill(signal)
+    setTimeout(() => child.kill('SIGTERM'), 30)
+    setTimeout(() => child.kill('SIGINT'), 60)
+  })
+  expect(code).toBe(0)
+  expect(output.match(/stopping/g)).toHaveLength(1)
+  expect(output).toContain('stopped')
+})
+
+test('a stop that hangs ends in time with 1', async () => {
+  const { code, errors } = await run('hangs', (child) => child.kill('SIGTERM'))
+  expect(code).toBe(1)
+  expect(errors).toContain('longer than 200 ms')
+})
+
+test('a stop that fails says so and exits with 1', async () => {
+  const { code, errors } = await run('fails', (child) => child.kill('SIGTERM'))
+  expect(code).toBe(1)
+  expect(errors).toBe('The stop failed: the disk is gone\n')
+})
+
+test('a program can begin its own stop with an exit code', async () => {
+  const { code, output } = await run('itself', () => {})
+  expect(code).toBe(7)
+  expect(output).toContain('stopped')
+})
+
+test('a child tells its parent where it listens, and stops when the parent is killed', async () => {
+  const direct = fork(stoppable, ['waits'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+  started.push(direct)
+  expect((await once(direct, 'message'))[0]).toEqual({ type: 'listening', port: 1, adminPort: 2 })
+
+  const parent = spawn(process.execPath, [starter], { stdio: ['ignore', 'pipe', 'inherit'] })
+  started.push(parent)
+  const output = readAll(parent.stdout)
+  await once(parent.stdout, 'data')
+  parent.kill('SIGKILL')
+  // The pipe ends only when the child, which holds it too, has exited.
+  expect(await output).toContain('stopped')
+})
+
+test('a failed start is explained in a sentence', () => {
+  expect(explainStart(new ConfigError('X got "y"; it takes z'))).toBe('X got "y"; it takes z')
+  const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
+  expect(explainStart(taken)).toBe('The port 8080 is taken by another program; set another one.')
+  expect(explainStart(new Error('unforeseen'))).toContain('lifecycle.test.ts')
+})

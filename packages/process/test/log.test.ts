@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { expect, test } from 'vitest'
+
+import { describeError } from '../src/index.ts'
+
+const logging = fileURLToPath(new URL('programs/logging.ts', import.meta.url))
+
+test('an entry is one line of JSON without the further fields of an error', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [logging])
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines).toHaveLength(1)
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    level: 'error',
+    program: 'logging',
+    msg: 'The feed stopped.',
+    err: { type: 'Error', message: 'no answer', cause: { message: 'refused' } },
+  })
+  expect(stdout).toMatch(/"time":"\d{4}-\d\d-\d\dT[\d:.]+Z"/)
+  expect(stdout).not.toContain('203.0.113.7')
+})
+
+test('whatever was thrown can be described', () => {
+  expect(describeError('a word')).toEqual({ type: 'string', message: 'a word' })
+  expect(describeError(Object.assign(new TypeError('no'), { code: 'ERR_X' }))).toMatchObject({
+    type: 'TypeError',
+    message: 'no',
+    code: 'ERR_X',
+  })
+})
