@@ -1,1 +1,1 @@
-export {}
+export { describeMachine, readResults, writeResult, type Machine, type ResultFile } from './results.ts'

@@ -1,0 +1,86 @@
+// Every measurement leaves one JSON file in bench/results, with the machine and the commit it belongs to.
+// The report reads nothing else, so a figure in it can always be traced to the file it came from.
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+
+/** `bench/results`; `KEYWARD_BENCH_RESULTS` names another folder. */
+export const RESULTS_FOLDER = process.env['KEYWARD_BENCH_RESULTS'] ?? join(import.meta.dirname, '../results')
+
+export interface Machine {
+  cpu: string
+  cores: number
+  memoryGiB: number
+  kernel: string
+  platform: string
+}
+
+export interface ResultFile {
+  name: string
+  /** ISO 8601 UTC. */
+  date: string
+  machine: Machine
+  node: string
+  /** Short hash, `+` appended where the working tree differed from it; null outside a repository. */
+  commit: string | null
+  data: unknown
+}
+
+/** Writes `bench/results/<name>.json` and returns its path. `data` is whatever JSON can hold. */
+export function writeResult(name: string, data: unknown): string {
+  if (!/^[a-z0-9][a-z0-9-]*$/.test(name))
+    throw new Error(`a result's name is lower-case words with dashes, got "${name}"`)
+  const file: ResultFile = {
+    name,
+    date: new Date().toISOString(),
+    machine: describeMachine(),
+    node: process.versions.node,
+    commit: currentCommit(),
+    data,
+  }
+  mkdirSync(RESULTS_FOLDER, { recursive: true })
+  const path = join(RESULTS_FOLDER, `${name}.json`)
+  writeFileSync(path, `${JSON.stringify(file, null, 2)}\n`)
+  return path
+}
+
+/** All results there are, by name. A file that is not a result is left out. */
+export function readResults(folder = RESULTS_FOLDER): ResultFile[] {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  return names.toSorted().flatMap((name) => {
+    const parsed: unknown = JSON.parse(readFileSync(join(folder, name), 'utf8'))
+    return isResultFile(parsed) ? [parsed] : []
+  })
+}
+
+export function describeMachine(): Machine {
+  const processors = cpus()
+  return {
+    cpu: processors[0]?.model.trim() ?? 'unknown',
+    cores: processors.length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    platform: `${process.platform}-${process.arch}`,
+  }
+}
+
+function currentCommit(): string | null {
+  try {
+    const git = (...args: string[]): string =>
+      execFileSync('git', args, {
+        cwd: import.meta.dirname,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }).trim()
+    const dirty = git('status', '--porcelain', '--untracked-files=no', '--', ':/packages', ':/services') !== ''
+    return git('rev-parse', '--short', 'HEAD') + (dirty ? '+' : '')
+  } catch {
+    return null
+  }
+}
+
+function isResultFile(value: unknown): value is ResultFile {
+  if (typeof value !== 'object' || value === null) return false
+  return ['name', 'date', 'machine', 'node', 'data'].every((field) => field in value)
+}
