@@ -1,1 +1,138 @@
-export {}
+// Starts a real Postgres from an npm package, on the loopback address only, as any user. A guard holds the server: when
+// the program that started it ends in whatever way, the guard's input closes and it shuts Postgres down.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { accountToUse, findBinaries } from './binaries.ts'
+import { ENVIRONMENT, prepareDataFolder } from './data-folder.ts'
+import { clearSurvivor, GUARD_FILE, readPostmaster, stop } from './survivor.ts'
+
+export interface PostgresOptions {
+  /** Made when missing, with everything above it. */
+  readonly dataFolder: string
+  /** Default: a free one below 32768, where the system never puts an outgoing connection. */
+  readonly port?: number
+  /** Server settings, as on the command line: `{ max_connections: 50 }`. */
+  readonly settings?: Readonly<Record<string, string | number>>
+  /** Receives each line that the server logs. */
+  readonly onLog?: (line: string) => void
+}
+
+export interface RunningPostgres {
+  /** Of the superuser, without a password: everybody on this machine may connect. */
+  readonly url: string
+  readonly port: number
+  /** The postmaster's. */
+  readonly pid: number
+  /** Resolves when the server has ended on its own or by `stop`. */
+  readonly ended: Promise<void>
+  stop(): Promise<void>
+}
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // A failing statement could carry what an app sent; none of it belongs into a log.
+  log_min_error_statement: 'panic',
+  log_parameter_max_length_on_error: 0,
+}
+
+// Without job control a shell gives a background process no input, hence descriptor 3. No core dump ever holds data.
+const GUARD = `ulimit -c 0
+exec 3<&0
+"$@" 3<&- & server=$!
+{ read -r _ <&3; kill -INT $server; } 2>/dev/null & watch=$!
+exec 3<&-
+wait $server; code=$?
+kill $watch 2>/dev/null
+exit $code`
+
+const START_MS = 60_000
+
+/**
+ * Starts Postgres on a data folder and resolves when it takes connections. A server that survived the death of its
+ * starter is stopped first. Rejects with one readable sentence when the folder is in use, or the server does not start.
+ */
+export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
+  const account = accountToUse()
+  const binaries = await findBinaries(account)
+  const folder = await prepareDataFolder(options.dataFolder, binaries, account)
+  await clearSurvivor(folder)
+  for (let attempt = 1; ; attempt++) {
+    const port = options.port ?? (await freePort())
+    const settings = Object.entries({ ...SETTINGS, port, ...options.settings }).flatMap(([k, v]) => ['-c', `${k}=${v}`])
+    const command = [join(binaries, 'bin', 'postgres'), '-D', folder, ...settings]
+    const guard = spawn('/bin/sh', ['-c', GUARD, 'keyward-postgres-guard', ...command], {
+      cwd: '/',
+      env: ENVIRONMENT,
+      stdio: ['pipe', 'ignore', 'pipe'],
+      detached: true, // so that Ctrl-C reaches the starter alone, which stops things in order
+      ...account,
+    })
+    try {
+      return await untilReady(guard, folder, port, options.onLog)
+    } catch (error) {
+      if (options.port !== undefined || attempt === 5 || !String(error).includes('in use')) throw error
+    }
+  }
+}
+
+async function untilReady(
+  guard: ChildProcess,
+  folder: string,
+  port: number,
+  onLog: ((line: string) => void) | undefined,
+): Promise<RunningPostgres> {
+  const lastLines: string[] = []
+  const server = { over: false }
+  const ended = new Promise<void>((resolve) => {
+    guard.once('error', (error) => {
+      lastLines.push(error.message)
+      resolve()
+    })
+    guard.once('close', () => resolve())
+  }).then(() => void (server.over = true))
+  guard.stdin?.on('error', () => undefined) // a guard that is gone
+  if (guard.stderr !== null)
+    createInterface(guard.stderr).on('line', (line) => {
+      onLog?.(line)
+      if (lastLines.push(line) > 20) lastLines.shift()
+    })
+  await writeFile(join(folder, GUARD_FILE), String(guard.pid))
+  for (const startedAt = performance.now(); !server.over && performance.now() - startedAt < START_MS; await sleep(15)) {
+    const found = await readPostmaster(folder)
+    if (found?.ready !== true || found.port !== port) continue
+    const close = async (): Promise<void> => {
+      guard.stdin?.end()
+      const late = setTimeout(() => void stop(found.pid, folder).catch(() => undefined), START_MS / 4)
+      await ended
+      clearTimeout(late)
+    }
+    return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, port, pid: found.pid, ended, stop: close }
+  }
+  guard.stdin?.end()
+  await ended
+  const said = lastLines.filter((line) => /FATAL|ERROR|HINT|DETAIL|could not/.test(line))
+  throw new Error(`Postgres did not start on port ${port}: ${(said.length > 0 ? said : lastLines).join(' ')}`)
+}
+
+/** A port of 127.0.0.1 that is free now, in 10240–32767. */
+async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const port = 10_240 + Math.floor(Math.random() * (32_768 - 10_240))
+    const free = await new Promise<boolean>((resolve) => {
+      const probe = createServer()
+      probe.once('error', () => resolve(false))
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+    })
+    if (free) return port
+  }
+  throw new Error('Postgres finds no free port between 10240 and 32767')
+}
