@@ -1,0 +1,47 @@
+/** Country codes: those that a rule may name, and those that a request's header is taken to say. */
+
+const ASSIGNED = `
+AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR
+GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP
+KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT
+MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW
+SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ
+UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`
+
+/** Assigned ISO 3166-1 alpha-2 codes, and `XK`, which edges send for Kosovo. */
+export const COUNTRY_CODES: ReadonlySet<string> = new Set([...ASSIGNED.trim().split(/\s+/), 'XK'])
+
+/** The upper-cased code that a rule may name, or null. */
+export function parseCountryCode(text: string): string | null {
+  if (!/^[A-Za-z]{2}$/.test(text)) return null
+  const code = text.toUpperCase()
+  return COUNTRY_CODES.has(code) ? code : null
+}
+
+/** `c0 << 8 | c1`, as the engine compares countries. */
+export function packCountry(code: string): number {
+  return (code.charCodeAt(0) << 8) | code.charCodeAt(1)
+}
+
+export function unpackCountry(packed: number): string | null {
+  return packed === 0 ? null : String.fromCharCode(packed >>> 8, packed & 255)
+}
+
+const isLetter = (c: number): boolean => c >= 65 && c <= 90
+
+/**
+ * What an edge says, packed; 0 for unknown. Edges send `XX`, `ZZ` and `T1` (Tor) for a country that they do not know.
+ * Letters that no rule can name are passed on: they match nothing.
+ */
+export function readCountry(text: string): number {
+  if (text.length !== 2) return 0
+  const c0 = text.charCodeAt(0) & ~32
+  const c1 = text.charCodeAt(1) & ~32
+  if (!isLetter(c0) || !isLetter(c1)) return 0
+  const packed = (c0 << 8) | c1
+  return packed === UNKNOWN_X || packed === UNKNOWN_Z ? 0 : packed
+}
+
+const UNKNOWN_X = packCountry('XX')
+const UNKNOWN_Z = packCountry('ZZ')

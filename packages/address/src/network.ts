@@ -1,0 +1,195 @@
+/**
+ * IP addresses and CIDR ranges as numbers. The parser takes one strict spelling (dotted decimal without leading zeros, RFC 4291
+ * groups, no zone id, no spaces) and maps IPv4-mapped IPv6 to IPv4, so that two spellings of one network are always equal.
+ */
+
+/** Big-endian unsigned 32-bit words; host bits are zero. */
+export type Network =
+  | { family: 4; words: readonly [number]; prefixLength: number }
+  | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
+
+/** An address as words, in a record that is reused: family 4 uses `a0` alone, family 0 means no address. */
+export interface Address {
+  addressFamily: 0 | 4 | 6
+  a0: number
+  a1: number
+  a2: number
+  a3: number
+}
+
+export const noAddress = (): Address => ({ addressFamily: 0, a0: 0, a1: 0, a2: 0, a3: 0 })
+
+const DOT = 46
+const COLON = 58
+
+export function clearAddress(out: Address): false {
+  out.addressFamily = 0
+  out.a0 = out.a1 = out.a2 = out.a3 = 0
+  return false
+}
+
+/** Reads dotted decimal in `text[start, end)` as an unsigned word, or -1. Allocates nothing: it runs for checks. */
+export function parseIpv4(text: string, start: number, end: number): number {
+  let word = 0
+  let octet = -1
+  let dots = 0
+  for (let i = start; i < end; i++) {
+    const c = text.charCodeAt(i)
+    if (c === DOT) {
+      if (octet < 0 || ++dots > 3) return -1
+      word = word * 256 + octet
+      octet = -1
+      continue
+    }
+    if (c < 48 || c > 57 || octet === 0) return -1
+    octet = octet < 0 ? c - 48 : octet * 10 + (c - 48)
+    if (octet > 255) return -1
+  }
+  return dots === 3 && octet >= 0 ? word * 256 + octet : -1
+}
+
+function hexDigit(c: number): number {
+  if (c >= 48 && c <= 57) return c - 48
+  if (c >= 97 && c <= 102) return c - 87
+  return c >= 65 && c <= 70 ? c - 55 : -1
+}
+
+const groups = new Uint16Array(8)
+
+/** Fills `groups` from `text[start, end)`; false when it is no IPv6 address (RFC 4291, section 2.2). */
+function readGroups(text: string, start: number, end: number): boolean {
+  let count = 0
+  let gap = -1
+  let i = start
+  if (text.charCodeAt(i) === COLON) {
+    if (text.charCodeAt(i + 1) !== COLON || i + 2 > end) return false
+    gap = 0
+    i += 2
+  }
+  while (i < end) {
+    if (count === 8) return false
+    let value = 0
+    const first = i
+    for (let digit = 0; i < end && (digit = hexDigit(text.charCodeAt(i))) >= 0; i++) value = value * 16 + digit
+    if (i < end && text.charCodeAt(i) === DOT) {
+      const word = count <= 6 ? parseIpv4(text, first, end) : -1
+      if (word < 0) return false
+      groups[count++] = word >>> 16
+      groups[count++] = word
+      i = end
+      break
+    }
+    if (i === first || i - first > 4) return false
+    groups[count++] = value
+    if (i === end) break
+    if (text.charCodeAt(i++) !== COLON || i === end) return false
+    if (text.charCodeAt(i) !== COLON) continue
+    if (gap >= 0) return false
+    gap = count
+    i++
+  }
+  if (gap < 0) return count === 8
+  if (count === 8) return false // "::" stands for at least one group
+  groups.copyWithin(8 - (count - gap), gap, count)
+  groups.fill(0, gap, 8 - (count - gap))
+  return true
+}
+
+function wordOf(i: number): number {
+  return (((groups[2 * i] ?? 0) << 16) | (groups[2 * i + 1] ?? 0)) >>> 0
+}
+
+/** Makes `::ffff:1.2.3.4` (and the same bytes from a socket) the IPv4 address that it stands for. */
+export function unmap(out: Address): void {
+  if (out.addressFamily !== 6 || out.a0 !== 0 || out.a1 !== 0 || out.a2 !== 0xffff) return
+  out.addressFamily = 4
+  out.a0 = out.a3
+  out.a1 = out.a2 = out.a3 = 0
+}
+
+/** Reads the address in `text[start, end)`; on false `out` holds no address. Nothing but the address may stand there. */
+export function parseAddress(text: string, out: Address, start = 0, end = text.length): boolean {
+  clearAddress(out)
+  const v4 = parseIpv4(text, start, end)
+  if (v4 >= 0) {
+    out.addressFamily = 4
+    out.a0 = v4
+    return true
+  }
+  if (end - start < 2 || end - start > 45 || !readGroups(text, start, end)) return false
+  out.addressFamily = 6
+  out.a0 = wordOf(0)
+  out.a1 = wordOf(1)
+  out.a2 = wordOf(2)
+  out.a3 = wordOf(3)
+  unmap(out)
+  return true
+}
+
+/** Reads the 4 or 16 bytes of a socket's address; false, and no address, for any other length. */
+export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
+  clearAddress(out)
+  if (bytes.length !== 4 && bytes.length !== 16) return false
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  out.a0 = view.getUint32(0)
+  out.addressFamily = 4
+  if (bytes.length === 4) return true
+  out.addressFamily = 6
+  out.a1 = view.getUint32(4)
+  out.a2 = view.getUint32(8)
+  out.a3 = view.getUint32(12)
+  unmap(out)
+  return true
+}
+
+/** The bits of `value` that a prefix of `bits` (any number: below 0 none, above 31 all) covers. */
+function masked(value: number, bits: number): number {
+  if (bits <= 0) return 0
+  return bits >= 32 ? value : (value & (-1 << (32 - bits))) >>> 0
+}
+
+const scratch = noAddress()
+
+/** The canonical network of an address or a CIDR range (host bits dropped), or null when the text is neither. */
+export function parseNetwork(text: string): Network | null {
+  const slash = text.indexOf('/')
+  const end = slash < 0 ? text.length : slash
+  const mappedFrom = text.includes(':') ? 96 : 0
+  if (!parseAddress(text, scratch, 0, end)) return null
+  const width = mappedFrom > 0 ? 128 : 32
+  let prefixLength = width
+  if (slash >= 0) {
+    const digits = text.slice(slash + 1)
+    if (!/^(?:0|[1-9]\d{0,2})$/.test(digits) || Number(digits) > width) return null
+    prefixLength = Number(digits)
+  }
+  const { addressFamily, a0, a1, a2, a3 } = scratch
+  if (addressFamily === 4 && prefixLength >= mappedFrom) {
+    prefixLength -= mappedFrom
+    return { family: 4, words: [masked(a0, prefixLength)], prefixLength }
+  }
+  // A range wider than the mapped block (`::ffff:1.2.3.4/64`) is a range of IPv6.
+  const words = addressFamily === 4 ? ([0, 0, 0xffff, a0] as const) : ([a0, a1, a2, a3] as const)
+  return {
+    family: 6,
+    words: [
+      masked(words[0], prefixLength),
+      masked(words[1], prefixLength - 32),
+      masked(words[2], prefixLength - 64),
+      masked(words[3], prefixLength - 96),
+    ],
+    prefixLength,
+  }
+}
+
+export function contains(network: Network, address: Address): boolean {
+  if (network.family !== address.addressFamily) return false
+  const bits = network.prefixLength
+  if (masked(address.a0, bits) !== network.words[0]) return false
+  if (network.family === 4) return true
+  return (
+    masked(address.a1, bits - 32) === network.words[1] &&
+    masked(address.a2, bits - 64) === network.words[2] &&
+    masked(address.a3, bits - 96) === network.words[3]
+  )
+}
