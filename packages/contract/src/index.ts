@@ -1,1 +1,16 @@
-export {}
+/** The public API as zod schemas; every type is inferred from them. */
+export * from './codes.ts'
+export * from './errors.ts'
+export * from './text.ts'
+export * from './validation.ts'
+export * from './management/access-rules.ts'
+export * from './management/common.ts'
+export * from './management/countries.ts'
+export * from './management/credentials.ts'
+export * from './management/customers.ts'
+export * from './management/licenses.ts'
+export * from './management/organizations.ts'
+export * from './management/permissions.ts'
+export * from './management/products.ts'
+export * from './management/records.ts'
+export * from './management/signing-keys.ts'

@@ -1,0 +1,53 @@
+/** API keys, management tokens, members and their personal access tokens. A secret is shown once, when it is made. */
+import { z } from 'zod'
+
+import { email, exampleId, id, moment, name, timestamp } from './common.ts'
+import { permissions } from './permissions.ts'
+
+const credentialName = name.meta({ description: 'What it is for.', example: 'deploy script' })
+const expiresAt = moment('When it stops working; in the future.')
+  .refine((value) => value.getTime() > Date.now(), 'must lie in the future')
+  .nullable()
+  .optional()
+
+const shown = {
+  id: z.uuid().meta({ description: 'The id of the credential.', example: exampleId }),
+  name: credentialName,
+  prefix: z.string().meta({ description: 'The first characters of the secret.', example: 'kwk_0123' }),
+  expiresAt: timestamp('When it stops working; null: never.').nullable(),
+  lastUsedAt: timestamp('When it was last used, coarsely.').nullable(),
+  createdAt: timestamp('When it was created.'),
+}
+const secret = z.string().optional().meta({
+  description: 'The secret, shown once; a replayed answer leaves it out.',
+  example: 'kwm_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+})
+const granted = z.array(z.string()).meta({ description: 'What it may do.', example: ['licenses.read'] })
+
+export const apiKey = z.object(shown).meta({ id: 'ApiKey', description: "A credential for customers' apps." })
+export const createdApiKey = apiKey.extend({ secret }).meta({ id: 'CreatedApiKey', description: 'A new API key.' })
+export const createApiKey = z.strictObject({ name: credentialName, expiresAt })
+
+export const token = z
+  .object({ ...shown, permissions: granted })
+  .meta({ id: 'Token', description: 'A credential for the management API.' })
+export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', description: 'A new token.' })
+export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
+
+export const member = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the member.', example: exampleId }),
+    email,
+    permissions: granted,
+    createdAt: timestamp('When it was created.'),
+    updatedAt: timestamp('When it was last changed.'),
+  })
+  .meta({ id: 'Member', description: 'A person who works for the vendor.' })
+export type Member = z.infer<typeof member>
+export const createMember = z.strictObject({ email, permissions })
+export const updateMember = createMember.partial()
+
+export const accessTokenParams = z.strictObject({
+  id: id('The id of the member.'),
+  tokenId: id('The id of the token.'),
+})

@@ -1,0 +1,41 @@
+/** Customers: who a license belongs to. E-mail addresses need not be unique; external ids are. */
+import { z } from 'zod'
+
+import { text } from '../text.ts'
+import { email, exampleId, id, metadata, name, timestamp } from './common.ts'
+
+const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
+const externalId = text(200).meta({
+  description: "The customer's id in the vendor's own system; unique.",
+  example: 'crm-4711',
+})
+
+export const customer = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the customer.', example: exampleId }),
+    email,
+    name: customerName.nullable(),
+    externalId: externalId.nullable(),
+    metadata,
+    createdAt: timestamp('When it was created.'),
+    updatedAt: timestamp('When it was last changed.'),
+  })
+  .meta({ id: 'Customer', description: 'Who owns licenses.' })
+export type Customer = z.infer<typeof customer>
+
+export const createCustomer = z.strictObject({
+  email,
+  name: customerName.nullable().optional(),
+  externalId: externalId.nullable().optional(),
+  metadata: metadata.optional(),
+})
+export const updateCustomer = createCustomer.partial()
+
+export const mergeCustomer = z.strictObject({ into: id('The customer that remains.') })
+
+export const customerFilter = {
+  email: text(320)
+    .optional()
+    .meta({ description: 'The e-mail address, without regard to case.', example: 'ada@example.com' }),
+  externalId: externalId.optional(),
+}

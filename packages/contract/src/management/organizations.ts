@@ -1,0 +1,53 @@
+/** Organizations: the vendors, each walled off from the others. */
+import { z } from 'zod'
+
+import { text } from '../text.ts'
+import { exampleId, name, timestamp } from './common.ts'
+
+export const plan = z
+  .enum(['FREE', 'LITE', 'STANDARD'])
+  .meta({ description: 'The plan; it limits the adding of access rules and nothing else.', example: 'STANDARD' })
+export type Plan = z.infer<typeof plan>
+
+const organizationName = name.meta({ description: 'The name of the vendor.', example: 'Acme Software' })
+
+export const organization = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the organization.', example: exampleId }),
+    name: organizationName,
+    plan,
+    createdAt: timestamp('When it was created.'),
+  })
+  .meta({ id: 'Organization', description: 'A vendor.' })
+export type Organization = z.infer<typeof organization>
+
+export const createdOrganization = organization
+  .extend({
+    managementToken: z.string().optional().meta({
+      description: 'A management token with every permission, shown once; a replayed answer leaves it out.',
+      example: 'kwm_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+    apiKey: z.string().optional().meta({
+      description: "An API key for customers' apps, shown once; a replayed answer leaves it out.",
+      example: 'kwk_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+  })
+  .meta({ id: 'CreatedOrganization', description: 'A new vendor with its first two secrets.' })
+
+export const createOrganization = z.strictObject({ name: organizationName, plan: plan.default('FREE') })
+export const updateOrganization = z.strictObject({ name: organizationName.optional(), plan: plan.optional() })
+
+export const ownOrganization = organization
+  .extend({
+    usage: z.object({
+      rules: z.object({
+        used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
+        limit: z.int().nullable().meta({ description: 'How many the plan allows; null: any number.', example: 500 }),
+      }),
+    }),
+  })
+  .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
+
+export const organizationFilter = {
+  name: text(200).optional().meta({ description: 'The exact name.', example: 'Acme Software' }),
+}

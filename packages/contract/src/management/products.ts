@@ -1,0 +1,20 @@
+/** Products: what a license is for. */
+import { z } from 'zod'
+
+import { exampleId, metadata, name, timestamp } from './common.ts'
+
+const productName = name.meta({ description: 'The name of the product.', example: 'Acme Studio' })
+
+export const product = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the product.', example: exampleId }),
+    name: productName,
+    metadata,
+    createdAt: timestamp('When it was created.'),
+    updatedAt: timestamp('When it was last changed.'),
+  })
+  .meta({ id: 'Product', description: 'Something that is licensed.' })
+export type Product = z.infer<typeof product>
+
+export const createProduct = z.strictObject({ name: productName, metadata: metadata.optional() })
+export const updateProduct = createProduct.partial()

@@ -1,0 +1,22 @@
+/** The keys that sign an organization's offline license files. Private keys are never shown. */
+import { z } from 'zod'
+
+import { exampleId, timestamp } from './common.ts'
+
+export const signingKey = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the key.', example: exampleId }),
+    keyId: z.string().meta({ description: 'The `kid` of the files it signed.', example: '9f2c41d07ab3e655' }),
+    algorithm: z.literal('Ed25519').meta({ description: 'The algorithm.', example: 'Ed25519' }),
+    publicKey: z.base64().meta({
+      description: 'Standard base64 of the X.509 SubjectPublicKeyInfo.',
+      example: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
+    }),
+    createdAt: timestamp('When it was made.'),
+    retiredAt: timestamp('When a newer key took over; null: it signs new files.').nullable(),
+    withdrawnAt: timestamp('When its files stopped being trusted.').nullable(),
+  })
+  .meta({ id: 'SigningKey', description: 'A key that signs license files.' })
+
+/** Keys are few and all are wanted: one page holds them. */
+export const signingKeyList = z.object({ data: z.array(signingKey).meta({ description: 'All keys, newest first.' }) })

@@ -1,0 +1,32 @@
+/**
+ * Text as both services accept it: well-formed Unicode, and no NUL where it is to be stored as text.
+ * Two different ids can then never become one by a lossy encoding.
+ */
+import { z } from 'zod'
+
+const encoder = new TextEncoder()
+
+/** The length of a text in UTF-8 bytes. */
+export function byteLength(value: string): number {
+  return encoder.encode(value).length
+}
+
+/** Text that Postgres can store: well-formed and without NUL. Lengths in UTF-16 code units, as JavaScript counts. */
+export function text(maxLength: number, minLength = 1) {
+  return z
+    .string()
+    .min(minLength)
+    .max(maxLength)
+    .refine((value) => value.isWellFormed() && !value.includes('\u0000'), 'must be well-formed text without NUL')
+}
+
+/** Bytes that an app chose, written as text: kept and compared exactly, so every well-formed character is allowed. */
+export function exactText(maxBytes: number) {
+  return z
+    .string()
+    .min(1)
+    .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
+    .refine((value) => byteLength(value) <= maxBytes, `must be at most ${maxBytes} bytes of UTF-8`)
+}
+
+export const maxMachineIdBytes = 512
