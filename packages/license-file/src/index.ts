@@ -1,6 +1,7 @@
 // Offline license files: Ed25519 keys, signing and strict verification. Runs in Node and in browsers; the only
 // dependency is @noble/curves. Ordinary outcomes are values, not exceptions.
 
+export { type FileJudgement, type FileProblem, type Judge, judgeLicenseFile } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { publicKeyToSpki, spkiToPublicKey, type VerificationKey } from './keys.ts'
 export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'

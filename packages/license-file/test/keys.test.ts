@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+
+import { hasOpenssl, opensslNewPublicKey, opensslPublicKey } from '../scripts/openssl.ts'
+import { generateKeyPair, keyIdOf, publicKeyToSpki, spkiToPublicKey } from '../src/index.ts'
+
+test('a key id is short, stable and taken from the key', () => {
+  const { keyId, publicKey } = generateKeyPair()
+  expect(keyId).toMatch(/^[0-9a-f]{16}$/)
+  expect(keyIdOf(publicKey)).toBe(keyId)
+  expect(generateKeyPair().keyId).not.toBe(keyId)
+})
+
+test('a public key survives the way to X.509 and back', () => {
+  const { publicKey } = generateKeyPair()
+  expect(spkiToPublicKey(publicKeyToSpki(publicKey))).toEqual(publicKey)
+})
+
+test('a public key of a wrong length is not encoded', () => {
+  expect(() => publicKeyToSpki(new Uint8Array(31))).toThrow(RangeError)
+})
+
+test.skipIf(!hasOpenssl())('the X.509 form is byte for byte that of OpenSSL (skipped without OpenSSL 3)', () => {
+  const { privateKey, publicKey } = generateKeyPair()
+  expect(publicKeyToSpki(publicKey)).toBe(opensslPublicKey(privateKey).toString('base64'))
+})
+
+test.skipIf(!hasOpenssl())('keys of other algorithms are refused (skipped without OpenSSL 3)', () => {
+  for (const algorithm of ['X25519', 'ED448', 'RSA']) {
+    expect(spkiToPublicKey(opensslNewPublicKey(algorithm).toString('base64')), algorithm).toBeNull()
+  }
+})
+
+test('anything but the one spelling of a key is refused', () => {
+  const spki = publicKeyToSpki(generateKeyPair().publicKey)
+  const bytes = Buffer.from(spki, 'base64')
+  for (const text of [
+    '',
+    ` ${spki}`,
+    `${spki}\n`,
+    spki.replace('=', ''),
+    bytes.subarray(12).toString('base64'),
+    Buffer.concat([bytes, Buffer.from([0])]).toString('base64'),
+    `-----BEGIN PUBLIC KEY-----\n${spki}\n-----END PUBLIC KEY-----`,
+    // Not a point of the curve.
+    Buffer.concat([bytes.subarray(0, 12), Buffer.alloc(32, 0xff)]).toString('base64'),
+  ]) {
+    expect(spkiToPublicKey(text), text).toBeNull()
+  }
+})

@@ -1,0 +1,67 @@
+// No file but the signed one is accepted.
+
+import { ed25519 } from '@noble/curves/ed25519.js'
+import { expect, test } from 'vitest'
+
+import { encodeBase64Url } from '../src/base64.ts'
+import { generateKeyPair, serializePayload, signLicenseFile, verifyLicenseFile } from '../src/index.ts'
+import { file, key, payload } from './fixtures.ts'
+
+test('any flipped bit of the file is refused', () => {
+  const accepted: string[] = []
+  for (let position = 0; position < file.length; position++) {
+    for (let bit = 0; bit < 8; bit++) {
+      const flipped = String.fromCharCode(file.charCodeAt(position) ^ (1 << bit))
+      const altered = file.slice(0, position) + flipped + file.slice(position + 1)
+      if (verifyLicenseFile(altered, [key]).ok) accepted.push(altered)
+    }
+  }
+  expect(accepted).toEqual([])
+})
+
+test('any flipped bit of the payload or the signature is refused when encoded properly', () => {
+  const parts = file.split('.').map((part) => Buffer.from(part, 'base64url'))
+  const accepted: string[] = []
+  for (const part of parts) {
+    for (let bit = 0; bit < part.length * 8; bit++) {
+      part[bit >> 3] = (part[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      const altered = parts.map((each) => each.toString('base64url')).join('.')
+      if (verifyLicenseFile(altered, [key]).ok) accepted.push(altered)
+      part[bit >> 3] = (part[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+    }
+  }
+  expect(accepted).toEqual([])
+})
+
+test("another organization's key is refused, also under the same id", () => {
+  const stranger = generateKeyPair()
+  expect(verifyLicenseFile(file, [stranger])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
+  expect(verifyLicenseFile(file, [{ ...stranger, keyId: key.keyId }])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
+})
+
+test('a changed kid is refused', () => {
+  const second = generateKeyPair()
+  const renamed = signLicenseFile({ ...payload, kid: second.keyId }, key.privateKey)
+  expect(verifyLicenseFile(renamed, [key, second])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
+  expect(verifyLicenseFile(renamed, [key])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
+})
+
+test('a key of small order, under which one signature fits every message, verifies nothing', () => {
+  const neutral = ed25519.Point.ZERO.toBytes()
+  const weak = { keyId: 'weak', publicKey: neutral }
+  const bytes = serializePayload({ ...payload, kid: 'weak' })
+  const signature = new Uint8Array(64)
+  signature.set(neutral)
+  expect(ed25519.verify(signature, bytes, neutral, { zip215: true })).toBe(true)
+  const forged = `${encodeBase64Url(bytes)}.${encodeBase64Url(signature)}`
+  expect(verifyLicenseFile(forged, [weak])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
+})
+
+test('keys of a wrong length refuse instead of throwing', () => {
+  const short = { ...key, publicKey: key.publicKey.subarray(1) }
+  expect(verifyLicenseFile(file, [short])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
+})
+
+test('a huge text is refused unread', () => {
+  expect(verifyLicenseFile(file.padEnd(1_000_000, 'A'), [key])).toEqual({ ok: false, reason: 'MALFORMED' })
+})
