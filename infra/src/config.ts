@@ -1,0 +1,46 @@
+/**
+ * The variables that `npm start` reads itself. Everything else that the services take goes to them as it is and is
+ * judged there.
+ */
+import { ConfigError, logLevel, port, postgresUrl, readConfig, text } from '@keyward/process'
+import { z } from 'zod'
+
+const schema = z.object({
+  GATEWAY_PORT: port().default(8000),
+  VALIDATOR_HOST: text('an address of this machine').default('127.0.0.1'),
+  VALIDATOR_PORT: port().default(8080),
+  VALIDATOR_ADMIN_PORT: port().default(9080),
+  MANAGEMENT_HOST: text('an address of this machine').default('127.0.0.1'),
+  MANAGEMENT_PORT: port().default(8081),
+  MANAGEMENT_ADMIN_PORT: port().default(9081),
+  DATABASE_URL: postgresUrl().optional(),
+  VALIDATOR_DATABASE_URL: postgresUrl().optional(),
+  OPERATOR_TOKEN: text().optional(),
+  MASTER_KEY: text().optional(),
+  TRUSTED_PROXIES: text().optional(),
+  LOG_LEVEL: logLevel().default('warn'),
+})
+
+export type StartConfig = z.infer<typeof schema>
+
+export const PORT_VARIABLES = [
+  'GATEWAY_PORT',
+  'VALIDATOR_PORT',
+  'VALIDATOR_ADMIN_PORT',
+  'MANAGEMENT_PORT',
+  'MANAGEMENT_ADMIN_PORT',
+] as const satisfies (keyof StartConfig)[]
+
+/** Throws ConfigError, also when two programs are given one port. */
+export function readStartConfig(env: Record<string, string | undefined>): StartConfig {
+  const config = readConfig(schema, env)
+  const owners = new Map<number, string>()
+  for (const name of PORT_VARIABLES) {
+    const number = config[name]
+    const owner = owners.get(number)
+    if (number !== 0 && owner !== undefined)
+      throw new ConfigError(`${name} and ${owner} are both ${number}; they take a port each`)
+    owners.set(number, name)
+  }
+  return config
+}

@@ -1,0 +1,92 @@
+/**
+ * `npm start`: everything on one machine with one command. Postgres, the migration, validator and management as child
+ * processes, a gateway in front of them, a demo organization, and one message that says what to do next. It all ends
+ * with this process, however that ends.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { explainStart, onStop } from '@keyward/process'
+
+import { PORT_VARIABLES, readStartConfig, type StartConfig } from './config.ts'
+import { startDatabase } from './database.ts'
+import { ensureDemo } from './demo.ts'
+import { startGateway } from './gateway.ts'
+import { readyMessage } from './message.ts'
+import { checkPorts } from './ports.ts'
+import { untilReady } from './service.ts'
+import { startServices, type Secrets } from './services.ts'
+import { openState, type Demo, type StateStore } from './state.ts'
+
+/** How what has been started is stopped, in the order of starting. */
+const stops: (() => Promise<void>)[] = []
+/** The folder in which `.keyward/` lies. */
+const home = process.cwd()
+
+async function main(): Promise<void> {
+  const config = readStartConfig(process.env)
+  const store = await openState(home)
+  await checkPorts(Object.fromEntries(PORT_VARIABLES.map((name) => [name, config[name]])))
+  const database = await startDatabase(config, home, report)
+  stops.push(database.stop)
+
+  const secrets = chooseSecrets(config, store)
+  const { validator, management } = await startServices(config, secrets, database, report)
+  stops.push(async () => void (await Promise.all([validator.stop(), management.stop()])))
+  const validatorUrl = `http://${reachable(config.VALIDATOR_HOST)}:${validator.current().port}`
+  const managementUrl = `http://${reachable(config.MANAGEMENT_HOST)}:${management.current().port}`
+  await untilReady('management', management.current().adminPort)
+  const access = { url: managementUrl, operatorToken: secrets.operatorToken }
+  const { demo, created } = await ensureDemo(access, store.state.demo, (next) => store.saveDemo(next))
+  await untilReady('validator', validator.current().adminPort)
+  if (created) await untilKnown(validatorUrl, demo)
+
+  const gateway = await startGateway(config.GATEWAY_PORT, {
+    validator: () => validatorUrl,
+    management: () => managementUrl,
+  })
+  stops.push(gateway.close)
+  const baseUrl = `http://127.0.0.1:${gateway.port}`
+  const { operatorToken } = secrets
+  const file = { baseUrl, validatorUrl, managementUrl, operatorToken, ...demo, databaseUrl: database.url }
+  await store.writeDemoFile(file)
+  process.stdout.write(readyMessage(file, performance.now()))
+}
+
+function chooseSecrets(config: StartConfig, store: StateStore): Secrets {
+  const { operatorToken, masterKey } = store.state
+  return { operatorToken: config.OPERATOR_TOKEN ?? operatorToken, masterKey: config.MASTER_KEY ?? masterKey }
+}
+
+/** Where this machine reaches a service that listens on `host`. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+/** Resolves when the validator knows the license: without a machine id it then asks for one, which takes no slot. */
+async function untilKnown(validatorUrl: string, demo: Demo): Promise<void> {
+  for (let attempt = 0; attempt < 500; attempt++) {
+    const response = await fetch(`${validatorUrl}/api/v1/validate`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${demo.apiKey}` },
+      body: JSON.stringify({ licenseKey: demo.licenseKey }),
+    })
+    if ((await response.text()).includes('FINGERPRINT_REQUIRED')) return
+    await sleep(10)
+  }
+  throw new Error('The validator does not learn of the demo license')
+}
+
+function report(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+async function stopAll(): Promise<void> {
+  for (const stop of stops.splice(0).toReversed()) await stop()
+}
+
+const stop = onStop(stopAll, { limitMs: 30_000 })
+main().catch((error: unknown) => {
+  report(explainStart(error))
+  stop(1)
+})

@@ -1,0 +1,103 @@
+/**
+ * What a start on one machine remembers in `.keyward/`: the secrets of this installation and the demo organization.
+ * `state.json` is what later starts read and always whole; `demo.json` is made from it for people and scripts.
+ * The folder is for its owner only.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { ConfigError } from '@keyward/process'
+import { z } from 'zod'
+
+export const FOLDER = '.keyward'
+
+/** The demo organization, its secrets, and what was made in it. */
+export const Demo = z.object({
+  organizationId: z.string(),
+  managementToken: z.string(),
+  apiKey: z.string(),
+  productId: z.string(),
+  customerId: z.string(),
+  licenseId: z.string(),
+  licenseKey: z.string(),
+})
+export type Demo = z.infer<typeof Demo>
+
+const DemoState = Demo.partial({ productId: true, customerId: true, licenseId: true, licenseKey: true })
+/** What exists of it so far. */
+export type DemoState = z.infer<typeof DemoState>
+
+const State = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: DemoState.optional() })
+export type State = z.infer<typeof State>
+
+/** `demo.json`: everything that is needed to use this installation. */
+export interface DemoFile extends Demo {
+  baseUrl: string
+  validatorUrl: string
+  managementUrl: string
+  operatorToken: string
+  /** Of the embedded superuser, or DATABASE_URL. */
+  databaseUrl: string
+}
+
+export interface StateStore {
+  readonly state: State
+  /** Replaces the demo part on disk before it resolves. */
+  saveDemo(demo: DemoState): Promise<void>
+  writeDemoFile(file: DemoFile): Promise<void>
+}
+
+/** Opens the folder below `parent`, and creates it with new secrets the first time. */
+export async function openState(parent: string): Promise<StateStore> {
+  const folder = join(parent, FOLDER)
+  const path = join(folder, 'state.json')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await chmod(folder, 0o700)
+  let state = await readState(path)
+  if (state === null) {
+    state = { operatorToken: randomBytes(32).toString('base64url'), masterKey: randomBytes(32).toString('base64') }
+    await replaceFile(path, state)
+  }
+  let { demo } = state
+  const secrets = state
+  return {
+    get state() {
+      return demo === undefined ? secrets : { ...secrets, demo }
+    },
+    async saveDemo(next) {
+      demo = next
+      await replaceFile(path, { ...secrets, demo })
+    },
+    writeDemoFile: (file) => replaceFile(join(folder, 'demo.json'), file),
+  }
+}
+
+/** Null when there is none. A damaged one is never replaced: the signing keys in the database need its master key. */
+async function readState(path: string): Promise<State | null> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  if (text === null) return null
+  try {
+    return State.parse(JSON.parse(text))
+  } catch {
+    throw new ConfigError(
+      `${path} is damaged; bring it back from a backup, or remove the folder ${FOLDER} to begin anew`,
+    )
+  }
+}
+
+/** Writes beside the file and renames, so that a reader, or the next start after a crash, finds the old or the new. */
+async function replaceFile(path: string, value: object): Promise<void> {
+  const unfinished = `${path}.unfinished`
+  const file = await open(unfinished, 'w', 0o600)
+  try {
+    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(unfinished, path)
+}

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { buffer, text } from 'node:stream/consumers'
+
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { startGateway, VALIDATION_PATHS, type Gateway } from '../src/gateway.ts'
+import { listenOn } from '../src/ports.ts'
+
+interface Seen {
+  method: string
+  url: string
+  headers: Record<string, string | string[] | undefined>
+  body: Buffer
+}
+
+/** A service behind the gateway that says who it is and keeps what it saw. */
+class Upstream {
+  readonly seen: Seen[] = []
+  readonly sockets = new Set<number>()
+  readonly server: Server
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+    this.server = createServer((incoming, response) => void this.#answer(incoming, response))
+  }
+
+  async listen(): Promise<string> {
+    return `http://127.0.0.1:${await listenOn(this.server, 0)}`
+  }
+
+  close(): void {
+    this.server.close()
+    this.server.closeAllConnections()
+  }
+
+  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = incoming
+    this.sockets.add(incoming.socket.remotePort ?? 0)
+    if (url === '/early') {
+      response.writeHead(413, { connection: 'close' }).end('too large')
+      return
+    }
+    this.seen.push({ method, url, headers, body: await buffer(incoming) })
+    response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
+    response.end(JSON.stringify({ from: this.name }))
+  }
+}
+
+let validator: Upstream
+let management: Upstream
+let gateway: Gateway
+let base: string
+
+beforeEach(async () => {
+  validator = new Upstream('validator')
+  management = new Upstream('management')
+  const [validatorUrl, managementUrl] = await Promise.all([validator.listen(), management.listen()])
+  gateway = await startGateway(0, { validator: () => validatorUrl, management: () => managementUrl })
+  base = `http://127.0.0.1:${gateway.port}`
+})
+
+afterEach(async () => {
+  await gateway.close()
+  validator.close()
+  management.close()
+})
+
+describe('which service answers', () => {
+  test.each([...VALIDATION_PATHS, '/api/v1/public-key?x=1'])('%s: the validator', async (path) => {
+    expect(await (await fetch(base + path)).json()).toEqual({ from: 'validator' })
+  })
+
+  test.each([
+    '/',
+    '/docs',
+    '/openapi.json',
+    '/api/v1/licenses',
+    '/api/v1/validate/',
+    '/api/v1/validators',
+    '/api/v1/licenses/file',
+  ])('%s: management', async (path) => {
+    expect(await (await fetch(base + path)).json()).toEqual({ from: 'management' })
+  })
+})
+
+test('method, path, query, body, status and headers pass unchanged', async () => {
+  const body = Buffer.from([0xff, 0x00, 0x7b, 0x22])
+  const path = '/api/v2/license/validate?a=%2F&b'
+  const response = await fetch(base + path, { method: 'POST', body, headers: { authorization: 'Bearer kwk_x' } })
+  expect([response.status, response.headers.get('x-of-service')]).toEqual([400, 'validator'])
+  expect(response.headers.get('location')).toBe('/elsewhere')
+  expect(validator.seen[0]).toMatchObject({ method: 'POST', url: path, headers: { authorization: 'Bearer kwk_x' } })
+  expect(validator.seen[0]?.body).toEqual(body)
+})
+
+test("the caller's address is the one seen here, whatever the caller claims", async () => {
+  await fetch(`${base}/api/v1/validate`, { headers: { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' } })
+  expect(validator.seen[0]?.headers['x-forwarded-for']).toBe('127.0.0.1')
+  const repeated = request(`${base}/api/v1/validate`, { headers: { 'X-Forwarded-For': ['1.1.1.1', '2.2.2.2'] } }).end()
+  await once(repeated, 'response')
+  expect(validator.seen[1]?.headers['x-forwarded-for']).toBe('127.0.0.1')
+})
+
+test('connections to the services are used again', async () => {
+  for (let i = 0; i < 10; i++) await (await fetch(`${base}/api/v1/validate`)).text()
+  expect(validator.sockets.size).toBe(1)
+})
+
+test('HEAD works', async () => {
+  const response = await fetch(`${base}/api/v1/public-key`, { method: 'HEAD' })
+  expect([response.status, await response.text()]).toEqual([400, ''])
+})
+
+test('an answer that comes before the end of the body reaches the caller', async () => {
+  const upload = request(`${base}/early`, { method: 'POST', headers: { 'content-length': 64 * 1024 } })
+  upload.write(Buffer.alloc(1024))
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    upload.on('response', resolve).on('error', reject)
+  })
+  expect([response.statusCode, await text(response)]).toEqual([413, 'too large'])
+  upload.destroy()
+})
+
+test('a service that is down is a 503 that no client takes for a verdict, and only for its own paths', async () => {
+  validator.close()
+  const response = await fetch(`${base}/api/v2/license/validate`, { method: 'POST', body: '{}' })
+  expect(response.status).toBe(503)
+  expect(response.headers.get('content-type')).toBe('application/problem+json')
+  expect(response.headers.get('retry-after')).toBe('1')
+  const problem = await response.text()
+  expect(JSON.parse(problem)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
+  expect(problem).not.toContain('valid"')
+  expect((await fetch(`${base}/docs`)).status).toBe(400)
+})
