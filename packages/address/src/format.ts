@@ -1,28 +1,15 @@
 /** The canonical text of addresses and networks: dotted decimal, and lower-case compressed IPv6 (RFC 5952). */
 
+import ipaddr from 'ipaddr.js'
+
 import type { Address, Network } from './network.ts'
 
 function formatIpv4(word: number): string {
   return `${word >>> 24}.${(word >>> 16) & 255}.${(word >>> 8) & 255}.${word & 255}`
 }
 
-/** The longest run of two or more zero groups, the first among equals: where `::` stands. */
-function longestZeroRun(groups: readonly number[]): { from: number; to: number } {
-  let best = { from: 0, to: 0 }
-  for (let from = 0; from < groups.length; from++) {
-    let to = from
-    while (to < groups.length && groups[to] === 0) to++
-    if (to - from > Math.max(1, best.to - best.from)) best = { from, to }
-    if (to > from) from = to
-  }
-  return best
-}
-
 function formatIpv6(words: readonly number[]): string {
-  const groups = words.flatMap((word) => [word >>> 16, word & 0xffff])
-  const hex = groups.map((group) => group.toString(16))
-  const { from, to } = longestZeroRun(groups)
-  return to === from ? hex.join(':') : `${hex.slice(0, from).join(':')}::${hex.slice(to).join(':')}`
+  return new ipaddr.IPv6(words.flatMap((word) => [word >>> 16, word & 0xffff])).toRFC5952String()
 }
 
 /** The canonical text; a network of one address is the bare address. */

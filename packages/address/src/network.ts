@@ -3,6 +3,10 @@
  * groups, no zone id, no spaces) and maps IPv4-mapped IPv6 to IPv4, so that two spellings of one network are always equal.
  */
 
+import { isIPv6 } from 'node:net'
+
+import ipaddr from 'ipaddr.js'
+
 /** Big-endian unsigned 32-bit words; host bits are zero. */
 export type Network =
   | { family: 4; words: readonly [number]; prefixLength: number }
@@ -20,7 +24,6 @@ export interface Address {
 export const noAddress = (): Address => ({ addressFamily: 0, a0: 0, a1: 0, a2: 0, a3: 0 })
 
 const DOT = 46
-const COLON = 58
 
 export function clearAddress(out: Address): false {
   out.addressFamily = 0
@@ -28,7 +31,7 @@ export function clearAddress(out: Address): false {
   return false
 }
 
-/** Reads dotted decimal in `text[start, end)` as an unsigned word, or -1. Allocates nothing: it runs for checks. */
+/** Reads dotted decimal in `text[start, end)` as an unsigned word, or -1. Allocates nothing: it runs for checks behind a proxy. */
 export function parseIpv4(text: string, start: number, end: number): number {
   let word = 0
   let octet = -1
@@ -48,55 +51,24 @@ export function parseIpv4(text: string, start: number, end: number): number {
   return dots === 3 && octet >= 0 ? word * 256 + octet : -1
 }
 
-function hexDigit(c: number): number {
-  if (c >= 48 && c <= 57) return c - 48
-  if (c >= 97 && c <= 102) return c - 87
-  return c >= 65 && c <= 70 ? c - 55 : -1
-}
-
-const groups = new Uint16Array(8)
-
-/** Fills `groups` from `text[start, end)`; false when it is no IPv6 address (RFC 4291, section 2.2). */
-function readGroups(text: string, start: number, end: number): boolean {
-  let count = 0
-  let gap = -1
-  let i = start
-  if (text.charCodeAt(i) === COLON) {
-    if (text.charCodeAt(i + 1) !== COLON || i + 2 > end) return false
-    gap = 0
-    i += 2
-  }
-  while (i < end) {
-    if (count === 8) return false
-    let value = 0
-    const first = i
-    for (let digit = 0; i < end && (digit = hexDigit(text.charCodeAt(i))) >= 0; i++) value = value * 16 + digit
-    if (i < end && text.charCodeAt(i) === DOT) {
-      const word = count <= 6 ? parseIpv4(text, first, end) : -1
-      if (word < 0) return false
-      groups[count++] = word >>> 16
-      groups[count++] = word
-      i = end
-      break
-    }
-    if (i === first || i - first > 4) return false
-    groups[count++] = value
-    if (i === end) break
-    if (text.charCodeAt(i++) !== COLON || i === end) return false
-    if (text.charCodeAt(i) !== COLON) continue
-    if (gap >= 0) return false
-    gap = count
-    i++
-  }
-  if (gap < 0) return count === 8
-  if (count === 8) return false // "::" stands for at least one group
-  groups.copyWithin(8 - (count - gap), gap, count)
-  groups.fill(0, gap, 8 - (count - gap))
+/** Fills `out` from an IPv6 address (RFC 4291, section 2.2), or returns false. `isIPv6` is the strict gate, ipaddr.js alone is lax. */
+function readIpv6(text: string, out: Address): boolean {
+  if (!isIPv6(text) || text.includes('%')) return false
+  // A dotted tail goes in as groups: the library would take `::1.2.3.4` for a mapped address.
+  const tail = text.lastIndexOf(':') + 1
+  const v4 = parseIpv4(text, tail, text.length)
+  const groups = v4 < 0 ? text : `${text.slice(0, tail)}${(v4 >>> 16).toString(16)}:${(v4 & 0xffff).toString(16)}`
+  const { parts } = ipaddr.IPv6.parse(groups)
+  out.addressFamily = 6
+  out.a0 = wordOf(parts, 0)
+  out.a1 = wordOf(parts, 2)
+  out.a2 = wordOf(parts, 4)
+  out.a3 = wordOf(parts, 6)
   return true
 }
 
-function wordOf(i: number): number {
-  return (((groups[2 * i] ?? 0) << 16) | (groups[2 * i + 1] ?? 0)) >>> 0
+function wordOf(groups: readonly number[], i: number): number {
+  return (((groups[i] ?? 0) << 16) | (groups[i + 1] ?? 0)) >>> 0
 }
 
 /** Makes `::ffff:1.2.3.4` (and the same bytes from a socket) the IPv4 address that it stands for. */
@@ -116,12 +88,7 @@ export function parseAddress(text: string, out: Address, start = 0, end = text.l
     out.a0 = v4
     return true
   }
-  if (end - start < 2 || end - start > 45 || !readGroups(text, start, end)) return false
-  out.addressFamily = 6
-  out.a0 = wordOf(0)
-  out.a1 = wordOf(1)
-  out.a2 = wordOf(2)
-  out.a3 = wordOf(3)
+  if (end - start < 2 || end - start > 45 || !readIpv6(text.slice(start, end), out)) return false
   unmap(out)
   return true
 }
