@@ -1,0 +1,104 @@
+/**
+ * What the index is told: the rows that a verdict depends on, and changes of them. A change carries the whole new row
+ * or null for a deleted one, so that applying one twice changes nothing.
+ */
+
+/** The 16 bytes of a UUID. Among rules the smaller id is the older rule. */
+export type Id = Uint8Array
+
+export interface OrganizationRecord {
+  id: Id
+}
+
+/** An API key of an organization. */
+export interface CredentialRecord {
+  id: Id
+  organizationId: Id
+  /** SHA-256 of the secret: 32 bytes. */
+  secretHash: Uint8Array
+  /** Infinity: never expires. */
+  expiresAtMs: number
+  revoked: boolean
+}
+
+export interface ProductRecord {
+  id: Id
+  organizationId: Id
+}
+
+export interface CustomerRecord {
+  id: Id
+  organizationId: Id
+}
+
+export type LicenseStatus = 'active' | 'suspended' | 'revoked'
+
+export interface LicenseRecord {
+  id: Id
+  organizationId: Id
+  productId: Id
+  customerId: Id
+  /** The license key, compared byte for byte. */
+  key: Uint8Array
+  status: LicenseStatus
+  /** Infinity: never expires. */
+  expiresAtMs: number
+  /** null: no machine limit. */
+  maxMachines: number | null
+  /** Machine slots taken, or machines recorded where there is no limit. */
+  used: number
+}
+
+/** An address range; big-endian uint32 words, host bits zero. */
+export type Network =
+  | { family: 4; words: readonly [number]; prefixLength: number }
+  | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
+
+export type RuleKind = 'BLACKLIST' | 'EXCLUSION'
+export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
+
+/** What a rule matches. */
+export type RuleMatch =
+  | { type: 'IP'; network: Network }
+  | { type: 'HWID'; machineId: Uint8Array }
+  | { type: 'COUNTRY'; country: string }
+  | { type: 'CUSTOMER'; customerId: Id }
+
+export type RuleType = RuleMatch['type']
+
+export type AccessRuleRecord = {
+  id: Id
+  organizationId: Id
+  kind: RuleKind
+  scope: RuleScope
+  /** The license or the product; null with the scope ORGANIZATION. */
+  scopeId: Id | null
+  /** From this moment on the rule no longer matches. Infinity: never expires. */
+  expiresAtMs: number
+  allowSuspendedOrExpired: boolean
+} & RuleMatch
+
+export type OrganizationChange = { entity: 'organization'; id: Id; row: OrganizationRecord | null }
+export type CredentialChange = { entity: 'credential'; id: Id; row: CredentialRecord | null }
+export type ProductChange = { entity: 'product'; id: Id; row: ProductRecord | null }
+export type CustomerChange = { entity: 'customer'; id: Id; row: CustomerRecord | null }
+export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | null }
+export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
+
+/** A machine took (`held`) or gave back a machine slot; `used` is the count of the license after that. */
+export type MachineChange = { entity: 'machine'; licenseId: Id; machineId: Uint8Array; held: boolean; used: number }
+
+export type Change =
+  | OrganizationChange
+  | CredentialChange
+  | ProductChange
+  | CustomerChange
+  | LicenseChange
+  | RuleChange
+  | MachineChange
+
+/** A change that could not be applied: it was skipped, the others were not. */
+export interface Rejected {
+  change: Change
+  reason: string
+}
