@@ -1,0 +1,165 @@
+// What `npm run bench` takes. A wrong argument ends in one line that names it, what it got and what it takes.
+import { parseArgs } from 'node:util'
+
+import type { ApiVersion } from './load/checks.ts'
+import { formatMix, parseMix, type Mix } from './load/mix.ts'
+
+export interface BenchOptions {
+  /** Null: the demo that `npm start` wrote. */
+  url: URL | null
+  apiKey: string | null
+  licenses: string[]
+  licensesFile: string | null
+  machines: string[]
+  blacklistedMachines: string[]
+  excludedMachines: string[]
+  mix: Mix
+  version: ApiVersion
+  ratePerSecond: number | null
+  connections: number
+  durationMs: number
+  wrk: boolean
+  json: boolean
+  yes: boolean
+}
+
+export class ArgumentError extends Error {}
+
+export const HELP = `npm run bench -- [options]
+
+Loads a running validator with license checks and reports throughput, latency and answers.
+Without --url it uses the demo that "npm start" is running (.keyward/demo.json).
+
+  --url URL                  address of the validator, or of the balancer before it
+  --api-key KEY              API key of the organization (kwk_...); or the variable KEYWARD_API_KEY
+  --license KEY              a license key to check; may be repeated
+  --licenses FILE            license keys from a file: one a line, known machine ids behind it, separated by tabs
+  --machine ID               a machine that holds a slot of every --license; may be repeated (default bench-1)
+  --mix KIND=WEIGHT,...      known, new, blacklisted, excluded, unknown (default known=100)
+  --blacklisted-machine ID   a machine id that a blacklist rule names; may be repeated
+  --excluded-machine ID      a machine id that an exclusion rule names; may be repeated
+  --rate N                   send N checks a second, measured from when each was due (default: as fast as answered)
+  --connections N            connections kept open (default 50)
+  --duration SECONDS         length of the run (default 10)
+  --api v1|v2                generation of the interface (default v2)
+  --wrk                      use wrk instead of autocannon; not with --rate
+  --json                     print the result as JSON
+  --yes                      load an address that is not this machine
+  --help
+
+Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --license ABCD-EFGH-JKLM-NPQR --rate 5000`
+
+/** Parses what stands behind `npm run bench --`. Returns `'help'` where help is asked for. Throws ArgumentError. */
+export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
+  const values = parse(args)
+  if (values.help === true) return 'help'
+  const url = values.url === undefined ? null : parseUrl(values.url)
+  const options: BenchOptions = {
+    url,
+    apiKey: values['api-key'] ?? env['KEYWARD_API_KEY'] ?? null,
+    licenses: values.license ?? [],
+    licensesFile: values.licenses ?? null,
+    machines: values.machine ?? ['bench-1'],
+    blacklistedMachines: values['blacklisted-machine'] ?? [],
+    excludedMachines: values['excluded-machine'] ?? [],
+    mix: parseMixArgument(values.mix ?? 'known=100'),
+    version: parseVersion(values.api ?? 'v2'),
+    ratePerSecond: values.rate === undefined ? null : positive('--rate', values.rate, 1_000_000),
+    connections: positive('--connections', values.connections ?? '50', 10_000, true),
+    durationMs: positive('--duration', values.duration ?? '10', 86_400) * 1000,
+    wrk: values.wrk === true,
+    json: values.json === true,
+    yes: values.yes === true,
+  }
+  requireTogether(options)
+  return options
+}
+
+/** Whether this address can only be this machine. */
+export function isLoopback(url: URL): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+}
+
+function parse(args: readonly string[]) {
+  const text = { type: 'string' } as const
+  const list = { type: 'string', multiple: true } as const
+  const flag = { type: 'boolean' } as const
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        url: text,
+        'api-key': text,
+        license: list,
+        licenses: text,
+        machine: list,
+        mix: text,
+        'blacklisted-machine': list,
+        'excluded-machine': list,
+        rate: text,
+        connections: text,
+        duration: text,
+        api: text,
+        wrk: flag,
+        json: flag,
+        yes: flag,
+        help: flag,
+      },
+    }).values
+  } catch (error) {
+    throw new ArgumentError(`${error instanceof Error ? error.message : String(error)} (--help shows what there is)`)
+  }
+}
+
+function requireTogether(options: BenchOptions): void {
+  const { url, apiKey, licenses, licensesFile, mix } = options
+  if (url === null && (licenses.length > 0 || licensesFile !== null)) {
+    throw new ArgumentError('--license and --licenses need --url: the demo brings its own license')
+  }
+  if (url !== null) {
+    if (apiKey === null) throw new ArgumentError('--url needs --api-key (or the variable KEYWARD_API_KEY)')
+    if (licenses.length === 0 && licensesFile === null) {
+      throw new ArgumentError('--url needs --license or --licenses, so that there is something to check')
+    }
+    if (!isLoopback(url) && !options.yes) {
+      throw new ArgumentError(`${url.hostname} is not this machine: add --yes if you may load it (${formatMix(mix)})`)
+    }
+    if (mix.has('blacklisted') && options.blacklistedMachines.length === 0) {
+      throw new ArgumentError(
+        'a mix with "blacklisted" needs --blacklisted-machine: a machine id that a blacklist names',
+      )
+    }
+    if (mix.has('excluded') && options.excludedMachines.length === 0) {
+      throw new ArgumentError('a mix with "excluded" needs --excluded-machine: a machine id that an exclusion names')
+    }
+  }
+  if (options.wrk && options.ratePerSecond !== null)
+    throw new ArgumentError('--wrk cannot hold a --rate; leave one out')
+}
+
+function parseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new ArgumentError(`--url takes an http or https address such as http://127.0.0.1:8080, got "${text}"`)
+  }
+  return url
+}
+
+function parseVersion(text: string): ApiVersion {
+  if (text === 'v1' || text === 'v2') return text
+  throw new ArgumentError(`--api takes v1 or v2, got "${text}"`)
+}
+
+function parseMixArgument(text: string): Mix {
+  try {
+    return parseMix(text)
+  } catch (error) {
+    throw new ArgumentError(`--mix: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function positive(name: string, text: string, max: number, whole = false): number {
+  const value = Number(text)
+  if (text.trim() !== '' && value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
+  throw new ArgumentError(`${name} takes a ${whole ? 'whole ' : ''}number above 0 and up to ${max}, got "${text}"`)
+}

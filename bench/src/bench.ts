@@ -1,0 +1,122 @@
+// `npm run bench`: loads any running validator with license checks and says how it did.
+import { readFileSync } from 'node:fs'
+
+import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from './bench-arguments.ts'
+import { useDemo } from './demo.ts'
+import { runAutocannon } from './load/autocannon.ts'
+import { prepareChecks, type Check, type Target } from './load/checks.ts'
+import { formatMix } from './load/mix.ts'
+import type { LoadOutcome } from './load/outcome.ts'
+import { runPaced } from './load/paced.ts'
+import { preflight } from './load/preflight.ts'
+import { formatCount, formatOutcome } from './load/print.ts'
+import { createSupply } from './load/supply.ts'
+import { hasWrk, runWrk, writeWrkChecks } from './load/wrk.ts'
+import { describeMachine } from './results.ts'
+
+// As many as it takes to walk through a file of licenses without the checks themselves filling memory.
+const PREPARED_CHECKS = 50_000
+
+interface Job {
+  url: URL
+  targets: Target[]
+  blacklistedMachines: string[]
+  excludedMachines: string[]
+}
+
+await main()
+
+async function main(): Promise<void> {
+  try {
+    const options = parseBenchArguments(process.argv.slice(2), process.env)
+    if (options === 'help') return console.log(HELP)
+    if (options.wrk && !hasWrk())
+      throw new ArgumentError('--wrk: wrk is not on this machine (Debian: apt-get install wrk)')
+    const job = options.url === null ? await useDemo(options) : describeJob(options, options.url)
+    await measure(options, job)
+  } catch (error) {
+    console.error(`bench: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = error instanceof ArgumentError ? 2 : 1
+  }
+}
+
+async function measure(options: BenchOptions, job: Job): Promise<void> {
+  const { mix, version } = options
+  const checks = prepareChecks({ ...job, mix, length: PREPARED_CHECKS })
+  for (const surprise of await preflight(job.url, checks, version)) console.error(`note: ${surprise}`)
+  console.error(
+    `${job.url.origin}: ${formatMix(mix)}, ${options.connections} connections, ${options.durationMs / 1000} s` +
+      (options.ratePerSecond === null ? '' : `, ${options.ratePerSecond} a second`),
+  )
+  const stop = new AbortController()
+  process.once('SIGINT', () => stop.abort())
+  const outcome = await run(options, job.url, checks, stop.signal)
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+  if (!options.json) return console.log(formatOutcome(outcome))
+  const { connections } = options
+  console.log(
+    JSON.stringify(
+      { url: job.url.origin, mix: formatMix(mix), connections, ...outcome, generatorMachine: describeMachine() },
+      null,
+      2,
+    ),
+  )
+}
+
+async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {
+  const { connections, durationMs, ratePerSecond, version } = options
+  const common = { url, connections, durationMs, signal, onProgress: showProgress() }
+  if (ratePerSecond !== null) {
+    const nextRequest = createSupply(checks, version, url)
+    return runPaced({
+      ...common,
+      nextRequest,
+      ratePerSecond,
+      connections: Math.min(connections, Math.ceil(ratePerSecond)),
+    })
+  }
+  if (!options.wrk) return runAutocannon({ ...common, checks, version })
+  const file = writeWrkChecks(checks, version)
+  try {
+    return await runWrk({ ...common, checksFile: file.path })
+  } finally {
+    file.remove()
+  }
+}
+
+// One line that is overwritten, and only where somebody watches.
+function showProgress(): (answered: number) => void {
+  const start = performance.now()
+  let before = 0
+  return (answered) => {
+    if (!process.stderr.isTTY) return
+    const seconds = ((performance.now() - start) / 1000).toFixed(0)
+    process.stderr.write(
+      `\r\x1b[K${seconds} s   ${formatCount(answered - before)} checks/s   ${formatCount(answered)} in all`,
+    )
+    before = answered
+  }
+}
+
+function describeJob(options: BenchOptions, url: URL): Job {
+  const apiKey = options.apiKey ?? ''
+  const { machines, blacklistedMachines, excludedMachines } = options
+  const named = options.licenses.map((licenseKey) => ({ apiKey, licenseKey, machineIds: machines }))
+  const listed = options.licensesFile === null ? [] : readLicenses(options.licensesFile, apiKey, machines)
+  return { url, targets: [...named, ...listed], blacklistedMachines, excludedMachines }
+}
+
+function readLicenses(path: string, apiKey: string, machines: string[]): Target[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    throw new ArgumentError(`--licenses: ${path} cannot be read`)
+  }
+  const lines = text.split('\n').filter((line) => line !== '')
+  if (lines.length === 0) throw new ArgumentError(`--licenses: ${path} is empty`)
+  return lines.map((line) => {
+    const [licenseKey = '', ...machineIds] = line.split('\t')
+    return { apiKey, licenseKey, machineIds: machineIds.length > 0 ? machineIds : machines }
+  })
+}

@@ -1,0 +1,192 @@
+// Sends at a fixed rate whatever the server does, and measures every answer from the moment its request was DUE, so a server
+// that stalls cannot hide the requests that had to wait meanwhile (coordinated omission). autocannon's own rate limit does
+// neither: it sends each second's quota in one burst and corrects with an interval of 1 ms at any rate.
+import { Connection } from './connection.ts'
+import { LatencyHistogram } from './histogram.ts'
+import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
+
+export interface PacedOptions {
+  url: URL
+  /** The whole HTTP request to send next. */
+  nextRequest: () => Buffer | string
+  ratePerSecond: number
+  connections: number
+  durationMs: number
+  /** Sent before the measurement, at the same rate, and not counted. */
+  warmUpMs?: number
+  timeoutMs?: number
+  /** How long after the end requests that were due before it may still be sent and answered. */
+  drainMs?: number
+  onProgress?: (answered: number) => void
+  signal?: AbortSignal | undefined
+}
+
+/** When each request of a run is due: one every `1e9 / rate` nanoseconds from the start. */
+export class Schedule {
+  readonly #startNs: number
+  readonly #intervalNs: number
+  #taken = 0
+
+  constructor(startNs: number, ratePerSecond: number) {
+    this.#startNs = startNs
+    this.#intervalNs = 1e9 / ratePerSecond
+  }
+
+  /** When the next request is due. */
+  nextNs(): number {
+    return this.#startNs + this.#taken * this.#intervalNs
+  }
+
+  take(): number {
+    const due = this.nextNs()
+    this.#taken += 1
+    return due
+  }
+}
+
+// Above this rate timers are too coarse to spread the requests: the loop spins instead, on the core that it has to itself.
+const SPIN_ABOVE_PER_SECOND = 500
+const DEFAULT_DRAIN_MS = 2000
+const DEFAULT_TIMEOUT_MS = 10_000
+
+export function runPaced(options: PacedOptions): Promise<LoadOutcome> {
+  return new PacedRun(options).run()
+}
+
+class PacedRun {
+  readonly #options: PacedOptions
+  readonly #connections: Connection[] = []
+  readonly #idle: Connection[] = []
+  readonly #latency = new LatencyHistogram()
+  readonly #statuses = new Tally()
+  readonly #codes = new Tally()
+  readonly #errors = new Tally()
+  #schedule = new Schedule(0, 1)
+  #measureFromNs = 0
+  #endNs = 0
+  #drainedNs = Number.POSITIVE_INFINITY
+  #lastAnswerNs = 0
+  #started = false
+  #finish: (() => void) | null = null
+
+  constructor(options: PacedOptions) {
+    this.#options = options
+  }
+
+  async run(): Promise<LoadOutcome> {
+    const { connections, url, signal, onProgress } = this.#options
+    const housekeeping = setInterval(() => {
+      this.#giveUpLateOnes()
+      onProgress?.(this.#latency.count)
+    }, 1000)
+    await new Promise<void>((resolve) => {
+      this.#finish = resolve
+      if (signal?.aborted === true) return resolve()
+      signal?.addEventListener('abort', () => this.#finish?.(), { once: true })
+      const events = {
+        answered: (connection: Connection, status: number, body: string) => this.#answered(connection, status, body),
+        failed: (connection: Connection, reason: string, busy: boolean) => this.#failed(connection, reason, busy),
+        ready: (connection: Connection) => this.#ready(connection),
+      }
+      for (let n = 0; n < connections; n += 1) this.#connections.push(new Connection(url, events))
+      setTimeout(() => this.#start(), 1000)
+    })
+    clearInterval(housekeeping)
+    for (const connection of this.#connections) connection.close()
+    return this.#outcome()
+  }
+
+  #ready(connection: Connection): void {
+    this.#idle.push(connection)
+    if (!this.#started && this.#idle.length === this.#options.connections) this.#start()
+    else if (this.#started) this.#sendDue()
+  }
+
+  #start(): void {
+    if (this.#started) return
+    this.#started = true
+    const { durationMs, warmUpMs = 0, ratePerSecond, drainMs = DEFAULT_DRAIN_MS } = this.#options
+    const nowNs = clockNs()
+    this.#schedule = new Schedule(nowNs, ratePerSecond)
+    this.#measureFromNs = nowNs + warmUpMs * 1e6
+    this.#endNs = this.#measureFromNs + durationMs * 1e6
+    this.#drainedNs = this.#endNs + drainMs * 1e6
+    this.#lastAnswerNs = nowNs
+    this.#loop()
+  }
+
+  #loop(): void {
+    this.#sendDue()
+    const nowNs = clockNs()
+    const allSent = this.#schedule.nextNs() >= this.#endNs
+    if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
+      return this.#end()
+    }
+    if (this.#options.ratePerSecond > SPIN_ABOVE_PER_SECOND && !allSent) setImmediate(() => this.#loop())
+    else setTimeout(() => this.#loop(), allSent ? 5 : Math.max(0, (this.#schedule.nextNs() - nowNs) / 1e6))
+  }
+
+  #sendDue(): void {
+    const untilNs = Math.min(clockNs(), this.#endNs - 1)
+    while (this.#schedule.nextNs() <= untilNs) {
+      const connection = this.#idle.shift()
+      if (connection === undefined) return
+      connection.dueNs = this.#schedule.take()
+      connection.send(this.#options.nextRequest())
+    }
+  }
+
+  #answered(connection: Connection, status: number, body: string): void {
+    const nowNs = clockNs()
+    if (connection.dueNs >= this.#measureFromNs) {
+      this.#latency.record((nowNs - connection.dueNs) / 1000)
+      this.#statuses.add(String(status))
+      this.#codes.add(codeOf(body))
+      this.#lastAnswerNs = nowNs
+    }
+    this.#idle.push(connection)
+    this.#sendDue()
+  }
+
+  #failed(connection: Connection, reason: string, busy: boolean): void {
+    this.#errors.add(busy ? reason : `connection: ${reason}`)
+    const at = this.#idle.indexOf(connection)
+    if (at >= 0) this.#idle.splice(at, 1)
+  }
+
+  #giveUpLateOnes(): void {
+    const oldestMs = performance.now() - (this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+    for (const connection of this.#connections) {
+      if (connection.busy && connection.sentAtMs < oldestMs) connection.abandon('timed out')
+    }
+  }
+
+  #end(): void {
+    while (this.#schedule.nextNs() < this.#endNs) {
+      this.#schedule.take()
+      this.#errors.add('never sent: the server fell behind the rate')
+    }
+    this.#finish?.()
+  }
+
+  #outcome(): LoadOutcome {
+    const aborted = this.#options.signal?.aborted === true
+    const untilNs = aborted ? this.#lastAnswerNs : Math.max(this.#lastAnswerNs, this.#endNs)
+    const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
+    return {
+      generator: 'paced',
+      requests: this.#latency.count,
+      durationMs,
+      perSecond: (this.#latency.count / durationMs) * 1000,
+      latency: this.#latency.summary(),
+      statuses: this.#statuses.toObject(),
+      codes: this.#codes.toObject(),
+      errors: this.#errors.toObject(),
+      askedPerSecond: this.#options.ratePerSecond,
+    }
+  }
+}
+
+function clockNs(): number {
+  return performance.now() * 1e6
+}

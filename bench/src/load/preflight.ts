@@ -1,0 +1,64 @@
+// Before the clock starts: takes the slots of the known machines and sends one check of every kind, so that a run does not
+// measure how fast a wrong API key is refused.
+import { z } from 'zod'
+
+import { checkBody, checkHeaders, checkPath, type ApiVersion, type Check } from './checks.ts'
+import type { CheckKind } from './mix.ts'
+import { withNewMachine } from './supply.ts'
+
+const EXPECTED: Record<CheckKind, readonly string[]> = {
+  known: ['VALID'],
+  new: ['VALID', 'TOO_MANY_MACHINES'],
+  blacklisted: ['BLACKLISTED'],
+  excluded: ['VALID'],
+  unknown: ['NOT_FOUND'],
+}
+
+// More known machines than this are taken to hold their slots already.
+const ACTIVATED_AT_MOST = 1000
+
+/**
+ * Sends the first checks of every kind and compares the codes with what the kind should get. Returns a sentence for each
+ * surprise. Throws when the validator cannot be reached or refuses the API key.
+ */
+export async function preflight(url: URL, checks: readonly Check[], version: ApiVersion): Promise<string[]> {
+  const surprises = new Map<string, string>()
+  for (const check of firstOfEach(checks)) {
+    const { status, code } = await send(url, check, version)
+    if (status === 401)
+      throw new Error(`the validator refuses the API key ${check.apiKey.slice(0, 8)}... (401 ${code})`)
+    if (status >= 500 || status === 404) throw new Error(`${url.origin} answers ${status} ${code}`)
+    if (EXPECTED[check.kind].includes(code)) continue
+    const wanted = EXPECTED[check.kind].join(' or ')
+    surprises.set(`${check.kind} ${code}`, `a check of kind "${check.kind}" got ${code}, not ${wanted}`)
+  }
+  return [...surprises.values()]
+}
+
+function firstOfEach(checks: readonly Check[]): Check[] {
+  const chosen = new Map<string, Check>()
+  for (const check of checks) {
+    const name = check.kind === 'known' ? `${check.licenseKey}\n${check.machineId}` : check.kind
+    if (chosen.size < ACTIVATED_AT_MOST || check.kind !== 'known') if (!chosen.has(name)) chosen.set(name, check)
+  }
+  return [...chosen.values()]
+}
+
+const answer = z.object({ code: z.string() })
+
+async function send(url: URL, check: Check, version: ApiVersion): Promise<{ status: number; code: string }> {
+  let response: Response
+  try {
+    response = await fetch(new URL(checkPath(version), url), {
+      method: 'POST',
+      headers: checkHeaders(check),
+      body: check.kind === 'new' ? withNewMachine(checkBody(check, version)) : checkBody(check, version),
+      signal: AbortSignal.timeout(10_000),
+    })
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+    throw new Error(`${url.origin} cannot be reached: ${cause}`, { cause: error })
+  }
+  const body = answer.safeParse(await response.json().catch(() => null))
+  return { status: response.status, code: body.success ? body.data.code : '(no code)' }
+}

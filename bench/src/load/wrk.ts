@@ -1,0 +1,97 @@
+// Runs wrk (Debian's package, brew's formula) with prepared checks. wrk is faster than anything in JavaScript, so it is what
+// measures servers that are faster than autocannon. It does not read bodies: it counts statuses that are not 2xx or 3xx.
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { z } from 'zod'
+
+import { checkBody, checkHeaders, checkPath, NEW_MACHINE_MARK, type ApiVersion, type Check } from './checks.ts'
+import type { LoadOutcome } from './outcome.ts'
+
+export interface WrkOptions {
+  url: URL
+  /** A file that `writeWrkChecks` made. */
+  checksFile: string
+  connections: number
+  durationMs: number
+  threads?: number
+  /** Put before the command, `['taskset', '-c', '1']` for instance. */
+  prefix?: readonly string[]
+  signal?: AbortSignal | undefined
+}
+
+const SCRIPT = join(import.meta.dirname, 'wrk.lua')
+
+const wrkResult = z.object({
+  requests: z.number(),
+  durationUs: z.number(),
+  meanUs: z.number(),
+  maxUs: z.number(),
+  percentilesUs: z.record(z.string(), z.number()),
+  refusals: z.number(),
+  errors: z.record(z.string(), z.number()),
+})
+
+export function hasWrk(): boolean {
+  try {
+    // `wrk -v` exits with 1 and prints its version all the same.
+    execFileSync('sh', ['-c', 'command -v wrk'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Writes the checks where wrk's script finds them; `remove` takes the file away again. */
+export function writeWrkChecks(checks: readonly Check[], version: ApiVersion): { path: string; remove: () => void } {
+  const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
+  const path = join(folder, 'checks.tsv')
+  writeFileSync(path, checks.map((check) => checkLine(check, version)).join(''), { mode: 0o600 })
+  return { path, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export async function runWrk(options: WrkOptions): Promise<LoadOutcome> {
+  const threads = options.threads ?? 1
+  const seconds = Math.max(1, Math.round(options.durationMs / 1000))
+  const size = ['-t', String(threads), '-c', String(options.connections), '-d', `${seconds}s`]
+  const script = ['--latency', '-s', SCRIPT, options.url.origin, '--', options.checksFile, NEW_MACHINE_MARK]
+  const [command = 'wrk', ...rest] = [...(options.prefix ?? []), 'wrk', ...size, ...script]
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const stop = (): void => void child.kill('SIGTERM')
+  options.signal?.addEventListener('abort', stop, { once: true })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text))
+  await new Promise<void>((resolve, reject) => child.once('error', reject).once('close', () => resolve()))
+  options.signal?.removeEventListener('abort', stop)
+  return parseWrk(output)
+}
+
+/** Reads the line that the script prints at the end. Throws with wrk's own words when there is none. */
+export function parseWrk(output: string): LoadOutcome {
+  const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '))
+  if (line === undefined) throw new Error(`wrk gave no result: ${output.trim().slice(0, 500)}`)
+  const result = wrkResult.parse(JSON.parse(line.slice('RESULT '.length)))
+  const { requests, meanUs, maxUs, percentilesUs, refusals } = result
+  const durationMs = result.durationUs / 1000
+  return {
+    generator: 'wrk',
+    requests,
+    durationMs,
+    perSecond: (requests / durationMs) * 1000,
+    latency: { count: requests, meanUs, maxUs, percentilesUs },
+    statuses: { '2xx-3xx': requests - refusals, ...(refusals > 0 ? { '4xx-5xx': refusals } : {}) },
+    codes: null,
+    errors: Object.fromEntries(Object.entries(result.errors).filter(([, count]) => count > 0)),
+    askedPerSecond: null,
+  }
+}
+
+function checkLine(check: Check, version: ApiVersion): string {
+  const headers = Object.entries(checkHeaders(check)).map(([name, value]) => `${name}=${value}`)
+  const line = [checkPath(version), headers.join('|'), checkBody(check, version)]
+  if (line.some((field) => /[\t\n\r]/.test(field))) throw new Error('a check for wrk cannot hold a tab or a line break')
+  return `${line.join('\t')}\n`
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+
+import { ArgumentError, isLoopback, parseBenchArguments, type BenchOptions } from '../src/bench-arguments.ts'
+
+const TARGET = ['--url', 'http://127.0.0.1:8080', '--api-key', 'kwk_x', '--license', 'AAAA']
+
+function parse(...args: string[]): BenchOptions {
+  const options = parseBenchArguments(args)
+  if (options === 'help') throw new Error('help was not asked for')
+  return options
+}
+
+describe('arguments of npm run bench', () => {
+  test('without any it loads the demo', () => {
+    expect(parse()).toMatchObject({
+      url: null,
+      connections: 50,
+      durationMs: 10_000,
+      ratePerSecond: null,
+      version: 'v2',
+    })
+  })
+
+  test('takes the API key from the environment', () => {
+    const options = parseBenchArguments(['--url', 'http://localhost:1', '--license', 'A'], {
+      KEYWARD_API_KEY: 'kwk_env',
+    })
+    expect(options).toMatchObject({ apiKey: 'kwk_env' })
+  })
+
+  test('asks for --yes before it loads another machine', () => {
+    const elsewhere = ['--url', 'https://licenses.example.com', '--api-key', 'k', '--license', 'A']
+    expect(() => parse(...elsewhere)).toThrow(/--yes/)
+    expect(parse(...elsewhere, '--yes').url?.hostname).toBe('licenses.example.com')
+  })
+
+  test.each([
+    [['--url', 'ftp://x'], /--url takes/],
+    [['--url', 'http://127.0.0.1'], /--api-key/],
+    [['--url', 'http://127.0.0.1', '--api-key', 'k'], /--license/],
+    [['--license', 'A'], /need --url/],
+    [['--rate', '0'], /--rate takes a number above 0/],
+    [['--connections', '1.5'], /--connections takes a whole number/],
+    [['--duration', 'long'], /--duration/],
+    [['--api', 'v3'], /--api takes v1 or v2/],
+    [['--mix', 'old=1'], /--mix: "old"/],
+    [['--speed', '9'], /--speed/],
+    [['--rate', '5', '--wrk'], /--wrk cannot hold a --rate/],
+    [[...TARGET, '--mix', 'blacklisted=1'], /--blacklisted-machine/],
+    [[...TARGET, '--mix', 'excluded=1'], /--excluded-machine/],
+  ])('%j ends in a sentence that names the argument', (args, message) => {
+    expect(() => parse(...args)).toThrow(ArgumentError)
+    expect(() => parse(...args)).toThrow(message)
+  })
+
+  test.each([
+    ['http://localhost:80', true],
+    ['http://127.8.9.1', true],
+    ['http://[::1]:8080', true],
+    ['http://127.0.0.1.example.com', false],
+    ['http://10.0.0.1', false],
+    ['http://localhost.example.com', false],
+  ])('%s is this machine: %s', (address, expected) => {
+    expect(isLoopback(new URL(address))).toBe(expected)
+  })
+
+  test('--help wins', () => {
+    expect(parseBenchArguments(['--help'])).toBe('help')
+  })
+})
