@@ -34,7 +34,7 @@ export async function startDatabase(
   report: (line: string) => void,
 ): Promise<StartDatabase> {
   if (given.DATABASE_URL !== undefined) {
-    await migrate(given.DATABASE_URL)
+    await migrateAndReport(given.DATABASE_URL, report)
     const validatorUrl = given.VALIDATOR_DATABASE_URL ?? given.DATABASE_URL
     return { url: given.DATABASE_URL, validatorUrl, stop: () => Promise.resolve() }
   }
@@ -46,7 +46,7 @@ export async function startDatabase(
   try {
     const url = withDatabase(postgres.url)
     await createDatabase(postgres.url)
-    await migrate(url)
+    await migrateAndReport(url, report)
     await createValidatorLogin(url)
     const validatorUrl = new URL(url)
     validatorUrl.username = VALIDATOR_LOGIN
@@ -57,6 +57,11 @@ export async function startDatabase(
   }
 }
 
+async function migrateAndReport(url: string, report: (line: string) => void): Promise<void> {
+  const { warnings } = await migrate(url)
+  for (const warning of warnings) report(warning)
+}
+
 function withDatabase(url: string): string {
   const changed = new URL(url)
   changed.pathname = `/${DATABASE}`
@@ -64,20 +69,23 @@ function withDatabase(url: string): string {
 }
 
 async function createDatabase(superuserUrl: string): Promise<void> {
-  const pool = createPool(superuserUrl, { max: 1 })
-  try {
-    const { rowCount } = await pool.query('select from pg_database where datname = $1', [DATABASE])
-    if (rowCount === 0) await pool.query(`create database ${DATABASE}`)
-  } finally {
-    await pool.end()
-  }
+  await createUnless(
+    superuserUrl,
+    `select from pg_database where datname = '${DATABASE}'`,
+    `create database ${DATABASE}`,
+  )
 }
 
 async function createValidatorLogin(url: string): Promise<void> {
-  const pool = createPool(url, { max: 1 })
+  const exists = `select from pg_roles where rolname = '${VALIDATOR_LOGIN}'`
+  await createUnless(url, exists, `create role ${VALIDATOR_LOGIN} login in role keyward_validator`)
+}
+
+async function createUnless(url: string, exists: string, create: string): Promise<void> {
+  const pool = createPool(url, { name: 'keyward start', max: 1 })
   try {
-    const { rowCount } = await pool.query('select from pg_roles where rolname = $1', [VALIDATOR_LOGIN])
-    if (rowCount === 0) await pool.query(`create role ${VALIDATOR_LOGIN} login in role keyward_validator`)
+    const { rowCount } = await pool.query(exists)
+    if (rowCount === 0) await pool.query(create)
   } finally {
     await pool.end()
   }

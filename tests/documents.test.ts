@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { projectFiles, read, ROOT } from './files.ts'
+
+const documents = projectFiles().filter((path) => path.endsWith('.md'))
+
+/** Anchors as GitHub makes them from headings. */
+function anchors(path: string): Set<string> {
+  const headings = [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => title)
+  return new Set(
+    headings.map((title) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .trim()
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+test('every relative link leads to a file, and to a heading that it has', () => {
+  const broken = documents.flatMap((path) =>
+    [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
+      if (/^[a-z]+:/.test(link)) return []
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : join(dirname(path), file)
+      if (!existsSync(join(ROOT, target))) return [`${path}: ${link}`]
+      return anchor === undefined || anchors(target).has(anchor) ? [] : [`${path}: ${link}`]
+    }),
+  )
+  expect(broken).toEqual([])
+})
+
+test('every npm script that a document names exists', () => {
+  const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(read('package.json')))
+  const missing = documents.flatMap((path) =>
+    [...read(path).matchAll(/\bnpm (?:run (?:--silent )?)?([a-z][\w:-]*)/g)].flatMap(([command, name = '']) => {
+      const isScript = command.includes(' run ') || name === 'start' || name === 'test'
+      return isScript && !Object.hasOwn(scripts, name) ? [`${path}: ${command}`] : []
+    }),
+  )
+  expect(missing).toEqual([])
+})
+
+test('every path that a document names in code exists', () => {
+  const missing = documents.flatMap((path) =>
+    [...read(path).matchAll(/`((?:packages|services|infra|bench|tests|docs)\/[\w./-]*)`/g)].flatMap(([, name = '']) =>
+      existsSync(join(ROOT, name)) ? [] : [`${path}: ${name}`],
+    ),
+  )
+  expect(missing).toEqual([])
+})

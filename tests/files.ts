@@ -1,0 +1,24 @@
+/** The files of the project as the tests of this folder see them: everything but what is installed or generated. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'pnpm-lock.yaml'])
+
+/** Paths relative to the root, with forward slashes, in order. */
+export function projectFiles(folder = ROOT): string[] {
+  const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => !LEFT_OUT.has(entry.name))
+  return entries
+    .flatMap((entry) => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) return projectFiles(path)
+      return entry.isFile() ? [relative(ROOT, path)] : []
+    })
+    .toSorted()
+}
+
+export function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}

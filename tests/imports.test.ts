@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+
+import { projectFiles, read } from './files.ts'
+import { importsOf, violations, workspaceOf } from './imports.ts'
+
+const files = projectFiles().filter((path) => /^(?:packages|services|infra|bench|tests)\/.*\.ts$/.test(path))
+
+test('no file imports what it may not', () => {
+  expect(files.length).toBeGreaterThan(50)
+  expect(files.flatMap((path) => violations(path, read(path)))).toEqual([])
+})
+
+test('every module that a workspace imports is declared in its package.json', () => {
+  const undeclared = files.flatMap((path) => {
+    const workspace = workspaceOf(path)
+    if (workspace === 'tests') return []
+    const declared = `${read(`${workspace}/package.json`)}${read('package.json')}`
+    return importsOf(read(path))
+      .map(({ from }) => from)
+      .filter((from) => /^[@a-zA-Z]/.test(from) && !from.startsWith('node:'))
+      .filter((from) => !declared.includes(`"${/^(?:@[^/]+\/)?[^/]+/.exec(from)?.[0]}"`))
+      .map((from) => `${path}: ${from}`)
+  })
+  expect(undeclared).toEqual([])
+})
+
+describe('the rules see', () => {
+  test.each([
+    ['packages/engine/src/a.ts', `import { readFile } from 'node:fs'`],
+    ['packages/engine/src/a.ts', `import type { z } from 'zod'`],
+    ['packages/engine/src/a.ts', `const z = await import('zod')`],
+    ['packages/address/src/a.ts', `import { CODES } from '@keyward/engine'`],
+    ['packages/address/src/a.ts', `import {\n  CODES,\n} from '@keyward/engine'`],
+    ['packages/client/src/a.ts', `export * from '@keyward/contract'`],
+    ['packages/database/src/a.ts', `import '@keyward/management/main'`],
+    ['services/validator/src/a.ts', `import x from '@keyward/management'`],
+    ['services/validator/src/a.ts', `import { random } from '@keyward/testkit'`],
+    ['services/validator/src/transport/a.ts', `import { x } from '../feed/b.ts'`],
+    ['services/validator/src/feed/a/b.ts', `import type { X } from '../../transport/c.ts'`],
+    ['packages/engine/src/a.ts', `import { x } from '../../database/src/index.ts'`],
+    ['infra/src/a.ts', `import { x } from '../../services/validator/src/server.ts'`],
+  ])('%s: %s', (path, source) => {
+    expect(violations(path, source)).toHaveLength(1)
+  })
+
+  test.each([
+    ['packages/address/src/a.ts', `import type { Network } from '@keyward/engine'\nimport ip from 'ipaddr.js'`],
+    ['packages/engine/test/a.test.ts', `import { test } from 'vitest'\nimport { random } from '@keyward/testkit'`],
+    ['services/validator/src/transport/a.ts', `import { x } from './b.ts'\nimport { y } from '../config.ts'`],
+    ['services/validator/src/main.ts', `import './transport/a.ts'\nimport './feed/b.ts'`],
+    ['bench/src/a.ts', `import { random } from '@keyward/testkit'`],
+  ])('nothing wrong in %s', (path, source) => {
+    expect(violations(path, source)).toEqual([])
+  })
+})

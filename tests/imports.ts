@@ -1,0 +1,87 @@
+/**
+ * Who may import what. Data flows one way: packages know nothing of services, services nothing of each other, the
+ * engine nothing of I/O. `violations` judges one file by its path and text, so that the rules themselves can be tested.
+ */
+import { posix } from 'node:path'
+
+interface Rule {
+  /** Modules that the sources may import; `types:` before a name allows only its types. */
+  modules: readonly string[]
+  /** Whether Node's own modules may be used. */
+  node: boolean
+}
+
+/** Workspaces whose imports are fixed; of `node:net`, the address package uses what is pure. The others may import every package but the testkit. */
+const RULES: Readonly<Record<string, Rule>> = {
+  'packages/engine': { modules: [], node: false },
+  'packages/contract': { modules: ['zod', 'zod-openapi', 'types:@keyward/engine'], node: false },
+  'packages/address': { modules: ['ipaddr.js', 'node:net', 'types:@keyward/engine'], node: false },
+  'packages/database': {
+    modules: ['kysely', 'pg', 'pg-copy-streams', 'pg-listen', 'types:@keyward/engine'],
+    node: true,
+  },
+  'packages/license-file': { modules: ['@noble/curves'], node: false },
+  'packages/client': { modules: ['@keyward/license-file'], node: true },
+  'packages/process': { modules: ['pino', 'prom-client', 'zod'], node: true },
+  'packages/embedded-postgres': { modules: [], node: true },
+}
+
+interface Import {
+  from: string
+  typeOnly: boolean
+}
+
+const STATEMENT = /(?:^|\n)\s*(?:import|export)\s+(type\s+)?(?:[^'";]*?\sfrom\s+)?['"]([^'"]+)['"]/g
+const DYNAMIC = /\bimport\(\s*['"]([^'"]+)['"]/g
+
+export function importsOf(source: string): Import[] {
+  const statements = [...source.matchAll(STATEMENT)].map(([, type, from = '']) => ({ from, typeOnly: Boolean(type) }))
+  return [...statements, ...[...source.matchAll(DYNAMIC)].map(([, from = '']) => ({ from, typeOnly: false }))]
+}
+
+/** `packages/engine/src/trie.ts` belongs to `packages/engine`; `infra/src/start.ts` to `infra`. */
+export function workspaceOf(path: string): string {
+  const [top = '', name = ''] = path.split('/')
+  return top === 'packages' || top === 'services' ? `${top}/${name}` : top
+}
+
+/** One sentence for each forbidden import of a TypeScript file; `path` is relative to the root. */
+export function violations(path: string, source: string): string[] {
+  const workspace = workspaceOf(path)
+  const isSource = path.startsWith(`${workspace}/src/`)
+  return importsOf(source).flatMap((found) => {
+    const reason = found.from.startsWith('.')
+      ? relativeReason(path, workspace, found.from)
+      : moduleReason(workspace, isSource, found)
+    return reason === null ? [] : [`${path} imports ${found.from}: ${reason}`]
+  })
+}
+
+function relativeReason(path: string, workspace: string, from: string): string | null {
+  const target = posix.join(posix.dirname(path), from)
+  if (workspaceOf(target) !== workspace) return 'another workspace is imported by its package name'
+  const room = (file: string): string | undefined => /^services\/validator\/src\/(transport|feed)\//.exec(file)?.[1]
+  const [own, other] = [room(path), room(target)]
+  return own !== undefined && other !== undefined && own !== other ? 'transport and feed do not know each other' : null
+}
+
+function moduleReason(workspace: string, isSource: boolean, found: Import): string | null {
+  const name = packageOf(found.from)
+  if (name === '@keyward/validator' || name === '@keyward/management') return 'nobody imports a service'
+  if (!isSource) return null
+  const mayTest = workspace === 'bench' || workspace === 'packages/testkit'
+  if (name === '@keyward/testkit' && !mayTest) return 'the testkit is for tests'
+  const rule = RULES[workspace]
+  if (!rule) return null
+  if (rule.modules.includes(name)) return null
+  if (found.from.startsWith('node:')) return rule.node ? null : 'no I/O here'
+  if (rule.modules.includes(`types:${name}`)) return found.typeOnly ? null : 'only its types'
+  return 'not among what this package may import'
+}
+
+function packageOf(from: string): string {
+  return from
+    .split('/')
+    .slice(0, from.startsWith('@') ? 2 : 1)
+    .join('/')
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+
+import { projectFiles, read } from './files.ts'
+
+const files = projectFiles()
+const programs = files.filter((path) => path.endsWith('.ts'))
+const texts = files.filter((path) => /\.(?:ts|mjs|js|json|ya?ml|md|sql|sh|cfg|conf|html)$|^\.ci\//.test(path))
+
+const lines = (path: string): number => read(path).split('\n').length - 1
+
+/** `path:line: text` of each line that matches. This file holds the patterns, so it is left out. */
+function find(paths: readonly string[], pattern: RegExp): string[] {
+  return paths
+    .filter((path) => path !== 'tests/tidy.test.ts')
+    .flatMap((path) =>
+      read(path)
+        .split('\n')
+        .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim().slice(0, 100)}`] : [])),
+    )
+}
+
+test('no program file is longer than 400 lines, and half of the source files have at most 120', () => {
+  expect(programs.filter((path) => lines(path) > 400)).toEqual([])
+  const sizes = programs.filter((path) => path.includes('/src/')).map(lines)
+  expect(sizes.toSorted((a, b) => a - b)[Math.floor(sizes.length / 2)]).toBeLessThanOrEqual(120)
+})
+
+test('every source file begins by saying what it is for', () => {
+  const silent = programs.filter((path) => {
+    if (!path.includes('/src/') || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
+    return !/^(?:#!.*\n)?(?:\/\*\*|\/\/)/.test(read(path))
+  })
+  expect(silent).toEqual([])
+})
+
+test('nothing is left for later', () => {
+  expect(find(texts, /\b(?:TODO|FIXME|XXX|HACK)\b/)).toEqual([])
+})
+
+test('the type checker is not silenced', () => {
+  expect(find(programs, /@ts-(?:ignore|nocheck|expect-error)|\bas unknown as\b/)).toEqual([])
+})
+
+test('no test is left out or run alone; one that needs a missing tool says so through skipIf', () => {
+  expect(find(programs, /\b(?:test|it|describe)\.(?:only|skip|todo)\b/)).toEqual([])
+})
+
+test('no file names a machine, a package registry or a folder outside the project', () => {
+  expect(find(texts, /(?<![\w.$}-])\/(?:work|home\/\w+|Users\/\w+|root\/\w+)\//)).toEqual([])
+  expect(find(['pnpm-lock.yaml', ...texts], /\bregistry\.[\w-]+\.(?:com|org|net|io)\b|_authToken|tarball:/)).toEqual([])
+})
