@@ -57,21 +57,62 @@ create table licenses (
 create index licenses_product on licenses (organization_id, product_id, id);
 create index licenses_customer on licenses (organization_id, customer_id, id);
 
--- How many slots of a license are taken. Claims, releases and limit changes lock this row, never `licenses`:
--- a claim must not wake the listeners of `licenses`.
+-- How many slots of a license are taken: the number of its machines. Claims, releases and limit changes lock this row,
+-- never `licenses`: a claim must not wake the listeners of `licenses`, nor wait for somebody who holds a license's row.
 create table license_slots (
   license_id uuid primary key references licenses on delete cascade,
-  used integer not null default 0 check (used >= 0)
-);
+  used integer not null default 0 check (used >= 0),
+  -- Of a license without a limit: how often a machine came that was not recorded, because there were too many.
+  unrecorded bigint not null default 0
+) with (fillfactor = 70);
+
+create function add_license_slots() returns trigger language plpgsql as $$
+begin
+  insert into license_slots (license_id) select id from new_rows order by id;
+  return null;
+end $$;
+create trigger licenses_slots after insert on licenses
+  referencing new table as new_rows for each statement execute function add_license_slots();
+
+-- A limit changes only while no claim is under way, so that each claim goes by the limit before or after.
+create function lock_license_slots() returns trigger language plpgsql as $$
+begin
+  perform from license_slots where license_id = new.id for no key update;
+  return new;
+end $$;
+create trigger licenses_limit before update of max_machines on licenses
+  for each row when (old.max_machines is distinct from new.max_machines) execute function lock_license_slots();
 
 -- A machine id is the bytes that the app sent, so that no collation or encoding makes two of them one.
 create table machines (
-  id uuid not null unique,
-  license_id uuid not null references licenses on delete cascade,
+  id uuid not null,
+  license_id uuid not null references license_slots on delete cascade,
   machine_id bytea not null check (length(machine_id) between 1 and 512),
   hostname text,
   first_seen_at timestamptz not null default now(),
   last_seen_at timestamptz not null default now(),
   primary key (license_id, machine_id)
-);
-create index machines_listing on machines (license_id, id);
+) with (fillfactor = 90);
+create unique index machines_listing on machines (license_id, id);
+
+-- Keeps the count equal to the rows, whoever writes them. The rows are locked in the order in which claims lock them.
+create function count_machines() returns trigger language plpgsql as $$
+begin
+  perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
+  update license_slots s set used = used + c.machines * case tg_op when 'INSERT' then 1 else -1 end
+  from (select license_id, count(*)::integer as machines from changed group by license_id) c
+  where s.license_id = c.license_id;
+  return null;
+end $$;
+create trigger machines_counted after insert on machines
+  referencing new table as changed for each statement execute function count_machines();
+create trigger machines_uncounted after delete on machines
+  referencing old table as changed for each statement execute function count_machines();
+
+create function refuse_update() returns trigger language plpgsql as $$
+begin
+  raise exception 'A machine keeps its license and its machine id; delete it and insert another';
+end $$;
+create trigger machines_identity before update of license_id, machine_id on machines
+  for each row when ((old.license_id, old.machine_id) is distinct from (new.license_id, new.machine_id))
+  execute function refuse_update();

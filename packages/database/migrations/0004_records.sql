@@ -32,8 +32,9 @@ create index activity_organization on activity (organization_id, id);
 
 create table alerts (
   id uuid primary key,
-  organization_id uuid not null references organizations on delete cascade,
-  license_id uuid not null references licenses on delete cascade,
+  organization_id uuid not null,
+  -- Not `licenses`: raising an alert must not wait for somebody who holds a license's row.
+  license_id uuid not null references license_slots on delete cascade,
   kind text not null default 'OVERUSE' check (kind = 'OVERUSE'),
   count bigint not null,
   first_at timestamptz not null,

@@ -1,1 +1,5 @@
-export {}
+export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
+export { migrate, type MigrationReport, requireMigrated } from './migrate.ts'
+export { createDatabase, createPool, type PoolOptions } from './pool.ts'
+export type * from './schema.ts'
+export { createSecret, hashSecret, parseSecret, type Secret, type SecretKind } from './secrets.ts'

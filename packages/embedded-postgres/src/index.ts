@@ -31,7 +31,7 @@ export interface RunningPostgres {
   readonly pid: number
   /** Resolves when the server has ended on its own or by `stop`. */
   readonly ended: Promise<void>
-  stop(): Promise<void>
+  readonly stop: () => Promise<void>
 }
 
 const SETTINGS = {

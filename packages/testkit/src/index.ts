@@ -1,1 +1,12 @@
-export {}
+export * from './builders.ts'
+export {
+  createTestDatabase,
+  onServer,
+  SERVER_VARIABLE,
+  TEMPLATE_VARIABLE,
+  type TestDatabase,
+  VALIDATOR_LOGIN,
+  withDatabase,
+} from './database.ts'
+export { type Proxy, startProxy } from './proxy.ts'
+export { type Random, random } from './random.ts'

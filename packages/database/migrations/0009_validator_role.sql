@@ -1,0 +1,22 @@
+-- What a validator may do in the database: read what a verdict needs, call the functions below, nothing else.
+-- `keyward_validator` is a role without login; the user that validators connect as is made a member of it.
+-- Roles belong to the whole server, so several databases may come to create it at the same moment.
+
+create function grant_validator() returns void language plpgsql as $$
+begin
+  if not exists (select from pg_roles where rolname = 'keyward_validator') then
+    begin
+      create role keyward_validator nologin;
+    exception
+      when duplicate_object or unique_violation then null; -- another database was faster
+      when insufficient_privilege then
+        raise warning 'The role keyward_validator does not exist and this user may not create it. Until an administrator runs '
+          '"create role keyward_validator nologin" and the database is migrated again, validators need a user that owns the tables.';
+        return;
+    end;
+  end if;
+  execute format('grant usage on schema %I to keyward_validator', current_schema());
+  grant select on organizations, products, customers, licenses, license_slots, machines, access_rules to keyward_validator;
+  grant select (id, organization_id, kind, secret_hash, expires_at, revoked_at) on credentials to keyward_validator;
+  grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at) on signing_keys to keyward_validator;
+end $$;

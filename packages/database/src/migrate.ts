@@ -1,0 +1,96 @@
+// Brings a database to the schema of this version: forward only, each file of migrations/ once, in the order of their
+// names. Any number of processes may do it at once: a lock of the database lets one work and the others wait.
+
+import { readdir, readFile } from 'node:fs/promises'
+
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import pg from 'pg'
+
+const FOLDER = new URL('../migrations/', import.meta.url)
+const LOCK = 7_201_945_338
+const OLDEST_SERVER = 150_000
+
+export interface MigrationReport {
+  /** Names of the migrations that this call applied. */
+  readonly applied: readonly string[]
+  /** What an administrator should know, such as a role that could not be created. */
+  readonly warnings: readonly string[]
+}
+
+/** Throws one readable sentence when the server is too old, or the database belongs to a newer version. */
+export async function migrate(url: string): Promise<MigrationReport> {
+  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 })
+  pool.on('error', () => undefined)
+  try {
+    const warnings: string[] = []
+    const client = await pool.connect()
+    client.on('notice', (notice) => {
+      if (notice.severity === 'WARNING' && notice.message !== undefined) warnings.push(notice.message)
+    })
+    try {
+      await requireServer(client)
+      await client.query('select pg_advisory_lock($1)', [LOCK])
+      const applied = await migrateToLatest(pool)
+      await client.query('select grant_validator()')
+      await client.query('select pg_advisory_unlock($1)', [LOCK])
+      return { applied, warnings }
+    } finally {
+      client.release(true)
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+async function migrateToLatest(pool: pg.Pool): Promise<string[]> {
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  const migrations = await readMigrations()
+  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } })
+  await refuseNewer(pool, Object.keys(migrations))
+  const { error, results } = await migrator.migrateToLatest()
+  if (error !== undefined) {
+    const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'the migrations'
+    const reason = error instanceof Error ? error.message : 'no reason is known'
+    throw new Error(`The database could not be migrated, ${failed} failed: ${reason}`, { cause: error })
+  }
+  return (results ?? []).map((result) => result.migrationName)
+}
+
+async function readMigrations(): Promise<Record<string, Migration>> {
+  const migrations: Record<string, Migration> = {}
+  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql'))
+  for (const file of files.toSorted()) {
+    const text = await readFile(new URL(file, FOLDER), 'utf8')
+    migrations[file.slice(0, -'.sql'.length)] = { up: async (db) => void (await sql.raw(text).execute(db)) }
+  }
+  return migrations
+}
+
+async function requireServer(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ number: string; text: string }>(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as text`,
+  )
+  if (Number(rows[0]?.number) < OLDEST_SERVER)
+    throw new Error(`Keyward needs Postgres 15 or newer; this server is ${rows[0]?.text}`)
+}
+
+async function refuseNewer(pool: pg.Pool, known: readonly string[]): Promise<void> {
+  const { rows: tables } = await pool.query(`select from pg_tables where tablename = 'kysely_migration'`)
+  if (tables.length === 0) return
+  const { rows } = await pool.query<{ name: string }>('select name from kysely_migration order by name')
+  const unknown = rows.find(({ name }) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
+}
+
+/** Throws one readable sentence unless every migration that this version knows has been applied; a newer schema is fine. */
+export async function requireMigrated(client: pg.Pool | pg.ClientBase): Promise<void> {
+  const known = Object.keys(await readMigrations())
+  const { rows: tables } = await client.query(`select from pg_tables where tablename = 'kysely_migration'`)
+  const { rows } =
+    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from kysely_migration')
+  const missing = known.find((name) => !rows.some((row) => row.name === name))
+  if (missing !== undefined)
+    throw new Error(`The database lacks the migration ${missing}; start the management service or migrate it first`)
+}

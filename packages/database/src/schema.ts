@@ -1,0 +1,184 @@
+// The tables as kysely sees them, in camel case. What a column means is said in migrations/; `Generated` columns have a
+// default. Ids are UUID text, `bytea` is a Buffer, `bigint` a number (see pool.ts), moments are Dates.
+
+import type { ColumnType, Generated } from 'kysely'
+
+/** Read as a Date; written as one, or as ISO 8601 text. */
+export type Moment = ColumnType<Date, Date | string, Date | string>
+type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+export type JsonObject = { readonly [key: string]: Json }
+/** Read as an object; written as JSON text, because pg takes an array for a Postgres array. */
+type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
+type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
+type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
+
+export type Plan = 'FREE' | 'LITE' | 'STANDARD'
+export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
+export type LicenseStatus = 'active' | 'suspended' | 'revoked'
+export type PolicyType = 'PERPETUAL' | 'SUBSCRIPTION' | 'TRIAL'
+export type RuleKind = 'BLACKLIST' | 'EXCLUSION'
+export type RuleType = 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
+export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
+
+export interface Database {
+  organizations: {
+    id: string
+    name: string
+    plan: Plan
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  members: {
+    id: string
+    organizationId: string
+    email: string
+    permissions: string[]
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  credentials: {
+    id: string
+    organizationId: string
+    kind: CredentialKind
+    memberId: string | null
+    name: string
+    prefix: string
+    secretHash: Bytes
+    permissions: Generated<string[]>
+    expiresAt: Moment | null
+    revokedAt: Moment | null
+    createdAt: DefaultMoment
+  }
+  credentialUses: { credentialId: string; lastUsedAt: Moment }
+  signingKeys: {
+    id: string
+    organizationId: string
+    keyId: string
+    publicKey: Bytes
+    privateKeyEncrypted: Bytes
+    masterKeyId: string
+    createdAt: DefaultMoment
+    retiredAt: Moment | null
+    withdrawnAt: Moment | null
+  }
+  products: {
+    id: string
+    organizationId: string
+    name: string
+    metadata: DefaultJsonColumn
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  customers: {
+    id: string
+    organizationId: string
+    email: string
+    name: string | null
+    externalId: string | null
+    metadata: DefaultJsonColumn
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  mergedCustomers: { id: string; organizationId: string; mergedInto: string; mergedAt: DefaultMoment }
+  licenses: {
+    id: string
+    organizationId: string
+    productId: string
+    customerId: string
+    key: string
+    status: Generated<LicenseStatus>
+    policyType: PolicyType
+    maxMachines: number | null
+    expiresAt: Moment | null
+    metadata: DefaultJsonColumn
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+    suspendedAt: Moment | null
+    revokedAt: Moment | null
+  }
+  /** Made with each license by a trigger; `used` is the number of its machines, kept by a trigger. */
+  licenseSlots: { licenseId: string; used: Generated<number>; unrecorded: Generated<number> }
+  machines: {
+    id: string
+    licenseId: string
+    machineId: Bytes
+    hostname: string | null
+    firstSeenAt: DefaultMoment
+    lastSeenAt: DefaultMoment
+  }
+  accessRules: {
+    id: string
+    organizationId: string
+    kind: RuleKind
+    type: RuleType
+    value: Bytes
+    scope: RuleScope
+    productId: string | null
+    licenseId: string | null
+    scopeId: ColumnType<string | null, never, never>
+    customerId: string | null
+    note: string | null
+    expiresAt: Moment | null
+    allowSuspendedOrExpired: Generated<boolean>
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+    createdBy: JsonColumn
+  }
+  /** Made with each rule by a trigger. */
+  accessRuleCounters: { ruleId: string; matchCount: Generated<number>; lastMatchedAt: Moment | null }
+  checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
+  activity: {
+    at: Moment
+    id: string
+    organizationId: string
+    licenseId: string
+    type: string
+    code: string | null
+    machineId: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
+    count: Generated<number>
+    firstAt: Moment
+    lastAt: Moment
+    actor: ColumnType<JsonObject | null, string | null | undefined, string | null>
+  }
+  alerts: {
+    id: string
+    organizationId: string
+    licenseId: string
+    kind: Generated<'OVERUSE'>
+    count: number
+    firstAt: Moment
+    lastAt: Moment
+    acknowledgedAt: Moment | null
+  }
+  flushes: { validatorId: string; number: number; at: DefaultMoment }
+  auditLog: {
+    id: string
+    organizationId: string | null
+    at: DefaultMoment
+    actor: JsonColumn
+    action: string
+    resourceType: string
+    resourceId: string | null
+    changes: ColumnType<Json | null, string | null | undefined, string | null>
+  }
+  idempotencyKeys: {
+    owner: string
+    key: string
+    requestHash: Bytes
+    status: number | null
+    headers: ColumnType<JsonObject | null, string | null | undefined, string | null>
+    body: ColumnType<Json | null, string | null | undefined, string | null>
+    createdAt: DefaultMoment
+  }
+  rateLimits: { key: string; points: Generated<number>; expire: number | null }
+  validators: {
+    id: string
+    name: string
+    startedAt: DefaultMoment
+    seenAt: DefaultMoment
+    applied: string | null
+    ready: Generated<boolean>
+    details: DefaultJsonColumn
+  }
+}

@@ -1,0 +1,67 @@
+// Secrets of callers: API keys, management tokens and personal access tokens. A secret is a prefix that says its kind,
+// 30 random base62 characters and a CRC-32 of those in 6 more, so that a typo is told from a guess without a look-up and
+// a scanner finds leaked ones. Only a SHA-256 is ever stored: the secret has 178 random bits, which need no slow hash.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+export type SecretKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
+
+const PREFIXES: Record<SecretKind, string> = { API_KEY: 'kwk_', MANAGEMENT_TOKEN: 'kwm_', ACCESS_TOKEN: 'kwp_' }
+
+const KINDS: readonly SecretKind[] = ['API_KEY', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN']
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_LENGTH = 30
+const CHECKSUM_LENGTH = 6
+const SHAPE = /^(kwk_|kwm_|kwp_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
+
+/** How many characters of a secret a list shows, the kind's prefix included. */
+const SHOWN_LENGTH = 8
+
+export interface Secret {
+  readonly kind: SecretKind
+  /** The whole secret, to be shown once. */
+  readonly secret: string
+  /** Its first characters, by which people tell their secrets apart. */
+  readonly prefix: string
+  /** The 32 bytes that are stored. */
+  readonly hash: Uint8Array
+}
+
+export function createSecret(kind: SecretKind): Secret {
+  const random = randomBase62(RANDOM_LENGTH)
+  const secret = PREFIXES[kind] + random + checksum(random)
+  return { kind, secret, prefix: secret.slice(0, SHOWN_LENGTH), hash: hashSecret(secret) }
+}
+
+/** What kind of secret the text is, or null when it has not the form of one or its checksum is wrong. */
+export function parseSecret(text: string): { kind: SecretKind } | null {
+  const match = SHAPE.exec(text)
+  if (match === null || checksum(match[2] ?? '') !== match[3]) return null
+  const kind = KINDS.find((candidate) => PREFIXES[candidate] === match[1])
+  return kind === undefined ? null : { kind }
+}
+
+export function hashSecret(text: string): Uint8Array {
+  return createHash('sha256').update(text).digest()
+}
+
+/** Each character from a byte below 248 = 4 x 62; the rest is drawn again, so that all are equally likely. */
+function randomBase62(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) if (byte < 248 && text.length < length) text += ALPHABET[byte % 62]
+  }
+  return text
+}
+
+function checksum(random: string): string {
+  let rest = crc32(random)
+  let text = ''
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
+    text = ALPHABET.charAt(rest % 62) + text
+    rest = Math.floor(rest / 62)
+  }
+  return text
+}

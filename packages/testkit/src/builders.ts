@@ -1,0 +1,166 @@
+// Rows for tests, written straight to the tables. What a test does not name gets a plain valid value; each returns what
+// a test needs to go on with.
+
+import { bytesToUuid, createSecret, type SecretKind, uuidv7, uuidv7Bytes } from '@keyward/database'
+import type pg from 'pg'
+
+type Queryable = Pick<pg.Pool, 'query'>
+
+export async function insertOrganization(
+  pool: Queryable,
+  given: { id?: string; name?: string; plan?: 'FREE' | 'LITE' | 'STANDARD' } = {},
+): Promise<string> {
+  const id = given.id ?? uuidv7()
+  const values = [id, given.name ?? 'Acme', given.plan ?? 'STANDARD']
+  await pool.query('insert into organizations (id, name, plan) values ($1, $2, $3)', values)
+  return id
+}
+
+export async function insertProduct(
+  pool: Queryable,
+  given: { organizationId: string; name?: string },
+): Promise<string> {
+  const id = uuidv7()
+  const values = [id, given.organizationId, given.name ?? 'Editor']
+  await pool.query('insert into products (id, organization_id, name) values ($1, $2, $3)', values)
+  return id
+}
+
+export async function insertCustomer(
+  pool: Queryable,
+  given: { organizationId: string; email?: string },
+): Promise<string> {
+  const id = uuidv7()
+  const values = [id, given.organizationId, given.email ?? 'buyer@example.com']
+  await pool.query('insert into customers (id, organization_id, email) values ($1, $2, $3)', values)
+  return id
+}
+
+export interface LicenseToInsert {
+  readonly organizationId: string
+  /** Made when not given, as is the customer. */
+  readonly productId?: string
+  readonly customerId?: string
+  readonly key?: string
+  readonly status?: 'active' | 'suspended' | 'revoked'
+  /** Default 5; null: no limit. */
+  readonly maxMachines?: number | null
+  /** Default: never. */
+  readonly expiresAt?: Date | null
+}
+
+export interface InsertedLicense {
+  readonly id: string
+  readonly key: string
+  readonly productId: string
+  readonly customerId: string
+}
+
+export async function insertLicense(pool: Queryable, given: LicenseToInsert): Promise<InsertedLicense> {
+  const { organizationId } = given
+  const productId = given.productId ?? (await insertProduct(pool, { organizationId }))
+  const customerId = given.customerId ?? (await insertCustomer(pool, { organizationId }))
+  const id = uuidv7()
+  const key = given.key ?? `KEY-${id}`
+  const expiresAt = given.expiresAt ?? null
+  await pool.query(
+    `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, max_machines, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      id,
+      organizationId,
+      productId,
+      customerId,
+      key,
+      given.status ?? 'active',
+      expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION',
+      given.maxMachines === undefined ? 5 : given.maxMachines,
+      expiresAt,
+    ],
+  )
+  return { id, key, productId, customerId }
+}
+
+export async function insertMachine(
+  pool: Queryable,
+  given: { licenseId: string; machineId: string | Uint8Array; hostname?: string },
+): Promise<string> {
+  const id = uuidv7()
+  const values = [id, given.licenseId, Buffer.from(given.machineId), given.hostname ?? null]
+  await pool.query('insert into machines (id, license_id, machine_id, hostname) values ($1, $2, $3, $4)', values)
+  return id
+}
+
+export interface RuleToInsert {
+  readonly organizationId: string
+  readonly kind?: 'BLACKLIST' | 'EXCLUSION'
+  readonly type?: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
+  /** Canonical: an address or network, a machine id, a country, a customer's id. */
+  readonly value: string | Uint8Array
+  /** At most one of them; without, the rule is for the whole organization. */
+  readonly productId?: string
+  readonly licenseId?: string
+  readonly expiresAt?: Date | null
+  readonly allowSuspendedOrExpired?: boolean
+}
+
+export async function insertRule(pool: Queryable, given: RuleToInsert): Promise<string> {
+  const id = uuidv7()
+  const type = given.type ?? 'IP'
+  const scope = given.licenseId !== undefined ? 'LICENSE' : given.productId !== undefined ? 'PRODUCT' : 'ORGANIZATION'
+  await pool.query(
+    `insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id,
+       expires_at, allow_suspended_or_expired, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '{"type":"operator"}')`,
+    [
+      id,
+      given.organizationId,
+      given.kind ?? 'BLACKLIST',
+      type,
+      Buffer.from(given.value),
+      scope,
+      given.productId ?? null,
+      given.licenseId ?? null,
+      type === 'CUSTOMER' ? Buffer.from(given.value).toString() : null,
+      given.expiresAt ?? null,
+      given.allowSuspendedOrExpired ?? false,
+    ],
+  )
+  return id
+}
+
+/** An API key unless another kind is asked for. `secret` goes into the authorization header. */
+export async function insertApiKey(
+  pool: Queryable,
+  given: {
+    organizationId: string
+    kind?: Exclude<SecretKind, 'ACCESS_TOKEN'>
+    permissions?: string[]
+    expiresAt?: Date
+  },
+): Promise<{ id: string; secret: string }> {
+  const { kind, secret, prefix, hash } = createSecret(given.kind ?? 'API_KEY')
+  const id = uuidv7()
+  await pool.query(
+    `insert into credentials (id, organization_id, kind, name, prefix, secret_hash, permissions, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [id, given.organizationId, kind, 'test', prefix, hash, given.permissions ?? [], given.expiresAt ?? null],
+  )
+  return { id, secret }
+}
+
+/** A signing key whose private half is junk; enough for whatever reads public keys. */
+export async function insertSigningKey(
+  pool: Queryable,
+  given: { organizationId: string; publicKey?: Uint8Array; keyId?: string },
+): Promise<{ id: string; keyId: string }> {
+  const id = uuidv7Bytes()
+  const keyId = given.keyId ?? bytesToUuid(id)
+  const publicKey = given.publicKey ?? new Uint8Array(32).fill(7)
+  await pool.query(
+    `insert into signing_keys (id, organization_id, key_id, public_key, private_key_encrypted, master_key_id)
+     values ($1, $2, $3, $4, '\\x00', 'test')`,
+    [bytesToUuid(id), given.organizationId, keyId, publicKey],
+  )
+  return { id: bytesToUuid(id), keyId }
+}

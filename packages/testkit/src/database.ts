@@ -1,0 +1,84 @@
+// A database of its own for each test file: a clone of one migrated template, dropped when the file is done. The server
+// is named by the environment, which the global set-up of the test run fills in.
+
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import pg from 'pg'
+
+/** Superuser's address of the server, and the template's name. */
+export const SERVER_VARIABLE = 'KEYWARD_TEST_SERVER'
+export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
+
+/** The login that tests use where a validator would connect: a member of the restricted role. */
+export const VALIDATOR_LOGIN = { user: 'keyward_test_validator', password: 'keyward-test' }
+
+export interface TestDatabase {
+  /** As its owner. */
+  readonly url: string
+  /** As a validator, with nothing but what the restricted role may do. */
+  readonly validatorUrl: string
+  /** As its owner. */
+  readonly pool: pg.Pool
+  /** Ends the pool, drops the database, and throws when somebody else has left a connection open. */
+  readonly drop: () => Promise<void>
+}
+
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const server = process.env[SERVER_VARIABLE]
+  const template = process.env[TEMPLATE_VARIABLE]
+  if (server === undefined || template === undefined)
+    throw new Error('There is no test server: run the tests with "npm test" or "vitest run" at the root')
+  const name = `keyward_test_${process.pid}_${randomBytes(4).toString('hex')}`
+  await onServer(server, (client) => client.query(`create database ${name} template ${template}`))
+  const url = withDatabase(server, name)
+  const pool = new pg.Pool({ connectionString: url, max: 20, application_name: 'test' })
+  pool.on('error', () => undefined) // tests break connections on purpose
+  const drop = async (): Promise<void> => {
+    await pool.end()
+    await onServer(server, async (client) => {
+      const leaked = await connectionsLeft(client, name)
+      await client.query(`drop database ${name} with (force)`)
+      if (leaked.length > 0) throw new Error(`Connections were left open: ${leaked.join('; ')}`)
+    })
+  }
+  return { url, validatorUrl: asValidator(url), pool, drop }
+}
+
+/** Runs a piece of work on one connection to the server that `url` names. */
+export async function onServer<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** A server takes a moment to see that a client has gone. */
+async function connectionsLeft(client: pg.Client, name: string): Promise<string[]> {
+  for (let attempt = 0; ; attempt++) {
+    const { rows } = await client.query<{ application: string; query: string }>(
+      `select application_name as application, query from pg_stat_activity
+       where datname = $1 and backend_type = 'client backend'`,
+      [name],
+    )
+    if (rows.length === 0 || attempt === 20) return rows.map((row) => `${row.application} after "${row.query}"`)
+    await sleep(50)
+  }
+}
+
+export function withDatabase(url: string, name: string): string {
+  const changed = new URL(url)
+  changed.pathname = `/${name}`
+  return changed.href
+}
+
+function asValidator(url: string): string {
+  const changed = new URL(url)
+  changed.username = VALIDATOR_LOGIN.user
+  changed.password = VALIDATOR_LOGIN.password
+  return changed.href
+}

@@ -1,0 +1,82 @@
+// A TCP proxy that can fail: swallow what comes (a half-open connection), cut everything, delay, or refuse. It stands
+// between a program under test and Postgres or a service.
+
+import { createServer, connect, type Socket } from 'node:net'
+
+export interface Proxy {
+  readonly port: number
+  /** How many connections it has taken. */
+  readonly connections: number
+  /** Takes what comes and hands nothing on, in either direction, until healed. New connections are taken, too. */
+  readonly swallow: () => void
+  /** Breaks every connection and refuses new ones until healed. */
+  readonly refuse: () => void
+  /** Breaks every connection now; new ones work. */
+  readonly cut: () => void
+  /** Hands on what comes from either side so much later. 0: at once. */
+  readonly delay: (ms: number) => void
+  /** Ends `swallow` and `refuse`. Connections that were swallowed are broken. */
+  readonly heal: () => void
+  readonly close: () => Promise<void>
+}
+
+/** Listens on a free port of 127.0.0.1 and connects to the given one. */
+export async function startProxy(targetPort: number, targetHost = '127.0.0.1'): Promise<Proxy> {
+  const sockets = new Set<Socket>()
+  const state = { mode: 'pass' as 'pass' | 'swallow' | 'refuse', delayMs: 0, connections: 0 }
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const hold = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+  }
+  const forward = (from: Socket, to: Socket): void => {
+    from.on('data', (data) => {
+      if (state.mode !== 'pass') return
+      if (state.delayMs === 0) to.write(data)
+      else setTimeout(() => to.write(data), state.delayMs)
+    })
+    from.on('close', () => {
+      if (state.mode !== 'swallow') to.destroy()
+    })
+  }
+  const server = createServer((client) => {
+    state.connections++
+    hold(client)
+    if (state.mode === 'refuse') {
+      client.destroy()
+      return
+    }
+    const upstream = connect(targetPort, targetHost)
+    hold(upstream)
+    forward(client, upstream)
+    forward(upstream, client)
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The proxy has no port')
+  return {
+    port: address.port,
+    get connections() {
+      return state.connections
+    },
+    swallow: () => void (state.mode = 'swallow'),
+    refuse: () => {
+      state.mode = 'refuse'
+      cut()
+    },
+    cut,
+    delay: (ms) => void (state.delayMs = ms),
+    heal: () => {
+      if (state.mode === 'swallow') cut()
+      state.mode = 'pass'
+    },
+    close: async () => {
+      cut()
+      await new Promise<void>((resolve) => void server.close(() => resolve()))
+    },
+  }
+}

@@ -1,0 +1,47 @@
+// One Postgres for a run of the tests, with one migrated template database that each test file clones. The server is
+// embedded, in a temporary folder that goes with it, unless TEST_DATABASE_URL names another (Postgres 15 or newer, with a
+// user that may create databases and roles).
+
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { migrate } from '@keyward/database'
+import { startPostgres } from '@keyward/embedded-postgres'
+import { onServer, SERVER_VARIABLE, TEMPLATE_VARIABLE, VALIDATOR_LOGIN, withDatabase } from '@keyward/testkit'
+
+/** Nothing here outlives the run, so nothing needs to reach the disk. */
+const SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: 300 }
+
+export default async function setUp(): Promise<() => Promise<void>> {
+  const named = process.env['TEST_DATABASE_URL']
+  const server = named === undefined ? await startEmbedded() : { url: named, stop: () => Promise.resolve() }
+  const template = `keyward_template_${process.pid}_${Date.now().toString(36)}`
+  await onServer(server.url, (client) => client.query(`create database ${template}`))
+  await migrate(withDatabase(server.url, template))
+  await onServer(server.url, (client) => client.query(CREATE_VALIDATOR_LOGIN))
+  process.env[SERVER_VARIABLE] = server.url
+  process.env[TEMPLATE_VARIABLE] = template
+  return async () => {
+    await onServer(server.url, (client) => client.query(`drop database if exists ${template} with (force)`))
+    await server.stop()
+  }
+}
+
+async function startEmbedded(): Promise<{ url: string; stop(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-test-'))
+  await chmod(folder, 0o755) // Postgres runs as another user when root runs the tests
+  const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings: SETTINGS })
+  const stop = async (): Promise<void> => {
+    await postgres.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { url: postgres.url, stop }
+}
+
+const CREATE_VALIDATOR_LOGIN = `do $$ begin
+  if not exists (select from pg_roles where rolname = '${VALIDATOR_LOGIN.user}') then
+    create role ${VALIDATOR_LOGIN.user} login password '${VALIDATOR_LOGIN.password}' in role keyward_validator;
+  end if;
+exception when duplicate_object or unique_violation then null; -- another run on the same server was faster
+end $$`
