@@ -1,0 +1,103 @@
+// Compiles the client for publishing: JavaScript and type declarations, with the license-file package inside, so that the
+// only dependency left is @noble/curves. Invariant: what browsers load is compiled where Node does not exist.
+
+import { execFileSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const client = fileURLToPath(new URL('..', import.meta.url))
+const licenseFile = join(client, '../license-file')
+const INNER = 'license-file'
+
+/** Compiles into `target`, which then holds what an npm package holds. */
+export function buildClient(target: string): void {
+  // Inside the workspace, so that the compiler finds Node's types.
+  const staging = mkdtempSync(join(client, '.build-'))
+  try {
+    copySources(staging)
+    compile(staging, target, ['index.ts', 'browser.ts'], ['es2022', 'dom'], [])
+    compile(staging, target, ['node.ts'], ['es2022'], ['node'])
+  } finally {
+    rmSync(staging, { recursive: true })
+  }
+  rewriteDeclarations(target)
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+  cpSync(join(client, 'README.md'), join(target, 'README.md'))
+  const license = join(client, '../../LICENSE')
+  if (existsSync(license)) cpSync(license, join(target, 'LICENSE'))
+}
+
+/** The client's sources, with those of license-file in a folder among them instead of a package beside them. */
+function copySources(staging: string): void {
+  mkdirSync(join(staging, 'src'))
+  cpSync(join(licenseFile, 'src'), join(staging, 'src', INNER), { recursive: true })
+  for (const name of readdirSync(join(client, 'src'))) {
+    const source = readFileSync(join(client, 'src', name), 'utf8')
+    writeFileSync(join(staging, 'src', name), source.replaceAll(`'@keyward/${INNER}'`, `'./${INNER}/index.ts'`))
+  }
+  symlinkSync(join(licenseFile, 'node_modules'), join(staging, 'node_modules'), 'dir')
+}
+
+function compile(staging: string, target: string, files: string[], lib: string[], types: string[]): void {
+  const config = {
+    extends: '../../../tsconfig.base.json',
+    compilerOptions: {
+      ...{ target: 'es2022', lib, types, rootDir: 'src', outDir: target },
+      ...{ noEmit: false, declaration: true, rewriteRelativeImportExtensions: true, incremental: false },
+      tsBuildInfoFile: null,
+    },
+    files: files.map((file) => `src/${file}`),
+  }
+  writeFileSync(join(staging, 'tsconfig.json'), JSON.stringify(config))
+  const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'))
+  execFileSync(process.execPath, [join(typescript, 'bin/tsc'), '-p', staging], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+}
+
+/** The compiler rewrites `./x.ts` to `./x.js` in JavaScript alone; in declarations some consumers would not resolve it. */
+function rewriteDeclarations(target: string): void {
+  for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.d.ts')) continue
+    const declarations = readFileSync(join(target, name), 'utf8')
+    writeFileSync(join(target, name), declarations.replaceAll(/ from '(\.[^']*)\.ts'/g, " from '$1.js'"))
+  }
+}
+
+function manifest(): object {
+  const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` })
+  return {
+    name: '@keyward/client',
+    version: readField(join(client, 'package.json'), 'version'),
+    description: readField(join(client, 'package.json'), 'description'),
+    license: readField(join(client, 'package.json'), 'license'),
+    type: 'module',
+    sideEffects: false,
+    exports: { '.': entry('index'), './browser': entry('browser'), './node': entry('node') },
+    dependencies: {
+      '@noble/curves': `^${readField(join(licenseFile, 'node_modules/@noble/curves/package.json'), 'version')}`,
+    },
+    engines: { node: '>=20.19' },
+  }
+}
+
+function readField(path: string, field: string): string {
+  const manifestFile: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (typeof manifestFile === 'object' && manifestFile !== null) {
+    const value: unknown = Object.entries(manifestFile).find(([name]) => name === field)?.[1]
+    if (typeof value === 'string') return value
+  }
+  throw new Error(`${path} has no ${field}`)
+}

@@ -1,0 +1,25 @@
+// Makes the npm package of the client: `node scripts/pack.ts [folder]` writes keyward-client-<version>.tgz there (default:
+// the current folder) and prints its path. `npm publish <that file>` publishes it.
+
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+import { buildClient } from './build.ts'
+
+const folder = resolve(process.argv[2] ?? '.')
+const built = mkdtempSync(join(tmpdir(), 'keyward-client-'))
+try {
+  buildClient(built)
+  mkdirSync(folder, { recursive: true })
+  const packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], {
+    cwd: built,
+    encoding: 'utf8',
+    // npm is a script on Windows.
+    shell: process.platform === 'win32',
+  })
+  console.log(join(folder, packed.trim()))
+} finally {
+  rmSync(built, { recursive: true })
+}
