@@ -1,0 +1,73 @@
+/**
+ * What a worker and the main thread say to each other. Ids and machine ids travel as bytes; a ticket, chosen by the worker,
+ * ties an answer to its question. Requests gather for one turn of the loop, because each message costs some 30 us.
+ */
+
+import type { ClientResolverOptions } from '@keyward/address'
+import type { SharedIndex } from '@keyward/engine'
+
+export interface ClaimRequest {
+  kind: 'claim'
+  ticket: number
+  licenseId: Uint8Array
+  machineId: Uint8Array
+  hostname: string | null
+}
+
+export interface ReleaseRequest {
+  kind: 'release'
+  ticket: number
+  licenseId: Uint8Array
+  machineId: Uint8Array
+}
+
+export interface KeysRequest {
+  kind: 'keys'
+  ticket: number
+  organizationId: Uint8Array
+}
+
+export type WorkRequest = ClaimRequest | ReleaseRequest | KeysRequest
+
+/** How a claim ended. `code` is a code of the engine by its number. */
+export type ClaimOutcome = { answered: true; code: number; used: number; max: number } | { answered: false }
+
+/** `released` is null when Postgres could not be asked. */
+export interface ReleaseOutcome {
+  released: boolean | null
+}
+
+/** Two bodies as JSON, ready to send; null for an organization without signing keys. */
+export interface KeysOutcome {
+  current: Uint8Array | null
+  all: Uint8Array
+}
+
+export type WorkAnswer =
+  | { kind: 'claim'; ticket: number; outcome: ClaimOutcome }
+  | { kind: 'release'; ticket: number; outcome: ReleaseOutcome }
+  | { kind: 'keys'; ticket: number; outcome: KeysOutcome }
+
+export type ToMain =
+  | { type: 'listening'; port: number }
+  | { type: 'work'; requests: WorkRequest[] }
+  | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
+  | { type: 'closed' }
+
+export type ToWorker =
+  | { type: 'answers'; answers: WorkAnswer[] }
+  /** Closes the port to new connections; `closed` follows when every connection is closed. */
+  | { type: 'stop'; graceMs: number }
+
+/** What a worker is started with. */
+export interface WorkerSetup {
+  index: SharedIndex
+  control: SharedArrayBuffer
+  counters: SharedArrayBuffer
+  reverified: SharedArrayBuffer
+  records: SharedArrayBuffer
+  host: string
+  port: number
+  corsOrigins: readonly string[]
+  resolver: ClientResolverOptions
+}

@@ -1,0 +1,53 @@
+/**
+ * What the main thread tells its workers at once, without a message: whether checks may be answered, and whether Postgres
+ * is heard. One writer (main), read at every request.
+ */
+
+/** `loading`: no index yet. `stale`: Postgres has been silent for longer than the index may be trusted. */
+export const STATES = ['loading', 'serving', 'stale'] as const
+export type State = (typeof STATES)[number]
+
+const STATE = 0
+const DATABASE = 1
+const STOPPING = 2
+
+export class Control {
+  readonly shared: SharedArrayBuffer
+  readonly #words: Int32Array
+
+  constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(64)) {
+    this.shared = shared
+    this.#words = new Int32Array(shared)
+  }
+
+  get state(): State {
+    return STATES[Atomics.load(this.#words, STATE)] ?? 'loading'
+  }
+
+  set state(state: State) {
+    Atomics.store(this.#words, STATE, STATES.indexOf(state))
+  }
+
+  /** The one question of the hot path. */
+  get isServing(): boolean {
+    return Atomics.load(this.#words, STATE) === 1
+  }
+
+  /** False while Postgres does not answer: nothing is verified again until it does. */
+  get databaseHeard(): boolean {
+    return Atomics.load(this.#words, DATABASE) === 1
+  }
+
+  set databaseHeard(heard: boolean) {
+    Atomics.store(this.#words, DATABASE, heard ? 1 : 0)
+  }
+
+  /** Set when the program stops: every answer then closes its connection. */
+  get isStopping(): boolean {
+    return Atomics.load(this.#words, STOPPING) === 1
+  }
+
+  stop(): void {
+    Atomics.store(this.#words, STOPPING, 1)
+  }
+}

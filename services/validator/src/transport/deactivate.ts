@@ -1,0 +1,63 @@
+/**
+ * Deactivation (API document, "Deactivation" and states rule 3): gives a machine's slot back, whatever the license's status.
+ * Access rules do not apply. Only Postgres knows for certain whether a slot was held, so it is always asked.
+ */
+
+import { createCheck, createVerdict, type IndexReader } from '@keyward/engine'
+
+import type { ReleaseOutcome } from '../link/messages.ts'
+import type { Control } from '../shared/control.ts'
+import type { Counters } from '../shared/counters.ts'
+import { DEACTIVATED } from './answers.ts'
+import type { Authorizer } from './authorizer.ts'
+import type { Exchange } from './exchange.ts'
+import { createFields, MAX_KEY_BYTES, readFields } from './fields.ts'
+import { scanFields } from './scan.ts'
+
+/** The arrays must not be written again. */
+export interface SlotReleases {
+  release(licenseId: Uint8Array, machineId: Uint8Array, done: (outcome: ReleaseOutcome) => void): void
+}
+
+export interface DeactivationParts {
+  reader: IndexReader
+  authorizer: Authorizer
+  control: Control
+  counters: Counters
+  releases: SlotReleases
+}
+
+export class Deactivation {
+  readonly #parts: DeactivationParts
+  readonly #check = { ...createCheck(), ...createFields() }
+  readonly #verdict = createVerdict()
+
+  constructor(parts: DeactivationParts) {
+    this.#parts = parts
+  }
+
+  run(exchange: Exchange, body: Uint8Array): void {
+    const { authorizer, control, counters, reader, releases } = this.#parts
+    if (!control.isServing) return exchange.fail('UNAVAILABLE')
+    const nowMs = Date.now()
+    const credential = authorizer.authorize(exchange.authorization, nowMs)
+    if (credential === null) return exchange.fail('UNAUTHORIZED')
+    const check = this.#check
+    const verdict = this.#verdict
+    if (!scanFields('deactivate', body, check) && !readFields('deactivate', body, check))
+      return exchange.fail('INVALID_REQUEST')
+    if (check.licenseKeyLength > MAX_KEY_BYTES) return exchange.send(DEACTIVATED.false)
+    check.organization = credential.organization
+    reader.decide(check, nowMs, verdict)
+    if (verdict.busy) return exchange.fail('UNAVAILABLE')
+    const licenseId = new Uint8Array(16)
+    if (verdict.license < 0 || !reader.licenseId(verdict.license, verdict.licenseSerial, licenseId))
+      return exchange.send(DEACTIVATED.false)
+    exchange.wait()
+    releases.release(licenseId, check.machineId.slice(0, check.machineIdLength), ({ released }) => {
+      if (released === null) return exchange.fail('UNAVAILABLE')
+      if (released) counters.count('released')
+      exchange.send(released ? DEACTIVATED.true : DEACTIVATED.false)
+    })
+  }
+}

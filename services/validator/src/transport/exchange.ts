@@ -1,0 +1,147 @@
+/**
+ * One request and its one answer. Whatever happens to it (an answer, an abort, the deadline) happens once; afterwards every
+ * call does nothing, because the native response may no longer be touched.
+ *
+ *   reading ──last chunk──► running ──answer──► done
+ *      │                       └──waits──► waiting ──answer──► done
+ *      └──abort, deadline, too large──► done        (from every state)
+ */
+
+import type { HttpResponse } from 'uWebSockets.js'
+
+import { type Answer, ERROR_ANSWERS, type ErrorCode, type Shape } from './answers.ts'
+import type { Dated } from './deadlines.ts'
+import type { Server } from './server.ts'
+
+export const MAX_BODY_BYTES = 16 * 1024
+
+export interface Endpoint {
+  shape: Shape
+  /** Called with the whole body; answers, now or later, through the exchange. The bytes are gone when it returns. */
+  run(exchange: Exchange, body: Uint8Array): void
+}
+
+const NO_HEADERS: readonly string[] = []
+
+export class Exchange implements Dated {
+  startedMs = 0
+  older: Dated | null = null
+  newer: Dated | null = null
+  authorization = ''
+  forwarded: readonly string[] = NO_HEADERS
+  /** `access-control-allow-origin`, '' for none. */
+  allowOrigin = ''
+  /** `allow`, of a 405 or a preflight; '' for none. */
+  allow = ''
+  /** `access-control-allow-methods` of a preflight; '' for none. */
+  preflightMethods = ''
+  /** What to answer when the deadline passes while it waits; null: 503. */
+  fallback: Answer | null = null
+  readonly response: HttpResponse
+  readonly #server: Server
+  readonly #endpoint: Endpoint
+  readonly #isHead: boolean
+  #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
+  #parts: Uint8Array[] | null = null
+  #received = 0
+
+  constructor(server: Server, endpoint: Endpoint, response: HttpResponse, isHead: boolean) {
+    this.#server = server
+    this.#endpoint = endpoint
+    this.#isHead = isHead
+    this.response = response
+    response.onAborted(() => this.#abort())
+    server.deadlines.add(this)
+  }
+
+  get isDone(): boolean {
+    return this.#state === 'done'
+  }
+
+  get shape(): Shape {
+    return this.#endpoint.shape
+  }
+
+  /** Reads the body, then runs the endpoint. Nothing is done before the last chunk: until then it may not be a request. */
+  readBody(): void {
+    this.response.onData((chunk, isLast) => {
+      if (this.#state !== 'reading') return
+      this.#received += chunk.byteLength
+      if (this.#received > MAX_BODY_BYTES) this.#fromNative(() => this.fail('PAYLOAD_TOO_LARGE'))
+      else if (isLast && this.#parts === null) this.#fromNative(() => this.#endpoint.run(this, new Uint8Array(chunk)))
+      else if (isLast) this.#fromNative(() => this.#endpoint.run(this, this.#joined(chunk)))
+      // The chunk's memory is taken back when this returns.
+      else if (chunk.byteLength > 0) (this.#parts ??= []).push(new Uint8Array(chunk.slice(0)))
+    })
+  }
+
+  /** The answer will come later. The request's headers and body must not be read from here on. */
+  wait(): void {
+    this.#state = 'waiting'
+  }
+
+  fail(code: ErrorCode): void {
+    if (this.isDone) return
+    this.#server.counters.count(code)
+    this.send(ERROR_ANSWERS[this.shape][code])
+  }
+
+  send(answer: Answer): void {
+    if (this.isDone) return
+    const isNested = this.#state !== 'waiting' && this.#isInNative
+    this.#finish()
+    if (isNested) this.#write(answer)
+    else this.response.cork(() => this.#write(answer))
+  }
+
+  expire(): void {
+    if (this.isDone) return
+    if (this.#state === 'reading') this.fail('REQUEST_TIMEOUT')
+    else if (this.fallback) this.send(this.fallback)
+    else this.fail('UNAVAILABLE')
+  }
+
+  #isInNative = false
+
+  /** Runs inside a callback of the server, where the socket is corked already and nothing may be thrown. */
+  #fromNative(run: () => void): void {
+    this.#isInNative = true
+    if (this.#state === 'reading') this.#state = 'running'
+    try {
+      run()
+    } catch (error) {
+      this.#server.failed(error)
+      this.fail('UNAVAILABLE')
+    }
+    this.#isInNative = false
+  }
+
+  #joined(last: ArrayBuffer): Uint8Array {
+    return Buffer.concat([...(this.#parts ?? []), new Uint8Array(last)])
+  }
+
+  #abort(): void {
+    if (this.isDone) return
+    this.#server.counters.count('aborted')
+    this.#finish()
+  }
+
+  #finish(): void {
+    this.#state = 'done'
+    this.#parts = null
+    this.#server.deadlines.remove(this)
+  }
+
+  #write(answer: Answer): void {
+    const { response } = this
+    const closes = answer.closes || this.#server.control.isStopping
+    if (answer.status !== '') response.writeStatus(answer.status)
+    if (answer.body.length > 0) response.writeHeader('content-type', 'application/json')
+    if (answer.retryAfter) response.writeHeader('retry-after', '1')
+    if (answer.status.startsWith('401')) response.writeHeader('www-authenticate', 'Bearer')
+    if (this.allow !== '') response.writeHeader('allow', this.allow)
+    if (this.allowOrigin !== '') this.#server.writeCors(response, this)
+    if (this.#isHead) response.endWithoutBody(answer.body.length, closes)
+    else response.end(answer.body, closes)
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The HTTP server of one worker: routes, reading, one answer for each request (API document, "Endpoints"). Every request
+ * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
+ */
+
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
+
+import type { Control } from '../shared/control.ts'
+import type { Counters } from '../shared/counters.ts'
+import type { Shape } from './answers.ts'
+import { okAnswer } from './answers.ts'
+import { Cors } from './cors.ts'
+import { Deadlines } from './deadlines.ts'
+import { type Endpoint, Exchange, MAX_BODY_BYTES } from './exchange.ts'
+import { Head } from './head.ts'
+
+const DEADLINE_MS = 2_000
+
+export interface Route extends Endpoint {
+  method: 'GET' | 'POST'
+  path: string
+}
+
+export interface ServerOptions {
+  routes: readonly Route[]
+  control: Control
+  counters: Counters
+  corsOrigins: readonly string[]
+  /** The lower-case names of forwarding headers that endpoints read. */
+  forwardedHeaders: readonly string[]
+  /** Told of what an endpoint threw; the request is answered with 503. */
+  onError(error: unknown): void
+}
+
+export class Server {
+  readonly control: Control
+  readonly counters: Counters
+  readonly deadlines = new Deadlines(DEADLINE_MS)
+  readonly #app = App()
+  readonly #cors: Cors
+  readonly #head: Head
+  readonly #options: ServerOptions
+  #listening: us_listen_socket | null = null
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.control = options.control
+    this.counters = options.counters
+    this.#cors = new Cors(options.corsOrigins)
+    this.#head = new Head(options.forwardedHeaders, this.#cors.isOn)
+    for (const route of options.routes) this.#register(route)
+    this.#app.any('/*', (response, request) => this.#open(notFound(shapeOf(request.getUrl())), response, request, ''))
+  }
+
+  /** Rejects when the port cannot be had; 0 lets the system choose. Several servers may listen on one port. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#app.listen(host, port, (socket) => {
+        if (socket === false) return reject(Object.assign(new Error(`Cannot listen on ${host}:${port}.`), { port }))
+        this.#listening = socket
+        resolve(us_socket_local_port(socket))
+      })
+    })
+  }
+
+  /** Takes no new connections; those there are go on, each until its next answer. */
+  stopListening(): void {
+    if (this.#listening) us_listen_socket_close(this.#listening)
+    this.#listening = null
+  }
+
+  /** Closes every connection at once. Without it the native loop would abort the process when the thread ends. */
+  close(): void {
+    this.#listening = null
+    this.deadlines.stop()
+    this.#app.close()
+  }
+
+  failed(error: unknown): void {
+    this.counters.count('failed')
+    this.#options.onError(error)
+  }
+
+  writeCors(response: HttpResponse, exchange: Exchange): void {
+    this.#cors.write(response, exchange.allowOrigin)
+    if (exchange.preflightMethods !== '') this.#cors.writePreflight(response, exchange.preflightMethods)
+  }
+
+  #register(route: Route): void {
+    const { path } = route
+    const methods = route.method === 'GET' ? 'GET, HEAD' : 'POST'
+    const allow = this.#cors.isOn ? `${methods}, OPTIONS` : methods
+    const serve = (response: HttpResponse, request: HttpRequest): void => this.#open(route, response, request, '')
+    if (route.method === 'GET') this.#app.get(path, serve).head(path, serve)
+    else this.#app.post(path, serve)
+    if (this.#cors.isOn)
+      this.#app.options(path, (response, request) =>
+        this.#open(preflight(route.shape, methods), response, request, allow),
+      )
+    this.#app.any(path, (response, request) => this.#open(methodNotAllowed(route.shape), response, request, allow))
+  }
+
+  /** Runs inside a callback of the server, so it must not throw. */
+  #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow: string): void {
+    const head = this.#head
+    head.read(request)
+    if (!head.isWellFramed) {
+      // No answer: one would leave the bytes behind it to be read as the next request.
+      this.counters.count('badFraming')
+      response.close()
+      return
+    }
+    const exchange = new Exchange(this, endpoint, response, request.getMethod() === 'head')
+    exchange.authorization = head.authorization
+    exchange.allow = allow
+    if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
+    if (head.origin !== '') exchange.allowOrigin = this.#cors.allows(head.origin)
+    if (head.contentLength > MAX_BODY_BYTES) exchange.fail('PAYLOAD_TOO_LARGE')
+    else exchange.readBody()
+  }
+}
+
+function shapeOf(path: string): Shape {
+  return path.startsWith('/api/v2/') ? 'v2' : 'v1'
+}
+
+function notFound(shape: Shape): Endpoint {
+  return { shape, run: (exchange) => exchange.fail('NOT_FOUND') }
+}
+
+function methodNotAllowed(shape: Shape): Endpoint {
+  return { shape, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
+}
+
+const NO_CONTENT = { ...okAnswer(new Uint8Array(0)), status: '204 No Content' }
+
+function preflight(shape: Shape, methods: string): Endpoint {
+  return {
+    shape,
+    run(exchange) {
+      exchange.preflightMethods = methods
+      exchange.send(NO_CONTENT)
+    },
+  }
+}
