@@ -1,0 +1,123 @@
+// The access rules of a generated database: half of them about addresses, the rest about machines, customers and countries,
+// over all scopes. No two are twins, and none matches a check from `clientAddress` with a generated machine of a license
+// whose customer is not blocked: such checks are VALID however many rules there are.
+import {
+  blockedPerOrganization,
+  customersPerOrganization,
+  hasAddressRules,
+  PRODUCTS_PER_ORGANIZATION,
+  type Shape,
+} from './population.ts'
+import { idText, scatter, TABLE } from './scatter.ts'
+
+export interface RuleRow {
+  organization: number
+  kind: 'BLACKLIST' | 'EXCLUSION'
+  type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
+  value: string
+  scope: 'ORGANIZATION' | 'PRODUCT' | 'LICENSE'
+  /** Ordinals of what the rule is scoped to, or names; null where it is not. */
+  product: number | null
+  license: number | null
+  customer: number | null
+}
+
+// First octets 11 to 74: neither private nor loopback.
+const FIRST_OCTET = 11
+
+const COUNTRIES =
+  'AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG CH CI'.split(' ')
+
+/** Rule number `ordinal` of the shape. The same for the same shape, whatever is asked before. */
+export function ruleRow(shape: Shape, ordinal: number): RuleRow {
+  const organization = ordinal % shape.organizations
+  const number = Math.floor(ordinal / shape.organizations)
+  const turn = number % 10
+  const count = Math.floor(number / 10)
+  const place = scopeOf(shape, organization, ordinal, number)
+  const base = { organization, ...place, customer: null }
+  if (turn < 5 && hasAddressRules(organization)) {
+    const kind = turn === 4 ? 'EXCLUSION' : 'BLACKLIST'
+    return { ...base, kind, type: 'IP', value: turn === 3 ? ipv6Network(count) : ipv4Network(shape.seed, turn, count) }
+  }
+  if (turn === 5 && hasAddressRules(organization)) {
+    const country = countryRule(shape, organization, count)
+    if (country !== null) return { ...base, ...country, kind: 'BLACKLIST', type: 'COUNTRY' }
+  }
+  if (turn === 6) {
+    const customer = customerRule(shape, organization, count)
+    if (customer !== null) return { ...base, ...customer, kind: 'BLACKLIST', type: 'CUSTOMER' }
+  }
+  const value = `ruled-${scatter(shape.seed, TABLE.rule, ordinal).toString(16).padStart(8, '0')}-${ordinal}`
+  return { ...base, kind: turn === 9 ? 'EXCLUSION' : 'BLACKLIST', type: 'HWID', value }
+}
+
+/** An address that shares its first 19 bits with rules' networks and lies in none of them. */
+export function clientAddress(seed: number, number: number): string {
+  const bits = scatter(seed, TABLE.rule, number, 5) % 2 ** 30
+  const withoutTwentieth = bits - (bits & 0x1000)
+  return ipv4Text(withoutTwentieth + FIRST_OCTET * 2 ** 24)
+}
+
+type Place = Pick<RuleRow, 'scope' | 'product' | 'license'>
+
+// Six of ten apply to the organization, two to a product, two to a license.
+function scopeOf(shape: Shape, organization: number, ordinal: number, number: number): Place {
+  const draw = scatter(shape.seed, TABLE.rule, ordinal, 1)
+  const turn = Math.floor(number / 10) % 10
+  if (turn < 6 || shape.licenses < shape.organizations) return { scope: 'ORGANIZATION', product: null, license: null }
+  if (turn < 8) {
+    const product = organization * PRODUCTS_PER_ORGANIZATION + (draw % PRODUCTS_PER_ORGANIZATION)
+    return { scope: 'PRODUCT', product, license: null }
+  }
+  const license = (draw % Math.floor(shape.licenses / shape.organizations)) * shape.organizations + organization
+  return { scope: 'LICENSE', product: null, license }
+}
+
+// Networks of 20, 24 and 32 bits whose first octet is 11 to 74. Their twentieth bit is always 1 and that of every client
+// address 0, so no client matches and yet its walk through the trie goes deep. Multiplying by an odd number goes through
+// all networks of a length without repeating one.
+function ipv4Network(seed: number, turn: number, count: number): string {
+  const length = turn === 0 ? 20 : turn === 1 ? 24 : 32
+  const behind = length - 20
+  const index = (count * 2_654_435_761 + seed + turn * 12_345_679) % 2 ** (17 + behind)
+  const prefix = Math.floor(index / 2 ** behind) * 2 ** (behind + 1) + 2 ** behind + (index % 2 ** behind)
+  const address = prefix * 2 ** (32 - length) + FIRST_OCTET * 2 ** 24
+  return length === 32 ? ipv4Text(address) : `${ipv4Text(address)}/${length}`
+}
+
+// 2a00:gggg:gggg::/48 with groups from 1000 to 1fff, which need no shortening.
+function ipv6Network(count: number): string {
+  const index = (count * 40_503) % 2 ** 24
+  return `2a00:${(0x1000 + Math.floor(index / 4096)).toString(16)}:${(0x1000 + (index % 4096)).toString(16)}::/48`
+}
+
+function ipv4Text(address: number): string {
+  return [address >>> 24, (address >>> 16) & 255, (address >>> 8) & 255, address & 255].join('.')
+}
+
+// Every tenth rule of an organization at most, each with another (country, scope): the organization, then its licenses.
+function countryRule(shape: Shape, organization: number, count: number): (Place & { value: string }) | null {
+  const round = Math.floor(count / COUNTRIES.length)
+  if (round > Math.floor(shape.licenses / shape.organizations)) return null
+  const value = COUNTRIES[count % COUNTRIES.length] ?? 'AD'
+  if (round === 0) return { value, scope: 'ORGANIZATION', product: null, license: null }
+  return { value, scope: 'LICENSE', product: null, license: (round - 1) * shape.organizations + organization }
+}
+
+// Each blocked customer in the organization first, then in one product after the other.
+function customerRule(
+  shape: Shape,
+  organization: number,
+  count: number,
+): (Place & { value: string; customer: number }) | null {
+  const blocked = blockedPerOrganization(shape)
+  const round = Math.floor(count / blocked)
+  if (round > PRODUCTS_PER_ORGANIZATION) return null
+  const customers = customersPerOrganization(shape)
+  const customer = organization * customers + customers - 1 - (count % blocked)
+  const value = idText(shape.seed, 'customer', customer)
+  if (round === 0) return { value, customer, scope: 'ORGANIZATION', product: null, license: null }
+  const product = organization * PRODUCTS_PER_ORGANIZATION + round - 1
+  return { value, customer, scope: 'PRODUCT', product, license: null }
+}

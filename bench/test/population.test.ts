@@ -1,0 +1,91 @@
+import { BlockList } from 'node:net'
+
+import { parseSecret } from '@keyward/database'
+import { describe, expect, test } from 'vitest'
+
+import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from '../src/data/population.ts'
+import { clientAddress, ruleRow, type RuleRow } from '../src/data/rules.ts'
+
+const shape: Shape = {
+  seed: 7,
+  licenses: 20_000,
+  rules: 20_000,
+  organizations: 4,
+  machinesPerLicense: 3,
+  maxMachines: 5,
+}
+const rules = Array.from({ length: shape.rules }, (_, n) => ruleRow(shape, n))
+
+function twinKey(rule: RuleRow): string {
+  return [rule.organization, rule.kind, rule.type, rule.value, rule.scope, rule.product, rule.license].join(' ')
+}
+
+describe('a generated population', () => {
+  test('follows from its seed', () => {
+    expect(licenseKey(shape, 17)).toBe(licenseKey({ ...shape }, 17))
+    expect(licenseKey(shape, 17)).not.toBe(licenseKey({ ...shape, seed: 8 }, 17))
+    expect(ruleRow(shape, 19_999)).toEqual(rules[19_999])
+  })
+
+  test('keys and machine ids repeat nowhere and have their shape', () => {
+    const keys = Array.from({ length: shape.licenses }, (_, n) => licenseKey(shape, n))
+    expect(new Set(keys).size).toBe(shape.licenses)
+    expect(keys.every((key) => /^([2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/.test(key))).toBe(true)
+    const machines = Array.from({ length: 30_000 }, (_, n) => machineId(shape, Math.floor(n / 3), n % 3))
+    expect(new Set(machines).size).toBe(30_000)
+  })
+
+  test('API keys pass the checksum', () => {
+    expect(parseSecret(apiKey(shape, 0))).toEqual({ kind: 'API_KEY' })
+    expect(apiKey(shape, 0)).not.toBe(apiKey(shape, 1))
+  })
+
+  test('licenses of one organization stay within its products and customers', () => {
+    const owners = new Map<number, number>()
+    for (let license = 0; license < shape.licenses; license += 1) {
+      const { organization, customer } = licenseFacts(shape, license)
+      expect(owners.get(customer) ?? organization).toBe(organization)
+      owners.set(customer, organization)
+    }
+  })
+})
+
+describe('generated rules', () => {
+  test('have every type and scope, and no twins', () => {
+    expect(new Set(rules.map(({ type }) => type))).toEqual(new Set(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']))
+    expect(new Set(rules.map(({ scope }) => scope))).toEqual(new Set(['ORGANIZATION', 'PRODUCT', 'LICENSE']))
+    expect(new Set(rules.map(twinKey)).size).toBe(rules.length)
+  })
+
+  test('leave even organizations without rules about addresses and countries', () => {
+    const located = rules.filter(({ type }) => type === 'IP' || type === 'COUNTRY')
+    expect(located.every(({ organization }) => hasAddressRules(organization))).toBe(true)
+  })
+
+  test('lie in the organization that they belong to', () => {
+    const scoped = rules.filter((rule) => rule.license !== null)
+    expect(scoped.every((rule) => licenseFacts(shape, rule.license ?? 0).organization === rule.organization)).toBe(true)
+  })
+
+  test('name only customers whose licenses count as blocked', () => {
+    const blocked = new Set<number>()
+    for (let license = 0; license < shape.licenses; license += 1) {
+      const facts = licenseFacts(shape, license)
+      if (facts.blocked) blocked.add(facts.customer)
+    }
+    const named = rules.filter(({ type }) => type === 'CUSTOMER')
+    expect(named.length).toBeGreaterThan(100)
+    expect(named.every(({ customer }) => customer !== null && blocked.has(customer))).toBe(true)
+  })
+
+  test('match no client address', () => {
+    const list = new BlockList()
+    for (const { type, value } of rules.slice(0, 4000)) {
+      const [address = '', length] = value.split('/')
+      if (type === 'IP' && !value.includes(':')) list.addSubnet(address, Number(length ?? 32), 'ipv4')
+    }
+    for (let n = 0; n < 200; n += 1) expect(list.check(clientAddress(shape.seed, n), 'ipv4')).toBe(false)
+    const first = rules.find(({ value }) => /^\d+\.\d+\.\d+\.\d+$/.test(value))
+    expect(list.check(first?.value ?? '', 'ipv4')).toBe(true)
+  })
+})
