@@ -28,7 +28,7 @@ test('no program file is longer than 400 lines, and half of the source files hav
 test('every source file begins by saying what it is for', () => {
   const silent = programs.filter((path) => {
     if (!path.includes('/src/') || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
-    return !/^(?:#!.*\n)?(?:\/\*\*|\/\/)/.test(read(path))
+    return !/^(?:#!.*\n)?(?:import [^'"]+ from '[^']+'\n|\n)*(?:\/\*\*|\/\/)/.test(read(path))
   })
   expect(silent).toEqual([])
 })
