@@ -1,0 +1,14 @@
+// How a baseline tells the program that started it where it listens, and how it ends: with that program, or on a signal.
+
+/** Sends the port over the IPC channel, or prints it; `close` stops listening. */
+export function announce(port: number, close: () => void): void {
+  if (process.send === undefined) console.log(`http://127.0.0.1:${port}`)
+  else process.send({ type: 'listening', port })
+  const stop = (): void => {
+    close()
+    process.exit(0)
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+  process.once('disconnect', stop)
+}
