@@ -3,8 +3,9 @@
  * `x-forwarded-for` is always the caller's address as seen here, whatever the caller sent. Nothing is logged.
  */
 import { Agent, createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 
-import { createProxyServer } from 'httpxy'
+import { createProxyServer, type ProxyServer } from 'httpxy'
 
 import { listenOn } from './ports.ts'
 
@@ -19,6 +20,8 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
 
 /** Below the time after which the services close an idle connection, so that none is used as it closes. */
 const UPSTREAM_IDLE_MS = 4_000
+
+const VALIDATION_BODY_BYTES = 16 * 1024
 
 export interface Gateway {
   port: number
@@ -40,8 +43,10 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   })
   const server = createServer((request, response) => {
     request.headers['x-forwarded-for'] = request.socket.remoteAddress ?? ''
-    const target = VALIDATION_PATHS.has(pathOf(request)) ? targets.validator() : targets.management()
-    proxy.web(request, response, { target }).catch(() => unavailable(response))
+    const passed = VALIDATION_PATHS.has(pathOf(request))
+      ? passFramed(proxy, request, response, targets.validator())
+      : proxy.web(request, response, { target: targets.management() })
+    passed.catch(() => unavailable(response))
   })
   return {
     port: await listenOn(server, port),
@@ -53,6 +58,33 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
         agent.destroy()
       }),
   }
+}
+
+/** The validator takes a body only with its length. One that comes in chunks is gathered and sent on with it. */
+async function passFramed(
+  proxy: ProxyServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  target: string,
+): Promise<void> {
+  if (request.headers['transfer-encoding'] === undefined) return proxy.web(request, response, { target })
+  const body = await gather(request)
+  delete request.headers['transfer-encoding']
+  request.headers['content-length'] = String(body.length)
+  return proxy.web(request, response, { target, buffer: Readable.from([body]) })
+}
+
+/** Stops when there is more than the validator takes: what there is then is refused by its length. */
+async function gather(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    const bytes = Buffer.from(chunk)
+    chunks.push(bytes)
+    length += bytes.length
+    if (length > VALIDATION_BODY_BYTES) break
+  }
+  return Buffer.concat(chunks)
 }
 
 function pathOf(request: IncomingMessage): string {

@@ -32,14 +32,15 @@ const State = z.object({ operatorToken: z.string(), masterKey: z.string(), demo:
 export type State = z.infer<typeof State>
 
 /** `demo.json`: everything that is needed to use this installation. */
-export interface DemoFile extends Demo {
-  baseUrl: string
-  validatorUrl: string
-  managementUrl: string
-  operatorToken: string
+export const DemoFile = Demo.extend({
+  baseUrl: z.url(),
+  validatorUrl: z.url(),
+  managementUrl: z.url(),
+  operatorToken: z.string(),
   /** Of the embedded superuser, or DATABASE_URL. */
-  databaseUrl: string
-}
+  databaseUrl: z.url(),
+})
+export type DemoFile = z.infer<typeof DemoFile>
 
 export interface StateStore {
   readonly state: State

@@ -108,6 +108,23 @@ test('connections to the services are used again', async () => {
   expect(validator.sockets.size).toBe(1)
 })
 
+test('a body that comes in chunks reaches the validator with its length, as it does not take chunks', async () => {
+  for (const size of [0, 1, 10_000, 100_000]) {
+    const chunked = request(`${base}/api/v1/validate`, { method: 'POST', headers: { 'transfer-encoding': 'chunked' } })
+    const answered = once(chunked, 'response')
+    for (let sent = 0; sent < size; sent += 1_000) chunked.write(Buffer.alloc(Math.min(1_000, size - sent), 'x'))
+    chunked.end()
+    await answered
+    chunked.destroy()
+    const { headers, body } = validator.seen.at(-1) ?? {}
+    expect(headers?.['transfer-encoding']).toBeUndefined()
+    expect(headers?.['content-length']).toBe(String(body?.length))
+    const most = 16 * 1024
+    expect(body?.subarray(0, most)).toEqual(Buffer.alloc(Math.min(size, most), 'x'))
+    expect((body?.length ?? 0) > most).toBe(size > most)
+  }
+})
+
 test('HEAD works', async () => {
   const response = await fetch(`${base}/api/v1/public-key`, { method: 'HEAD' })
   expect([response.status, await response.text()]).toEqual([400, ''])
