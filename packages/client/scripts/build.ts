@@ -54,8 +54,15 @@ function compile(staging: string, target: string, files: string[], lib: string[]
   const config = {
     extends: '../../../tsconfig.base.json',
     compilerOptions: {
-      ...{ target: 'es2022', lib, types, rootDir: 'src', outDir: target },
-      ...{ noEmit: false, declaration: true, rewriteRelativeImportExtensions: true, incremental: false },
+      target: 'es2022',
+      lib,
+      types,
+      rootDir: 'src',
+      outDir: target,
+      noEmit: false,
+      declaration: true,
+      rewriteRelativeImportExtensions: true,
+      incremental: false,
       tsBuildInfoFile: null,
     },
     files: files.map((file) => `src/${file}`),

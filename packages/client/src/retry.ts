@@ -6,6 +6,8 @@ import type { Settings } from './options.ts'
 
 const MAX_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 200
+// With less of the budget than this, an attempt could only time out.
+const LEAST_SHARE = 1 / 8
 
 /**
  * Calls an endpoint, up to three times. An attempt may take half of the time that is left, the last one all of it, so
@@ -19,7 +21,7 @@ export async function call<Value>(settings: Settings, endpoint: Endpoint<Value>)
     const reply = await request(settings, endpoint, attempt === MAX_ATTEMPTS ? leftMs : leftMs / 2)
     if (reply.kind !== 'outage' || attempt === MAX_ATTEMPTS) return reply
     const pauseMs = reply.retryAfterMs + Math.random() * FIRST_PAUSE_MS * attempt
-    if (performance.now() + pauseMs >= deadlineMs) return reply
+    if (deadlineMs - performance.now() - pauseMs < settings.timeoutMs * LEAST_SHARE) return reply
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+
+import { createLicenseClient, memoryStorage } from '../src/index.ts'
+import { startWorld, startWorldWithFile } from './setup.ts'
+
+describe.concurrent('activate', () => {
+  test('takes a slot, names the machine and fetches a file', async () => {
+    const { client, service, gateway } = await startWorld({ hostname: "Ada's laptop" })
+    expect(await client.activate()).toMatchObject({ source: 'online', valid: true, code: 'VALID' })
+    expect(service.machines).toEqual(new Map([['machine-1', "Ada's laptop"]]))
+    await client.settled()
+    await gateway.stop()
+    expect(await client.activate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('no slot left: says how many there are', async () => {
+    const { client, restart } = await startWorldWithFile()
+    expect(await client.activate()).toMatchObject({ valid: true })
+    expect(await restart({ machineId: 'machine-2', storage: memoryStorage() }).activate()).toEqual({
+      source: 'online',
+      valid: false,
+      code: 'TOO_MANY_MACHINES',
+      expiresAt: null,
+      message: 'Refused.',
+      machines: { used: 1, max: 1 },
+    })
+  })
+
+  test('no machine id', async () => {
+    const { gateway, service } = await startWorld()
+    const { apiKey, publicKeys, licenseKey } = service
+    const options = { baseUrl: gateway.url, apiKey, publicKeys, licenseKey, storage: memoryStorage() }
+    expect(await createLicenseClient(options).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+  })
+})
+
+describe.concurrent('deactivate', () => {
+  test('releases the slot and forgets the file', async () => {
+    const { client, service, gateway } = await startWorldWithFile()
+    expect(await client.deactivate()).toEqual({ source: 'online', deactivated: true, code: 'DEACTIVATED' })
+    expect(service.machines.size).toBe(0)
+    expect(await client.deactivate()).toEqual({ source: 'online', deactivated: false, code: 'NOT_ACTIVE' })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', reason: 'NO_FILE' })
+  })
+
+  test('without the service nothing is released and the file stays', async () => {
+    const { client, gateway } = await startWorldWithFile()
+    gateway.fault = { kind: 'drop' }
+    const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
+    expect(await client.deactivate()).toEqual(unreachable)
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('a wrong API key', async () => {
+    const { restart } = await startWorldWithFile()
+    const result = await restart({ apiKey: 'x' }).deactivate()
+    expect(result).toMatchObject({ deactivated: false, code: 'CONFIGURATION', reason: 'UNAUTHORIZED' })
+  })
+})
+
+describe.concurrent('importFile', () => {
+  test('a file that came another way serves a machine that is never online', async () => {
+    const world = await startWorldWithFile()
+    await world.gateway.stop()
+    const stored: unknown = JSON.parse((await world.storage.read()) ?? '')
+    const file = String(new Map(Object.entries(stored ?? {})).get('file'))
+    const isolated = world.restart({ storage: memoryStorage() })
+    expect(await isolated.importFile(`${file}\n`)).toMatchObject({ imported: true })
+    expect(await isolated.validate()).toMatchObject({ source: 'offline', valid: true })
+    const other = world.restart({ storage: memoryStorage(), licenseKey: 'OTHER' })
+    expect(await other.importFile(file)).toEqual({ imported: false, reason: 'WRONG_LICENSE' })
+    expect(await other.importFile(file.slice(1))).toEqual({ imported: false, reason: 'BAD_SIGNATURE' })
+  })
+})
+
+describe("options that cannot work are the developer's mistake and throw", () => {
+  const good = {
+    baseUrl: 'https://licenses.example.com',
+    apiKey: 'kwk_x',
+    publicKeys: [{ keyId: 'k', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }],
+    licenseKey: 'K',
+    storage: memoryStorage(),
+  }
+
+  test('good ones do not', () => {
+    expect(() => createLicenseClient(good)).not.toThrow()
+  })
+
+  test.each([
+    ['baseUrl', { baseUrl: 'licenses.example.com' }],
+    ['baseUrl', { baseUrl: 'file:///etc' }],
+    ['publicKeys', { publicKeys: [] }],
+    ['publicKeys', { publicKeys: [{ keyId: 'k', publicKey: 'nonsense' }] }],
+    ['licenseKey', { licenseKey: '' }],
+    ['timeoutMs', { timeoutMs: 0 }],
+    ['timeoutMs', { timeoutMs: Number.NaN }],
+  ])('%s', (name, wrong) => {
+    expect(() => createLicenseClient({ ...good, ...wrong })).toThrow(name)
+  })
+})

@@ -1,0 +1,78 @@
+// What stands between the client and the service in production, and fails as it does there: it stops, hangs, slows down,
+// answers for the service, or cuts answers short. It also counts what passes.
+
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+
+import { listen } from './listen.ts'
+
+export type Fault =
+  | { kind: 'none' }
+  /** Answers in place of the service. */
+  | { kind: 'answer'; status: number; headers?: Record<string, string>; body?: string }
+  /** Takes the request and never answers. */
+  | { kind: 'hang' }
+  /** Lets the answer wait. */
+  | { kind: 'slow'; delayMs: number }
+  /** Sends half of the answer, then drops the connection. */
+  | { kind: 'cut' }
+  /** Drops the connection without a byte. */
+  | { kind: 'drop' }
+
+export interface Gateway {
+  url: string
+  fault: Fault
+  /** Faults for the next requests, before `fault` applies. */
+  next: Fault[]
+  /** The paths of all requests, in order. */
+  requests: string[]
+  /** Stops listening, as when the machine is gone. */
+  stop: () => Promise<void>
+}
+
+/** A gateway to the services that `route` names by the path. */
+export async function startGateway(route: (path: string) => string): Promise<Gateway> {
+  const server = createServer((request, response) => {
+    const path = request.url ?? '/'
+    gateway.requests.push(path)
+    void buffer(request).then((body) =>
+      serve(gateway.next.shift() ?? gateway.fault, route(path), request, response, body),
+    )
+  })
+  const { url, close } = await listen(server)
+  const gateway: Gateway = { url, fault: { kind: 'none' }, next: [], requests: [], stop: close }
+  return gateway
+}
+
+function serve(fault: Fault, target: string, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  switch (fault.kind) {
+    case 'answer':
+      response.writeHead(fault.status, fault.headers).end(fault.body)
+      return
+    case 'hang':
+      return
+    case 'drop':
+      response.destroy()
+      return
+    case 'slow':
+      setTimeout(() => relay(target, request, response, body, false), fault.delayMs).unref()
+      return
+    case 'none':
+    case 'cut':
+      relay(target, request, response, body, fault.kind === 'cut')
+  }
+}
+
+function relay(target: string, request: IncomingMessage, response: ServerResponse, body: Buffer, cut: boolean): void {
+  const { method = 'GET', headers, url = '/' } = request
+  const upstream = forward(new URL(url, target), { method, headers }, (answer) => {
+    void buffer(answer).then((bytes) => {
+      const { 'transfer-encoding': _, ...kept } = answer.headers
+      response.writeHead(answer.statusCode ?? 502, { ...kept, 'content-length': bytes.length })
+      if (!cut) return response.end(bytes)
+      return response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
+    })
+  })
+  upstream.on('error', () => response.writeHead(502).end())
+  upstream.end(body)
+}

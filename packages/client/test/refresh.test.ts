@@ -1,0 +1,171 @@
+// The stored file stays fresh by itself, and nothing but a proper file ever takes its place.
+
+import { generateKeyPair } from '@keyward/license-file'
+import { describe, expect, test } from 'vitest'
+
+import { memoryStorage } from '../src/index.ts'
+import { DAY_MS } from './service.ts'
+import { startWorld, startWorldWithFile, type World } from './setup.ts'
+
+const FILE = '/api/v1/licenses/file'
+const filesAsked = ({ gateway }: World) => gateway.requests.filter((path) => path === FILE).length
+
+describe.concurrent('in the background', () => {
+  test('the first valid check fetches a file', async () => {
+    const world = await startWorld()
+    await world.client.validate()
+    await world.client.settled()
+    expect(world.refreshes).toMatchObject([{ refreshed: true, code: 'REFRESHED' }])
+    await world.gateway.stop()
+    expect(await world.client.validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('never more than one at a time, however many ask', async () => {
+    const world = await startWorld()
+    const { client } = world
+    const checks = Array.from({ length: 20 }, () => client.validate())
+    await Promise.all([...checks, client.refreshFile(), client.refreshFile()])
+    await client.settled()
+    expect(filesAsked(world)).toBe(1)
+  })
+
+  test('a fresh file is left alone', async () => {
+    const world = await startWorldWithFile()
+    const restarted = world.restart()
+    await restarted.validate()
+    await restarted.settled()
+    expect(filesAsked(world)).toBe(0)
+  })
+
+  test('a file that is a day old is replaced', async () => {
+    const world = await startWorldWithFile()
+    world.clock.aheadMs = DAY_MS - 60_000
+    await validateAfterRestart(world)
+    expect(filesAsked(world)).toBe(0)
+    world.clock.aheadMs = DAY_MS + 60_000
+    await validateAfterRestart(world)
+    expect(filesAsked(world)).toBe(1)
+  })
+
+  test('a file of a license that ends soon is replaced at half of its life', async () => {
+    const world = await startWorld()
+    world.service.license.expiresAt = new Date(Date.now() + 60 * 60_000).toISOString()
+    await world.client.validate()
+    await world.client.settled()
+    world.clock.aheadMs = 31 * 60_000
+    await validateAfterRestart(world)
+    expect(filesAsked(world)).toBe(2)
+  })
+
+  test('a renewed license gets a new file at once', async () => {
+    const world = await startWorldWithFile()
+    world.service.license.expiresAt = new Date(Date.now() + 500 * DAY_MS).toISOString()
+    await validateAfterRestart(world)
+    expect(filesAsked(world)).toBe(1)
+  })
+
+  test('after a failure, the next check does not hammer the service', async () => {
+    const world = await startWorld()
+    world.service.signer = generateKeyPair()
+    for (let check = 0; check < 5; check++) {
+      expect(await world.client.validate()).toMatchObject({ source: 'online', valid: true })
+      await world.client.settled()
+    }
+    expect(filesAsked(world)).toBe(1)
+    expect(world.refreshes).toEqual([{ source: 'online', refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' }])
+  })
+
+  test('a file that was asked for before a refusal is not stored after it', async () => {
+    const { client, service, gateway } = await startWorld({ timeoutMs: 4000 })
+    gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 300 }]
+    await client.validate()
+    const refreshing = client.refreshFile()
+    await expect.poll(() => gateway.requests).toContain(FILE)
+    // The refusal overtakes the file, which the service hands out all the same.
+    gateway.next = [{ kind: 'answer', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
+    expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
+    expect(await refreshing).toMatchObject({ refreshed: false })
+    expect(service.license.refusedAs).toBeNull()
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ reason: 'NO_FILE' })
+  })
+})
+
+describe.concurrent('refreshFile', () => {
+  test('says until when the new file is good', async () => {
+    const { client, service } = await startWorld()
+    const { expiresAt } = service.license
+    const result = await client.refreshFile()
+    expect(result).toMatchObject({ source: 'online', refreshed: true, code: 'REFRESHED', expiresAt })
+  })
+
+  test('a refusal', async () => {
+    const { client, service } = await startWorld()
+    service.license.refusedAs = 'SUSPENDED'
+    const refusal = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'Refused.' }
+    expect(await client.refreshFile()).toEqual(refusal)
+  })
+
+  test('an outage and a mistake in the set-up', async () => {
+    const { client, gateway, restart } = await startWorld()
+    expect(await restart({ apiKey: 'x' }).refreshFile()).toMatchObject({
+      code: 'CONFIGURATION',
+      reason: 'UNAUTHORIZED',
+    })
+    gateway.fault = { kind: 'answer', status: 500 }
+    const outage = { source: 'offline', refreshed: false, code: 'UNREACHABLE', cause: 'SERVER_ERROR' }
+    expect(await client.refreshFile()).toEqual(outage)
+  })
+
+  test('a liar with another key replaces nothing', async () => {
+    const { client, service, gateway } = await startWorldWithFile()
+    const honest = service.signer
+    service.signer = generateKeyPair()
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
+    service.signer = { ...generateKeyPair(), keyId: honest.keyId }
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
+    gateway.next = [{ kind: 'answer', status: 200, body: '<html>' }]
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test("another license's file replaces nothing", async () => {
+    const { service, restart } = await startWorld()
+    const client = restart({ licenseKey: 'AAAA-BBBB-CCCC-DDDD' })
+    service.licenseKey = 'AAAA-BBBB-CCCC-DDDD'
+    await client.refreshFile()
+    service.licenseKey = 'OTHER'
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'NOT_FOUND' })
+  })
+})
+
+describe.concurrent('a storage that fails', () => {
+  const broken = {
+    ...memoryStorage(),
+    async write() {
+      throw new Error('disk full')
+    },
+  }
+
+  test('does not stop an online check, and is told about', async () => {
+    const errors: unknown[] = []
+    const { client } = await startWorld({ storage: broken, onStorageError: (error) => errors.push(error) })
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    expect(await client.refreshFile()).toEqual({ source: 'online', refreshed: false, code: 'NOT_STORED' })
+    expect(errors).not.toEqual([])
+  })
+
+  test('is no file when it cannot be read', async () => {
+    const unreadable = { ...memoryStorage(), read: () => Promise.reject(new Error('unplugged')) }
+    const { client, gateway } = await startWorld({ storage: unreadable })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
+  })
+})
+
+async function validateAfterRestart(world: World): Promise<void> {
+  const client = world.restart()
+  expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+  await client.settled()
+}

@@ -1,0 +1,121 @@
+// A small service with one organization and one license that answers as the API document says, over a real socket. It is
+// what the client's own tests run against; `real-services.test.ts` holds the same client against the real programs.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+import { generateKeyPair, type KeyPair, publicKeyToSpki, refreshAfterMs, signLicenseFile } from '@keyward/license-file'
+
+import { listen } from './listen.ts'
+
+export interface Service {
+  url: string
+  apiKey: string
+  licenseKey: string
+  /** What the app ships with. */
+  publicKeys: { keyId: string; publicKey: string }[]
+  /** What the service says from now on; tests change it. */
+  license: { refusedAs: string | null; expiresAt: string | null; maxMachines: number }
+  /** Machine ids that hold a slot, with their names. */
+  machines: Map<string, string | null>
+  /** Signs the files from now on; a liar brings another key. */
+  signer: KeyPair
+  /** The moment that files are issued at. */
+  now: () => number
+  close: () => Promise<void>
+}
+
+interface Answer {
+  status: number
+  body: object | string
+}
+
+export const DAY_MS = 24 * 60 * 60 * 1000
+
+export async function startService(): Promise<Service> {
+  const signer = generateKeyPair()
+  const server = createServer((request, response) => {
+    void respond(service, request, response)
+  })
+  const listening = await listen(server)
+  const service: Service = {
+    ...listening,
+    apiKey: 'kwk_test',
+    licenseKey: 'K7QX-93FM-TTRW-H2ZD',
+    publicKeys: [{ keyId: signer.keyId, publicKey: publicKeyToSpki(signer.publicKey) }],
+    license: { refusedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
+    machines: new Map(),
+    signer,
+    now: Date.now,
+  }
+  return service
+}
+
+async function respond(service: Service, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { status, body } = await answer(service, request)
+  const isText = typeof body === 'string'
+  response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json' })
+  response.end(isText ? body : JSON.stringify(body))
+}
+
+async function answer(service: Service, request: IncomingMessage): Promise<Answer> {
+  const body = readFields(await text(request))
+  if (request.headers.authorization !== `Bearer ${service.apiKey}`)
+    return { status: 401, body: { code: 'UNAUTHORIZED', detail: 'No such API key.' } }
+  const machine = body['fingerprint']
+  switch (request.url ?? '') {
+    case '/api/v2/license/validate': {
+      const code = decide(service, body['license'], machine, null)
+      if (code !== 'VALID') return { status: 400, body: { valid: false, status: 400, message: 'Refused.', code } }
+      const { expiresAt } = service.license
+      return { status: 200, body: { valid: true, status: 200, message: 'The license is valid.', code, expiresAt } }
+    }
+    case '/api/v1/activate': {
+      const code = decide(service, body['licenseKey'], machine, body['hostname'] ?? null)
+      if (code === 'VALID') return { status: 200, body: { valid: true, code, expiresAt: service.license.expiresAt } }
+      const machines = { used: service.machines.size, max: service.license.maxMachines }
+      return { status: 200, body: { valid: false, code, detail: 'Refused.', machines } }
+    }
+    case '/api/v1/deactivate':
+      return { status: 200, body: { deactivated: service.machines.delete(machine ?? '') } }
+    case '/api/v1/licenses/file': {
+      const code = decide(service, body['licenseKey'], machine, null)
+      return code === 'VALID'
+        ? { status: 200, body: file(service) }
+        : { status: 409, body: { code, detail: 'Refused.' } }
+    }
+    default:
+      return { status: 404, body: { code: 'NOT_FOUND', detail: 'No such path.' } }
+  }
+}
+
+function decide(service: Service, key: string | undefined, machine: string | undefined, name: string | null): string {
+  const { license, machines } = service
+  if (key !== service.licenseKey) return 'NOT_FOUND'
+  if (license.refusedAs !== null) return license.refusedAs
+  if (machine === undefined) return 'FINGERPRINT_REQUIRED'
+  if (!machines.has(machine) && machines.size >= license.maxMachines) return 'TOO_MANY_MACHINES'
+  machines.set(machine, name ?? machines.get(machine) ?? null)
+  return 'VALID'
+}
+
+function file({ license, licenseKey, signer, now }: Service): string {
+  const { maxMachines, expiresAt } = license
+  const issuedMs = now()
+  const payload = {
+    licenseKey,
+    licenseId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
+    customerEmail: 'ada@example.com',
+    policy: { type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION', maxMachines, expiresAt },
+    issuedAt: new Date(issuedMs).toISOString(),
+    refreshAfter: new Date(refreshAfterMs(issuedMs, expiresAt === null ? null : Date.parse(expiresAt))).toISOString(),
+    kid: signer.keyId,
+  } as const
+  return signLicenseFile(payload, signer.privateKey)
+}
+
+function readFields(json: string): Record<string, string | undefined> {
+  const value: unknown = JSON.parse(json)
+  const fields = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'))
+}

@@ -1,0 +1,60 @@
+// One service behind one gateway and a client that ships with its key, for one test.
+
+import { afterAll } from 'vitest'
+
+import { type ClientOptions, createLicenseClient, type LicenseClient, type LicenseStorage } from '../src/index.ts'
+import { memoryStorage, type RefreshResult } from '../src/index.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import { type Service, startService } from './service.ts'
+
+export interface World {
+  service: Service
+  gateway: Gateway
+  client: LicenseClient
+  storage: LicenseStorage
+  /** How every refresh ended. */
+  refreshes: RefreshResult[]
+  /** The device's clock runs this much ahead of the real one. */
+  clock: { aheadMs: number }
+  /** Another client with the same storage, as after a restart of the app. */
+  restart: (options?: Partial<ClientOptions>) => LicenseClient
+}
+
+const closing: (() => Promise<void>)[] = []
+
+afterAll(async () => {
+  await Promise.all(closing.map((close) => close()))
+})
+
+export async function startWorld(given: Partial<ClientOptions> = {}): Promise<World> {
+  const service = await startService()
+  const gateway = await startGateway(() => service.url)
+  closing.push(gateway.stop, service.close)
+  const storage = given.storage ?? memoryStorage()
+  const clock = { aheadMs: 0 }
+  const refreshes: RefreshResult[] = []
+  const restart = (options: Partial<ClientOptions> = {}) =>
+    createLicenseClient({
+      baseUrl: gateway.url,
+      apiKey: service.apiKey,
+      publicKeys: service.publicKeys,
+      licenseKey: service.licenseKey,
+      machineId: 'machine-1',
+      timeoutMs: 1000,
+      now: () => Date.now() + clock.aheadMs,
+      onRefresh: (result) => refreshes.push(result),
+      ...given,
+      storage,
+      ...options,
+    })
+  return { service, gateway, client: restart(), storage, refreshes, clock, restart }
+}
+
+/** A world whose client was online once and has a file. */
+export async function startWorldWithFile(given: Partial<ClientOptions> = {}): Promise<World> {
+  const world = await startWorld(given)
+  await world.client.validate()
+  await world.client.settled()
+  world.gateway.requests.length = 0
+  return world
+}

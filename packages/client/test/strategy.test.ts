@@ -1,0 +1,185 @@
+// The client strategy of the API document, row by row: who decides, the service or the file.
+
+import { describe, expect, test } from 'vitest'
+
+import { memoryStorage } from '../src/index.ts'
+import type { Fault } from './gateway.ts'
+import { DAY_MS } from './service.ts'
+import { startWorld, startWorldWithFile } from './setup.ts'
+
+describe.concurrent('an answer of the service is trusted', () => {
+  test('200: valid', async () => {
+    const { client, service } = await startWorld()
+    const { expiresAt } = service.license
+    expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt })
+  })
+
+  test('200: a license that never expires', async () => {
+    const { client, service } = await startWorld()
+    service.license.expiresAt = null
+    expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt: null })
+  })
+
+  test.each([
+    'NOT_FOUND',
+    'BLACKLISTED',
+    'REVOKED',
+    'SUSPENDED',
+    'EXPIRED',
+    'FINGERPRINT_REQUIRED',
+    'TOO_MANY_MACHINES',
+  ])('400: %s, although a good file is stored', async (code) => {
+    const { client, service } = await startWorldWithFile()
+    service.license.refusedAs = code
+    const refusal = { source: 'online', valid: false, code, expiresAt: null, message: 'Refused.' }
+    expect(await client.validate()).toEqual(refusal)
+  })
+
+  test('400 with a code that this version does not know is a refusal all the same', async () => {
+    const { client, service } = await startWorldWithFile()
+    service.license.refusedAs = 'MOON_PHASE'
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REJECTED' })
+  })
+
+  test('a slow answer inside the time budget', async () => {
+    const { client, gateway } = await startWorldWithFile({ timeoutMs: 4000 })
+    gateway.fault = { kind: 'slow', delayMs: 300 }
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+  })
+
+  test('a revocation is found out at the next answer', async () => {
+    const { client, service, gateway } = await startWorldWithFile()
+    gateway.fault = { kind: 'drop' }
+    service.license.refusedAs = 'REVOKED'
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+    gateway.fault = { kind: 'none' }
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REVOKED' })
+  })
+
+  test('a refusal ends the file: unplugging the network afterwards does not help', async () => {
+    const { client, service, gateway, restart } = await startWorldWithFile()
+    service.license.refusedAs = 'REVOKED'
+    await client.validate()
+    await gateway.stop()
+    const refused = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'NO_FILE' }
+    expect(await client.validate()).toMatchObject(refused)
+    expect(await restart().validate()).toMatchObject(refused)
+  })
+})
+
+const html = { headers: { 'content-type': 'text/html' }, body: '<html>Please log in to the network</html>' }
+const verdict = JSON.stringify({ valid: true, status: 200, message: '', code: 'VALID', expiresAt: null })
+
+const outages: [string, Fault | 'stopped', string][] = [
+  ['nothing listens', 'stopped', 'NETWORK_ERROR'],
+  ['the connection is dropped', { kind: 'drop' }, 'NETWORK_ERROR'],
+  ['the answer is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
+  ['no answer comes in time', { kind: 'hang' }, 'TIMEOUT'],
+  ['the answer comes too late', { kind: 'slow', delayMs: 5000 }, 'TIMEOUT'],
+  ...[500, 502, 503, 504, 599].map((status): [string, Fault, string] => [
+    `status ${status}`,
+    { kind: 'answer', status },
+    'SERVER_ERROR',
+  ]),
+  ['status 500 with a verdict in its body', { kind: 'answer', status: 500, body: verdict }, 'SERVER_ERROR'],
+  ['a login page with status 200', { kind: 'answer', status: 200, ...html }, 'UNEXPECTED_ANSWER'],
+  ["a proxy's own status 400", { kind: 'answer', status: 400, ...html }, 'UNEXPECTED_ANSWER'],
+  ['an empty 204', { kind: 'answer', status: 204 }, 'UNEXPECTED_ANSWER'],
+  ['JSON that is no verdict', { kind: 'answer', status: 200, body: '{"ok":true}' }, 'UNEXPECTED_ANSWER'],
+  ['a verdict that contradicts its status', { kind: 'answer', status: 400, body: verdict }, 'UNEXPECTED_ANSWER'],
+  ['half a verdict under its own length', { kind: 'answer', status: 200, body: '{"valid":true' }, 'UNEXPECTED_ANSWER'],
+  ['a body without end', { kind: 'answer', status: 200, body: 'x'.repeat(200_000) }, 'NETWORK_ERROR'],
+  ['a redirect', { kind: 'answer', status: 302, headers: { location: '/login' } }, 'NETWORK_ERROR'],
+]
+
+describe.concurrent('when the service cannot be reached, a good file decides, and without one nothing is valid', () => {
+  test.each(outages)('%s', async (_name, fault, cause) => {
+    const { client, service, gateway, restart } = await startWorldWithFile()
+    const clientWithoutFile = restart({ storage: memoryStorage() })
+    if (fault === 'stopped') await gateway.stop()
+    else gateway.fault = fault
+    const [withFile, withoutFile] = await Promise.all([client.validate(), clientWithoutFile.validate()])
+    const { expiresAt } = service.license
+    expect(withFile).toMatchObject({ source: 'offline', valid: true, code: 'VALID', expiresAt, cause })
+    const refusal = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: 'NO_FILE' }
+    expect(withoutFile).toEqual({ ...refusal, cause })
+  })
+})
+
+describe.concurrent('any other 4xx is a mistake in the set-up, and no file is consulted', () => {
+  test.each([
+    [401, 'UNAUTHORIZED'],
+    [403, 'FORBIDDEN'],
+    [404, 'WRONG_ADDRESS'],
+    [405, 'WRONG_ADDRESS'],
+    [413, 'INVALID_REQUEST'],
+    [415, 'INVALID_REQUEST'],
+    [422, 'INVALID_REQUEST'],
+    [429, 'RATE_LIMITED'],
+    [418, 'UNEXPECTED_STATUS'],
+  ])('%d: %s', async (status, reason) => {
+    const { client, gateway } = await startWorldWithFile()
+    gateway.fault = { kind: 'answer', status, body: '{"message":"No."}' }
+    const error = {
+      source: 'online',
+      valid: false,
+      code: 'CONFIGURATION',
+      expiresAt: null,
+      reason,
+      status,
+      message: 'No.',
+    }
+    expect(await client.validate()).toEqual(error)
+    expect(gateway.requests).toHaveLength(1)
+    gateway.fault = { kind: 'drop' }
+    expect(await client.validate(), 'the file is still there').toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('a wrong API key against the service itself', async () => {
+    const { restart } = await startWorldWithFile()
+    const result = await restart({ apiKey: 'kwk_other' }).validate()
+    expect(result).toMatchObject({ code: 'CONFIGURATION', reason: 'UNAUTHORIZED', message: 'No such API key.' })
+  })
+
+  test('a wrong base address', async () => {
+    const { restart, gateway } = await startWorldWithFile()
+    const result = await restart({ baseUrl: `${gateway.url}/elsewhere` }).validate()
+    expect(result).toMatchObject({ code: 'CONFIGURATION', reason: 'WRONG_ADDRESS', status: 404 })
+  })
+})
+
+describe.concurrent('a stored file is good until refreshAfter or the expiry, whichever is first', () => {
+  test('until refreshAfter, 30 days after issue', async () => {
+    const { client, gateway, clock } = await startWorldWithFile()
+    await gateway.stop()
+    clock.aheadMs = 30 * DAY_MS - 60_000
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+    clock.aheadMs = 30 * DAY_MS + 1
+    expect(await client.validate()).toMatchObject({ valid: false, reason: 'REFRESH_NEEDED' })
+  })
+
+  test('until the expiry', async () => {
+    const { client, service, gateway, clock } = await startWorld()
+    service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
+    await client.validate()
+    await client.settled()
+    await gateway.stop()
+    clock.aheadMs = DAY_MS - 60_000
+    expect(await client.validate()).toMatchObject({ valid: true, expiresAt: service.license.expiresAt })
+    clock.aheadMs = DAY_MS + 1
+    expect(await client.validate()).toMatchObject({ valid: false, reason: 'FILE_EXPIRED' })
+  })
+
+  test('another license key, another key, an altered file', async () => {
+    const { gateway, restart, storage } = await startWorldWithFile()
+    await gateway.stop()
+    const stranger = [{ keyId: 'other', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }]
+    expect(await restart({ licenseKey: 'OTHER' }).validate()).toMatchObject({ reason: 'WRONG_LICENSE' })
+    expect(await restart({ publicKeys: stranger }).validate()).toMatchObject({ reason: 'UNKNOWN_KEY' })
+    const text = (await storage.read()) ?? ''
+    await storage.write(text.replace(/.(?=","latest)/, (last) => (last === 'A' ? 'Q' : 'A')))
+    expect(await restart().validate()).toMatchObject({ reason: 'BAD_SIGNATURE' })
+    await storage.write('not even JSON')
+    expect(await restart().validate()).toMatchObject({ reason: 'NO_FILE' })
+  })
+})
