@@ -1,1 +1,10 @@
-export {}
+/**
+ * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict over it.
+ * It imports nothing, does no I/O and reads no clock.
+ */
+export * from './check.ts'
+export { CODES, type Code } from './codes.ts'
+export { openIndex, type IndexReader } from './index-reader.ts'
+export { createIndex, type IndexOptions, type IndexStats, type IndexWriter } from './index-writer.ts'
+export type * from './model.ts'
+export type { SharedIndex } from './shared-memory.ts'

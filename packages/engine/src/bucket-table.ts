@@ -1,0 +1,282 @@
+/**
+ * A hash table that grows without a stall (linear hashing): 64-byte buckets with a link to an overflow bucket, and
+ * every few insertions one bucket is split in two, so that no insertion moves more than one bucket's chain. A chain is
+ * always packed: all its buckets but the last are full, entries are taken from the front, and a removed entry's place
+ * is filled by the chain's last; so there are no tombstones and the first free entry ends a search.
+ *
+ * An entry is two or three words: the hash that it is addressed by, a word that is never 0, and perhaps another. What
+ * they mean, and whether two entries with one hash are the same, is the caller's business.
+ *
+ *   bucket of 2-word entries  | hash row | hash row | ... 7 times | free | link |
+ *   bucket of 3-word entries  | hash a b | ... 5 times                   | link |
+ */
+import type { Region } from './shared-memory.ts'
+
+const BUCKET_WORDS = 16
+const BUCKET_BYTES = 64
+const LINK = 15
+/** No chain is longer; a search through torn memory ends here too. */
+const MAX_CHAIN = 64
+const FIRST_BUCKETS = 8
+
+/** No entry. */
+export const NONE = -0x80000000
+
+// Words of the header in the control block.
+const BUCKETS = 0
+const MASK = 1
+const ENTRIES = 2
+const OVERFLOW_HIGHEST = 3
+const OVERFLOW_FREE = 4
+const OVERFLOW_FREE_COUNT = 5
+
+export interface BucketTableOptions {
+  primary: Region
+  overflow: Region
+  control: Int32Array
+  /** Where the header stands in the control block. */
+  header: number
+  entryWords: 2 | 3
+  /** Mean entries per bucket above which a bucket is split. */
+  fill: number
+}
+
+export class BucketTable {
+  readonly primary: Region
+  readonly overflow: Region
+  private readonly control: Int32Array
+  private readonly header: number
+  private readonly entryWords: number
+  private readonly entriesEnd: number
+  private readonly fill: number
+  private readonly moving = new Int32Array(MAX_CHAIN * BUCKET_WORDS)
+
+  constructor(options: BucketTableOptions) {
+    this.primary = options.primary
+    this.overflow = options.overflow
+    this.control = options.control
+    this.header = options.header
+    this.entryWords = options.entryWords
+    this.entriesEnd = Math.floor(LINK / options.entryWords) * options.entryWords
+    this.fill = options.fill
+  }
+
+  /** For the writer of a new index, once. */
+  initialize(): void {
+    this.control[this.header + BUCKETS] = FIRST_BUCKETS
+    this.control[this.header + MASK] = FIRST_BUCKETS - 1
+  }
+
+  get entries(): number {
+    return this.control[this.header + ENTRIES]!
+  }
+
+  get buckets(): number {
+    return this.control[this.header + BUCKETS]!
+  }
+
+  get usedBytes(): number {
+    return BUCKET_BYTES * (this.buckets + this.control[this.header + OVERFLOW_HIGHEST]! + 1)
+  }
+
+  /**
+   * Position of the first entry with this hash, or NONE. A position below 0 is the complement of a place in the
+   * overflow region.
+   */
+  first(hash: number): number {
+    return this.seek(hash, this.primary.words, this.bucketOf(hash) * BUCKET_WORDS, false)
+  }
+
+  /** Position of the next entry with this hash, or NONE. */
+  next(hash: number, position: number): number {
+    return position < 0
+      ? this.seek(hash, this.overflow.words, ~position + this.entryWords, true)
+      : this.seek(hash, this.primary.words, position + this.entryWords, false)
+  }
+
+  /** A word of the entry at a position. */
+  word(position: number, index: number): number {
+    return position < 0 ? this.overflow.words[~position + index]! : this.primary.words[position + index]!
+  }
+
+  setWord(position: number, index: number, value: number): void {
+    if (position < 0) this.overflow.words[~position + index] = value
+    else this.primary.words[position + index] = value
+  }
+
+  /** Makes room for `count` more insertions. Throws RangeError when the index is full. */
+  reserve(count: number): void {
+    this.primary.ensure(BUCKET_BYTES * (this.buckets + count))
+    const fresh = count - this.control[this.header + OVERFLOW_FREE_COUNT]!
+    if (fresh > 0) this.overflow.ensure(BUCKET_BYTES * (this.control[this.header + OVERFLOW_HIGHEST]! + 1 + fresh))
+  }
+
+  /** Adds an entry, also beside an equal one. `second` is not 0. */
+  insert(hash: number, second: number, third: number): void {
+    this.append(this.bucketOf(hash), hash, second, third)
+    const entries = (this.control[this.header + ENTRIES]! += 1)
+    if (entries > this.fill * this.buckets) this.split()
+  }
+
+  /** Removes the entry at a position that `first` or `next` gave for this hash. */
+  remove(hash: number, position: number): void {
+    const { entryWords, entriesEnd } = this
+    let words = this.primary.words
+    let base = this.bucketOf(hash) * BUCKET_WORDS
+    let linkWords = words
+    let linkAt = -1
+    while (words[base + LINK] !== 0) {
+      linkWords = words
+      linkAt = base + LINK
+      base = words[linkAt]! * BUCKET_WORDS
+      words = this.overflow.words
+    }
+    let last = base
+    for (let at = base; at < base + entriesEnd && words[at + 1] !== 0; at += entryWords) last = at
+    for (let i = 0; i < entryWords; i++) {
+      this.setWord(position, i, words[last + i]!)
+      words[last + i] = 0
+    }
+    if (last === base && linkAt >= 0) {
+      linkWords[linkAt] = 0
+      this.freeOverflow(base)
+    }
+    this.control[this.header + ENTRIES]! -= 1
+  }
+
+  /**
+   * Removes every entry of one bucket's chain for which `stale` says so; gives their number. For sweeps over all
+   * buckets.
+   */
+  removeWhere(bucket: number, stale: (position: number) => boolean): number {
+    let removed = 0
+    let words = this.primary.words
+    let at = bucket * BUCKET_WORDS
+    for (;;) {
+      const end = (at & -BUCKET_WORDS) + this.entriesEnd
+      while (at < end && words[at + 1] !== 0) {
+        const position = words === this.primary.words ? at : ~at
+        if (stale(position)) {
+          const freed = this.chainIsOneEntryOver(bucket, at, words)
+          this.remove(words[at]!, position)
+          removed++
+          if (freed) return removed
+        } else at += this.entryWords
+      }
+      const link = at < end ? 0 : words[(at & -BUCKET_WORDS) + LINK]!
+      if (link === 0) return removed
+      words = this.overflow.words
+      at = link * BUCKET_WORDS
+    }
+  }
+
+  /** True when the entry at `at` is alone in the last overflow bucket, so that its removal frees the bucket. */
+  private chainIsOneEntryOver(bucket: number, at: number, words: Int32Array): boolean {
+    const base = at & -BUCKET_WORDS
+    const overflowing = words !== this.primary.words || base !== bucket * BUCKET_WORDS
+    return overflowing && at === base && words[base + LINK] === 0 && words[base + this.entryWords + 1] === 0
+  }
+
+  private bucketOf(hash: number): number {
+    const mask = this.control[this.header + MASK]!
+    const bucket = hash & mask
+    return bucket < this.control[this.header + BUCKETS]! ? bucket : bucket & (mask >>> 1)
+  }
+
+  private seek(hash: number, from: Int32Array, start: number, startsInOverflow: boolean): number {
+    const { entryWords, entriesEnd } = this
+    let words = from
+    let at = start
+    let inOverflow = startsInOverflow
+    for (let hop = 0; hop < MAX_CHAIN; hop++) {
+      const base = at & -BUCKET_WORDS
+      const end = base + entriesEnd
+      for (; at < end; at += entryWords) {
+        if (words[at + 1] === 0) return NONE
+        if (words[at] === hash) return inOverflow ? ~at : at
+      }
+      const link = words[base + LINK]!
+      if (link === 0) return NONE
+      words = this.overflow.words
+      at = link * BUCKET_WORDS
+      inOverflow = true
+    }
+    return NONE
+  }
+
+  /** Puts an entry behind the last of a bucket's chain. */
+  private append(bucket: number, hash: number, second: number, third: number): void {
+    const { entryWords, entriesEnd } = this
+    let words = this.primary.words
+    let base = bucket * BUCKET_WORDS
+    for (let hop = 0; words[base + LINK] !== 0; hop++) {
+      if (hop === MAX_CHAIN - 2) throw new Error('too many entries with one hash')
+      base = words[base + LINK]! * BUCKET_WORDS
+      words = this.overflow.words
+    }
+    let at = base
+    while (at < base + entriesEnd && words[at + 1] !== 0) at += entryWords
+    if (at >= base + entriesEnd) {
+      const link = this.allocateOverflow()
+      words[base + LINK] = link
+      words = this.overflow.words
+      at = link * BUCKET_WORDS
+    }
+    words[at] = hash
+    words[at + 1] = second
+    if (entryWords === 3) words[at + 2] = third
+  }
+
+  /** Adds one bucket and moves into it what is addressed there from now on, all from one other bucket's chain. */
+  private split(): void {
+    const { control, header, entryWords, moving } = this
+    const fresh = this.buckets
+    let mask = control[header + MASK]!
+    if (fresh > mask) mask = (mask << 1) | 1
+    const old = fresh & (mask >>> 1)
+    const count = this.takeChain(old)
+    control[header + BUCKETS] = fresh + 1
+    control[header + MASK] = mask
+    for (let i = 0; i < count; i += entryWords) {
+      this.append(this.bucketOf(moving[i]!), moving[i]!, moving[i + 1]!, moving[i + 2]!)
+    }
+  }
+
+  /** Moves all entries of a chain into `moving` and frees its overflow buckets; gives the number of words. */
+  private takeChain(bucket: number): number {
+    let count = 0
+    let words = this.primary.words
+    let base = bucket * BUCKET_WORDS
+    for (;;) {
+      for (let at = base; at < base + this.entriesEnd && words[at + 1] !== 0; at += this.entryWords) {
+        for (let i = 0; i < this.entryWords; i++) this.moving[count++] = words[at + i]!
+      }
+      const link = words[base + LINK]!
+      if (words === this.primary.words) words.fill(0, base, base + BUCKET_WORDS)
+      else this.freeOverflow(base)
+      if (link === 0) return count
+      words = this.overflow.words
+      base = link * BUCKET_WORDS
+    }
+  }
+
+  private allocateOverflow(): number {
+    const { control, header } = this
+    const free = control[header + OVERFLOW_FREE]!
+    if (free === 0) return (control[header + OVERFLOW_HIGHEST]! += 1)
+    const { words } = this.overflow
+    control[header + OVERFLOW_FREE] = words[free * BUCKET_WORDS + LINK]!
+    control[header + OVERFLOW_FREE_COUNT]! -= 1
+    words[free * BUCKET_WORDS + LINK] = 0
+    return free
+  }
+
+  private freeOverflow(base: number): void {
+    const { control, header } = this
+    const { words } = this.overflow
+    words.fill(0, base, base + BUCKET_WORDS)
+    words[base + LINK] = control[header + OVERFLOW_FREE]!
+    control[header + OVERFLOW_FREE] = base / BUCKET_WORDS
+    control[header + OVERFLOW_FREE_COUNT]! += 1
+  }
+}

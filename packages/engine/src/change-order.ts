@@ -1,0 +1,66 @@
+/**
+ * The order in which a batch of changes is written: what others refer to comes first, then additions with blacklists
+ * before exclusions, removals last; so that between two write sections no check is let through that neither the old
+ * nor the new state would let through. Changes of one thing keep their order.
+ */
+import type { Change } from './model.ts'
+
+/** Readers wait while a section is written, so a section has at most so many rows. */
+export const SECTION_ROWS = 1000
+
+const UPSERT_PHASES: Record<Change['entity'], number> = {
+  organization: 0,
+  product: 1,
+  customer: 2,
+  credential: 3,
+  license: 4,
+  rule: 5, // an exclusion: one later
+  machine: 7,
+}
+const REMOVAL_PHASES: Record<Change['entity'], number> = {
+  machine: 7, // machines stay in one phase: each carries the count of slots after it
+  rule: 8,
+  license: 9,
+  credential: 10,
+  customer: 11,
+  product: 12,
+  organization: 13,
+}
+const PHASES = 14
+
+/** The write sections of a batch, in order. */
+export function* sectionsOf(changes: readonly Change[]): Generator<readonly Change[]> {
+  for (const part of partsOf(changes)) {
+    const ordered = order(part)
+    for (let from = 0; from < ordered.length; from += SECTION_ROWS) yield ordered.slice(from, from + SECTION_ROWS)
+  }
+}
+
+/** Cuts a batch where something comes back that it has removed before, for there the order counts. */
+function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
+  const removed = new Set<string>()
+  let from = 0
+  for (const [i, change] of changes.entries()) {
+    if (change.entity === 'machine') continue
+    if (change.row === null) removed.add(`${change.entity} ${change.id.join(' ')}`)
+    else if (removed.size > 0 && removed.has(`${change.entity} ${change.id.join(' ')}`)) {
+      yield changes.slice(from, i)
+      removed.clear()
+      from = i
+    }
+  }
+  yield from === 0 ? changes : changes.slice(from)
+}
+
+function order(changes: readonly Change[]): readonly Change[] {
+  const phases: Change[][] = Array.from({ length: PHASES }, () => [])
+  for (const change of changes) phases[phaseOf(change)]!.push(change)
+  return phases.flat()
+}
+
+function phaseOf(change: Change): number {
+  if (change.entity === 'machine') return UPSERT_PHASES.machine
+  if (change.row === null) return REMOVAL_PHASES[change.entity]
+  const exclusion = change.entity === 'rule' && change.row.kind === 'EXCLUSION'
+  return UPSERT_PHASES[change.entity] + (exclusion ? 1 : 0)
+}

@@ -1,0 +1,213 @@
+/**
+ * Finding rows by what identifies them: any row by its id, a license by its key, a credential by its secret's hash, a
+ * rule by scope, type and value. Tables hold a 32-bit hash and the row, 8 bytes an entry; the record decides whether it
+ * is the one, and compares all of it. Rows are below 2^28, the four bits above say what the entry is.
+ */
+import type { Arena } from './arena.ts'
+import { type BucketTable, NONE } from './bucket-table.ts'
+import type { IndexStore } from './index-store.ts'
+import {
+  ID,
+  KEY_HASH,
+  KIND_CREDENTIAL,
+  KIND_CUSTOMER,
+  KIND_LICENSE,
+  KIND_ORGANIZATION,
+  KIND_PRODUCT,
+  KIND_RULE,
+  ROW_WORDS,
+  RULE_SCOPE,
+  RULE_TRAITS,
+  RULE_VALUE,
+  ruleType,
+  SECRET,
+} from './records.ts'
+import { hashWords, readWord, scramble } from './words.ts'
+
+const KIND_SHIFT = 28
+const ROW_MASK = (1 << KIND_SHIFT) - 1
+
+// What an entry of the table of values is.
+const BY_KEY = 1
+const BY_SECRET = 2
+const BY_RULE_VALUE = 3
+
+export class Directory {
+  private readonly byId: BucketTable
+  private readonly byValue: BucketTable
+  private readonly arenas: readonly (Arena | undefined)[]
+  private readonly store: IndexStore
+  private readonly seed: number
+  /** The license key's hash within its organization, as `combineKey` left it. */
+  readonly key = new Int32Array(4)
+  private readonly secret = new Int32Array(8)
+
+  constructor(store: IndexStore) {
+    this.store = store
+    this.byId = store.byId
+    this.byValue = store.byValue
+    this.seed = store.memory.shared.hashKey[0]! ^ store.memory.shared.hashKey[2]!
+    const arenas: Arena[] = []
+    arenas[KIND_ORGANIZATION] = store.organizations
+    arenas[KIND_CREDENTIAL] = store.credentials
+    arenas[KIND_PRODUCT] = store.products
+    arenas[KIND_CUSTOMER] = store.customers
+    arenas[KIND_LICENSE] = store.licenses
+    arenas[KIND_RULE] = store.rules
+    this.arenas = arenas
+  }
+
+  arena(kind: number): Arena {
+    const arena = this.arenas[kind]
+    if (arena === undefined) throw new Error(`no rows of kind ${kind}`)
+    return arena
+  }
+
+  /** The row with this id, 0 when there is none. */
+  findId(kind: number, id: Uint8Array): number {
+    const i0 = readWord(id, 0)
+    const i1 = readWord(id, 4)
+    const i2 = readWord(id, 8)
+    const i3 = readWord(id, 12)
+    const { region, rowWords } = this.arena(kind)
+    const { words } = region
+    const hash = hashWords(i0, i1, i2, i3, this.seed + kind)
+    for (let at = this.byId.first(hash); at !== NONE; at = this.byId.next(hash, at)) {
+      const entry = this.byId.word(at, 1)
+      if (entry >>> KIND_SHIFT !== kind) continue
+      const row = entry & ROW_MASK
+      const id0 = row * rowWords + ID
+      if (words[id0] === i0 && words[id0 + 1] === i1 && words[id0 + 2] === i2 && words[id0 + 3] === i3) return row
+    }
+    return 0
+  }
+
+  addId(kind: number, row: number): void {
+    this.byId.insert(this.idHash(kind, row), (kind << KIND_SHIFT) | row, 0)
+  }
+
+  removeId(kind: number, row: number): void {
+    removeEntry(this.byId, this.idHash(kind, row), (kind << KIND_SHIFT) | row)
+  }
+
+  private idHash(kind: number, row: number): number {
+    const { region, rowWords } = this.arena(kind)
+    const { words } = region
+    const at = row * rowWords + ID
+    return hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, this.seed + kind)
+  }
+
+  /**
+   * Makes of a license key's hash and its organization's serial one value of 128 bits, into `key`: the same key in two
+   * organizations is two keys. Each word is XORed with its own bijection of the serial.
+   */
+  combineKey(hash: Int32Array, organizationSerial: number): void {
+    this.key[0] = hash[0]! ^ scramble(organizationSerial)
+    this.key[1] = hash[1]! ^ scramble(organizationSerial + 0x3c6ef372)
+    this.key[2] = hash[2]! ^ scramble(organizationSerial + 0x1b873593)
+    this.key[3] = hash[3]! ^ scramble(organizationSerial + 0x510e527f)
+  }
+
+  /** The license whose key is `key`, 0 when there is none. */
+  findLicense(): number {
+    const { key, byValue } = this
+    const { words } = this.store.licenses.region
+    const hash = key[0]!
+    for (let at = byValue.first(hash); at !== NONE; at = byValue.next(hash, at)) {
+      const entry = byValue.word(at, 1)
+      if (entry >>> KIND_SHIFT !== BY_KEY) continue
+      const row = entry & ROW_MASK
+      if (sameWords(words, row * ROW_WORDS + KEY_HASH, key, 4)) return row
+    }
+    return 0
+  }
+
+  addLicenseKey(row: number): void {
+    const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
+    this.byValue.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
+  }
+
+  removeLicenseKey(row: number): void {
+    const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
+    removeEntry(this.byValue, hash, (BY_KEY << KIND_SHIFT) | row)
+  }
+
+  /** The credential with this secret's SHA-256 (32 bytes), 0 when there is none. */
+  findSecret(secretHash: Uint8Array): number {
+    const { secret, byValue } = this
+    for (let i = 0; i < 8; i++) secret[i] = readWord(secretHash, 4 * i)
+    const { words } = this.store.credentials.region
+    const hash = secret[0]!
+    for (let at = byValue.first(hash); at !== NONE; at = byValue.next(hash, at)) {
+      const entry = byValue.word(at, 1)
+      if (entry >>> KIND_SHIFT !== BY_SECRET) continue
+      const row = entry & ROW_MASK
+      if (sameWords(words, row * ROW_WORDS + SECRET, secret, 8)) return row
+    }
+    return 0
+  }
+
+  addSecret(row: number): void {
+    const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
+    this.byValue.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
+  }
+
+  removeSecret(row: number): void {
+    const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
+    removeEntry(this.byValue, hash, (BY_SECRET << KIND_SHIFT) | row)
+  }
+
+  /**
+   * Writes the rules of one scope and type with exactly this value into `out` and gives their number: at most one of
+   * each kind, besides an expired twin now and then.
+   */
+  findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
+    const { byValue } = this
+    const { words } = this.store.rules.region
+    const hash = this.valueHash(scope, type, v0)
+    let count = 0
+    for (let at = byValue.first(hash); at !== NONE && count < out.length; at = byValue.next(hash, at)) {
+      const entry = byValue.word(at, 1)
+      if (entry >>> KIND_SHIFT !== BY_RULE_VALUE) continue
+      const row = entry & ROW_MASK
+      const base = row * ROW_WORDS
+      if (words[base + RULE_SCOPE] !== scope || ruleType(words[base + RULE_TRAITS]!) !== type) continue
+      const value = base + RULE_VALUE
+      if (words[value] !== v0 || words[value + 1] !== v1 || words[value + 2] !== v2) continue
+      if (words[value + 3] === v3) out[count++] = row
+    }
+    return count
+  }
+
+  addRule(row: number): void {
+    this.byValue.insert(this.ruleHash(row), (BY_RULE_VALUE << KIND_SHIFT) | row, 0)
+  }
+
+  removeRule(row: number): void {
+    removeEntry(this.byValue, this.ruleHash(row), (BY_RULE_VALUE << KIND_SHIFT) | row)
+  }
+
+  private ruleHash(row: number): number {
+    const { words } = this.store.rules.region
+    const base = row * ROW_WORDS
+    return this.valueHash(words[base + RULE_SCOPE]!, ruleType(words[base + RULE_TRAITS]!), words[base + RULE_VALUE]!)
+  }
+
+  /** The first word of a machine id's keyed hash is enough here; countries and customers are few in one scope. */
+  private valueHash(scope: number, type: number, v0: number): number {
+    return scramble(v0 ^ this.seed) ^ scramble((scope << 3) | type)
+  }
+}
+
+function removeEntry(table: BucketTable, hash: number, entry: number): void {
+  for (let at = table.first(hash); at !== NONE; at = table.next(hash, at)) {
+    if (table.word(at, 1) !== entry) continue
+    table.remove(hash, at)
+    return
+  }
+}
+
+function sameWords(words: Int32Array, from: number, other: Int32Array, count: number): boolean {
+  for (let i = 0; i < count; i++) if (words[from + i] !== other[i]) return false
+  return true
+}

@@ -1,0 +1,63 @@
+/**
+ * An index as one thread holds it: the memory and the structures over it. Readers only look things up; the writer's
+ * parts work on the same object.
+ */
+import { Arena } from './arena.ts'
+import { BucketTable } from './bucket-table.ts'
+import { Directory } from './directory.ts'
+import { KeyedHash } from './keyed-hash.ts'
+import { MachineSet } from './machine-set.ts'
+import { NODE_WORDS } from './prefix-trie.ts'
+import { CUSTOMER_WORDS, ROW_WORDS } from './records.ts'
+import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
+
+export class IndexStore {
+  readonly memory: Memory
+  readonly hash: KeyedHash
+  readonly organizations: Arena
+  readonly credentials: Arena
+  readonly products: Arena
+  readonly customers: Arena
+  readonly licenses: Arena
+  readonly scopes: Arena
+  readonly rules: Arena
+  readonly trieNodes: Arena
+  readonly byId: BucketTable
+  readonly byValue: BucketTable
+  readonly machines: MachineSet
+  readonly directory: Directory
+
+  constructor(shared: SharedIndex) {
+    this.memory = new Memory(shared)
+    this.hash = new KeyedHash(shared.hashKey)
+    this.organizations = this.arena('organizations', ROW_WORDS)
+    this.credentials = this.arena('credentials', ROW_WORDS)
+    this.products = this.arena('products', ROW_WORDS)
+    this.customers = this.arena('customers', CUSTOMER_WORDS)
+    this.licenses = this.arena('licenses', ROW_WORDS)
+    this.scopes = this.arena('scopes', ROW_WORDS)
+    this.rules = this.arena('rules', ROW_WORDS)
+    this.trieNodes = this.arena('trieNodes', NODE_WORDS)
+    // The fills are where bytes per entry are least: emptier buckets waste room, fuller ones overflow.
+    this.byId = this.table('byId', 'byIdOverflow', 2, 5)
+    this.byValue = this.table('byValue', 'byValueOverflow', 2, 5)
+    this.machines = new MachineSet(this.table('machines', 'machinesOverflow', 3, 3.7))
+    this.directory = new Directory(this)
+  }
+
+  private arena(name: RegionName, rowWords: number): Arena {
+    return new Arena(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
+  }
+
+  private table(primary: RegionName, overflow: RegionName, entryWords: 2 | 3, fill: number): BucketTable {
+    const { regions, control } = this.memory
+    return new BucketTable({
+      primary: regions[primary],
+      overflow: regions[overflow],
+      control,
+      header: headerOf(primary),
+      entryWords,
+      fill,
+    })
+  }
+}

@@ -1,0 +1,88 @@
+/** Asks the engine what the naive model is asked, and puts the answer into the same form. */
+import {
+  CODES,
+  createCheck,
+  createVerdict,
+  type Check,
+  type Code,
+  type IndexReader,
+  type Verdict,
+} from '../../src/index.ts'
+import { hex, type NaiveCheck, type NaiveVerdict } from './naive.ts'
+
+export interface Outcome {
+  code: Code | 'busy'
+  decidedBy: string | null
+  matched: string[]
+  slot: 'none' | 'claim' | 'record'
+  excluded: boolean
+  license: string | null
+  expiresAtMs: number
+  used: number
+  max: number
+}
+
+const SLOTS = ['none', 'claim', 'record'] as const
+
+export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): void {
+  const { address } = check
+  out.organization = reader.findOrganization(check.organizationId)
+  out.licenseKey = check.licenseKey
+  out.licenseKeyLength = check.licenseKey.length
+  out.machineId = check.machineId ?? new Uint8Array(0)
+  out.machineIdLength = check.machineId?.length ?? 0
+  out.addressFamily = address?.family ?? 0
+  out.a0 = address?.words[0] ?? 0
+  out.a1 = address?.words[1] ?? 0
+  out.a2 = address?.words[2] ?? 0
+  out.a3 = address?.words[3] ?? 0
+  out.country = check.country === null ? 0 : (check.country.charCodeAt(0) << 8) | check.country.charCodeAt(1)
+}
+
+export function ask(reader: IndexReader, check: NaiveCheck, nowMs: number): Outcome {
+  const filled = createCheck()
+  const verdict = createVerdict()
+  fillCheck(reader, check, filled)
+  reader.decide(filled, nowMs, verdict)
+  return outcomeOf(reader, verdict)
+}
+
+function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
+  const id = new Uint8Array(16)
+  const ruleId = (row: number, serial: number): string => (reader.ruleId(row, serial, id) ? hex(id) : 'gone')
+  const matched: string[] = []
+  let decidedBy: string | null = null
+  for (let i = 0; i < verdict.matchedCount; i++) {
+    const row = verdict.matched[i] ?? 0
+    matched.push(ruleId(row, verdict.matchedSerials[i] ?? 0))
+    if (row === verdict.decidedBy) decidedBy = matched[i] ?? null
+  }
+  const license =
+    verdict.license < 0 ? null : reader.licenseId(verdict.license, verdict.licenseSerial, id) ? hex(id) : 'gone'
+  return {
+    code: verdict.busy ? 'busy' : CODES[verdict.code]!,
+    decidedBy,
+    matched: matched.sort(),
+    slot: SLOTS[verdict.slot],
+    excluded: verdict.excluded,
+    license,
+    expiresAtMs: verdict.expiresAtMs,
+    used: verdict.used,
+    max: verdict.max,
+  }
+}
+
+export function expected(verdict: NaiveVerdict): Outcome {
+  const { license } = verdict
+  return {
+    code: verdict.code,
+    decidedBy: verdict.decidedBy === null ? null : hex(verdict.decidedBy.id),
+    matched: verdict.matched.map((rule) => hex(rule.id)).sort(),
+    slot: verdict.slot,
+    excluded: verdict.excluded,
+    license: license === null ? null : hex(license.id),
+    expiresAtMs: license?.expiresAtMs ?? Infinity,
+    used: license?.used ?? 0,
+    max: license?.maxMachines ?? -1,
+  }
+}

@@ -1,0 +1,265 @@
+/**
+ * Random worlds and the changes that lead to them. Everything is drawn from small pools, so that keys, machines,
+ * networks and scopes meet each other often; rows refer only to rows that exist, and a deletion takes what hangs on the
+ * deleted row with it, as the database does.
+ */
+import type {
+  AccessRuleRecord,
+  Change,
+  CredentialRecord,
+  CustomerRecord,
+  Id,
+  LicenseRecord,
+  Network,
+  OrganizationRecord,
+  ProductRecord,
+  RuleMatch,
+} from '../../src/index.ts'
+import { hex, type NaiveCheck, type World } from './naive.ts'
+import { random, type Random } from './random.ts'
+
+export const NOW = 1_800_000_000_000
+
+const KEYS = ['A', 'B', 'AB', 'KEY-0001', 'KEY-0002', 'KEY-0003', 'a', 'key with spaces', 'x'.repeat(128)]
+const MACHINES = ['m', 'm0', 'm1', 'M1', 'ma', 'a-rather-long-machine-id-of-many-bytes', 'ü', 'z'.repeat(512)]
+const COUNTRIES = ['DE', 'FR', 'XK']
+const EXPIRIES = [Infinity, Infinity, Infinity, NOW + 1, NOW, NOW - 1, NOW + 100_000]
+
+const utf8 = new TextEncoder()
+
+export class History implements World {
+  organizations: OrganizationRecord[] = []
+  products: ProductRecord[] = []
+  customers: CustomerRecord[] = []
+  credentials: CredentialRecord[] = []
+  licenses: LicenseRecord[] = []
+  rules: AccessRuleRecord[] = []
+  machines: { licenseId: Id; machineId: Uint8Array }[] = []
+  readonly random: Random
+
+  constructor(seed: number) {
+    this.random = random(seed)
+  }
+
+  /** A transaction: a few changes that belong together, done to this world and returned. */
+  step(): Change[] {
+    const { random: r } = this
+    const dice = r.int(100)
+    if (this.organizations.length === 0 || dice < 2) return this.addOrganization()
+    if (this.products.length === 0 || dice < 6) return this.addOwned('product', this.products)
+    if (this.customers.length === 0 || dice < 10) return this.addOwned('customer', this.customers)
+    if (dice < 13) return this.putCredential()
+    if (this.licenses.length === 0 || dice < 30) return this.putLicense()
+    if (dice < 60) return this.putRule()
+    if (dice < 80) return this.changeMachine()
+    if (dice < 90) return this.rules.length === 0 ? [] : this.removeRules((rule) => rule === r.pick(this.rules))
+    if (dice < 95) return this.removeLicense(r.pick(this.licenses))
+    if (dice < 97) return this.removeTenant('customer')
+    if (dice < 98) return this.removeTenant('product')
+    return this.removeCredential()
+  }
+
+  /** The whole world as additions, in an order that depends on nothing. */
+  snapshot(): Change[] {
+    const changes: Change[] = [
+      ...this.organizations.map((row): Change => ({ entity: 'organization', id: row.id, row })),
+      ...this.products.map((row): Change => ({ entity: 'product', id: row.id, row })),
+      ...this.customers.map((row): Change => ({ entity: 'customer', id: row.id, row })),
+      ...this.credentials.map((row): Change => ({ entity: 'credential', id: row.id, row })),
+      ...this.licenses.map((row): Change => ({ entity: 'license', id: row.id, row })),
+      ...this.rules.map((row): Change => ({ entity: 'rule', id: row.id, row })),
+      ...this.machines.map((one): Change => ({
+        entity: 'machine',
+        ...one,
+        held: true,
+        used: this.licenses.find((license) => license.id === one.licenseId)?.used ?? 0,
+      })),
+    ]
+    return this.random.shuffle(changes)
+  }
+
+  randomCheck(): NaiveCheck {
+    const { random: r } = this
+    return {
+      organizationId: r.pick(this.organizations).id,
+      licenseKey: this.licenses.length > 0 && r.chance(0.9) ? r.pick(this.licenses).key : utf8.encode(r.pick(KEYS)),
+      machineId: r.chance(0.2) ? null : utf8.encode(r.pick(MACHINES)),
+      address: r.chance(0.2) ? null : randomNetwork(r, true),
+      country: r.chance(0.3) ? null : r.pick([...COUNTRIES, 'US']),
+    }
+  }
+
+  private addOrganization(): Change[] {
+    const row = { id: this.random.bytes(16) }
+    this.organizations.push(row)
+    return [{ entity: 'organization', id: row.id, row }]
+  }
+
+  private addOwned(entity: 'product' | 'customer', rows: ProductRecord[]): Change[] {
+    const row = { id: this.random.bytes(16), organizationId: this.random.pick(this.organizations).id }
+    rows.push(row)
+    return [{ entity, id: row.id, row }]
+  }
+
+  private putCredential(): Change[] {
+    const { random: r } = this
+    const known = r.chance(0.5) ? this.credentials[r.int(this.credentials.length || 1)] : undefined
+    const row: CredentialRecord = {
+      id: known?.id ?? r.bytes(16),
+      organizationId: known?.organizationId ?? r.pick(this.organizations).id,
+      secretHash: known?.secretHash ?? r.bytes(32),
+      expiresAtMs: r.pick(EXPIRIES),
+      revoked: r.chance(0.3),
+    }
+    put(this.credentials, row)
+    return [{ entity: 'credential', id: row.id, row }]
+  }
+
+  private putLicense(): Change[] {
+    const { random: r } = this
+    const product = r.pick(this.products)
+    const customers = this.customers.filter((one) => one.organizationId === product.organizationId)
+    if (customers.length === 0) return []
+    const known = r.chance(0.5) ? this.licenses.find((one) => one.organizationId === product.organizationId) : undefined
+    const key = utf8.encode(r.pick(KEYS))
+    const taken = this.licenses.some(
+      (one) => one !== known && one.organizationId === product.organizationId && hex(one.key) === hex(key),
+    )
+    if (taken) return []
+    const id = known?.id ?? r.bytes(16)
+    const row: LicenseRecord = {
+      id,
+      organizationId: product.organizationId,
+      productId: product.id,
+      customerId: r.pick(customers).id,
+      key,
+      status: r.pick(['active', 'active', 'active', 'suspended', 'revoked']),
+      expiresAtMs: r.pick(EXPIRIES),
+      maxMachines: r.chance(0.3) ? null : r.int(5),
+      used: known?.used ?? 0,
+    }
+    put(this.licenses, row)
+    return [{ entity: 'license', id, row }]
+  }
+
+  private putRule(): Change[] {
+    const { random: r } = this
+    const license = r.pick(this.licenses)
+    const scope = r.pick(['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const)
+    const scopeId = { LICENSE: license.id, PRODUCT: license.productId, ORGANIZATION: null }[scope]
+    const match = this.randomMatch(license)
+    const exclusion = (match.type === 'IP' || match.type === 'HWID') && r.chance(0.4)
+    const known = r.chance(0.2) ? this.rules.find((one) => one.organizationId === license.organizationId) : undefined
+    const row: AccessRuleRecord = {
+      id: known?.id ?? r.bytes(16),
+      organizationId: license.organizationId,
+      kind: exclusion ? 'EXCLUSION' : 'BLACKLIST',
+      scope,
+      scopeId,
+      expiresAtMs: r.pick(EXPIRIES),
+      allowSuspendedOrExpired: exclusion && r.chance(0.4),
+      ...match,
+    }
+    const twins = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
+    // The database lets nobody add what is there; only an expired twin is replaced, and may be heard of later.
+    if (twins.some((twin) => twin.expiresAtMs > NOW - 1)) return []
+    put(this.rules, row)
+    return this.random.shuffle<Change>([
+      { entity: 'rule', id: row.id, row },
+      ...this.removeRules((rule) => twins.includes(rule)),
+    ])
+  }
+
+  private randomMatch(license: LicenseRecord): RuleMatch {
+    const { random: r } = this
+    const type = r.pick(['IP', 'IP', 'IP', 'HWID', 'HWID', 'COUNTRY', 'CUSTOMER'] as const)
+    if (type === 'IP') return { type, network: randomNetwork(r, false) }
+    if (type === 'HWID') return { type, machineId: utf8.encode(r.pick(MACHINES)) }
+    if (type === 'COUNTRY') return { type, country: r.pick(COUNTRIES) }
+    const customers = this.customers.filter((one) => one.organizationId === license.organizationId)
+    return { type, customerId: r.chance(0.5) ? license.customerId : r.pick(customers).id }
+  }
+
+  private changeMachine(): Change[] {
+    const license = this.random.pick(this.licenses)
+    const machineId = utf8.encode(this.random.pick(MACHINES))
+    const index = this.machines.findIndex(
+      (one) => one.licenseId === license.id && hex(one.machineId) === hex(machineId),
+    )
+    if (index < 0) this.machines.push({ licenseId: license.id, machineId })
+    else this.machines.splice(index, 1)
+    const used = this.machines.filter((one) => one.licenseId === license.id).length
+    put(this.licenses, { ...license, used })
+    return [{ entity: 'machine', licenseId: license.id, machineId, held: index < 0, used }]
+  }
+
+  private removeRules(which: (rule: AccessRuleRecord) => boolean): Change[] {
+    const gone = this.rules.filter(which)
+    this.rules = this.rules.filter((rule) => !gone.includes(rule))
+    return gone.map(({ id }) => ({ entity: 'rule', id, row: null }))
+  }
+
+  private removeLicense(license: LicenseRecord): Change[] {
+    const machines = this.machines.filter((one) => one.licenseId === license.id)
+    this.machines = this.machines.filter((one) => one.licenseId !== license.id)
+    this.licenses = this.licenses.filter((one) => one.id !== license.id)
+    return this.random.shuffle<Change>([
+      { entity: 'license', id: license.id, row: null },
+      ...this.removeRules((rule) => rule.scopeId === license.id),
+      ...machines.map((one): Change => ({ entity: 'machine', ...one, held: false, used: 0 })),
+    ])
+  }
+
+  private removeTenant(entity: 'product' | 'customer'): Change[] {
+    const rows = entity === 'product' ? this.products : this.customers
+    const used = (id: Id): boolean => this.licenses.some((one) => one.productId === id || one.customerId === id)
+    const index = rows.findIndex((row) => !used(row.id))
+    const row = rows[index]
+    if (row === undefined) return []
+    rows.splice(index, 1)
+    const rules = this.removeRules(
+      (rule) => rule.scopeId === row.id || (rule.type === 'CUSTOMER' && rule.customerId === row.id),
+    )
+    return this.random.shuffle<Change>([{ entity, id: row.id, row: null }, ...rules])
+  }
+
+  private removeCredential(): Change[] {
+    const row = this.credentials.shift()
+    return row === undefined ? [] : [{ entity: 'credential', id: row.id, row: null }]
+  }
+}
+
+/** Few distinct bits, so that networks nest; addresses are whole. */
+export function randomNetwork(r: Random, whole: boolean): Network {
+  const family = r.chance(0.5) ? 4 : 6
+  const bits = family === 4 ? 32 : 128
+  const prefixLength = whole ? bits : r.pick([0, bits, r.int(bits + 1), r.int(bits + 1), 8, 12, 13, 14, 15, 16, 24])
+  const word = (at: number): number => {
+    const value = r.pick([0, 0x0a000000, 0x0a010203, 0x0a800000, 0xffffffff, 0xfffffffe])
+    const kept = Math.min(Math.max(prefixLength - 32 * at, 0), 32)
+    return kept === 0 ? 0 : (value & (-1 << (32 - kept))) >>> 0
+  }
+  return family === 4
+    ? { family, words: [word(0)], prefixLength }
+    : { family, words: [word(0), word(1), word(2), word(3)], prefixLength }
+}
+
+function identity(rule: AccessRuleRecord): string {
+  const scope = `${hex(rule.organizationId)} ${rule.scopeId === null ? '' : hex(rule.scopeId)}`
+  switch (rule.type) {
+    case 'IP':
+      return `${scope} ${rule.kind} ip ${rule.network.words.join(':')}/${rule.network.prefixLength}`
+    case 'HWID':
+      return `${scope} ${rule.kind} hwid ${hex(rule.machineId)}`
+    case 'COUNTRY':
+      return `${scope} ${rule.kind} country ${rule.country}`
+    case 'CUSTOMER':
+      return `${scope} ${rule.kind} customer ${hex(rule.customerId)}`
+  }
+}
+
+function put<T extends { id: Id }>(rows: T[], row: T): void {
+  const index = rows.findIndex((one) => one.id === row.id)
+  if (index < 0) rows.push(row)
+  else rows[index] = row
+}
