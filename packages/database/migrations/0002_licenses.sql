@@ -66,7 +66,8 @@ create table license_slots (
   unrecorded bigint not null default 0
 ) with (fillfactor = 70);
 
-create function add_license_slots() returns trigger language plpgsql as $$
+create function add_license_slots() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
 begin
   insert into license_slots (license_id) select id from new_rows order by id;
   return null;
@@ -75,7 +76,8 @@ create trigger licenses_slots after insert on licenses
   referencing new table as new_rows for each statement execute function add_license_slots();
 
 -- A limit changes only while no claim is under way, so that each claim goes by the limit before or after.
-create function lock_license_slots() returns trigger language plpgsql as $$
+create function lock_license_slots() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
 begin
   perform from license_slots where license_id = new.id for no key update;
   return new;
@@ -95,21 +97,8 @@ create table machines (
 ) with (fillfactor = 90);
 create unique index machines_listing on machines (license_id, id);
 
--- Keeps the count equal to the rows, whoever writes them. The rows are locked in the order in which claims lock them.
-create function count_machines() returns trigger language plpgsql as $$
-begin
-  perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
-  update license_slots s set used = used + c.machines * case tg_op when 'INSERT' then 1 else -1 end
-  from (select license_id, count(*)::integer as machines from changed group by license_id) c
-  where s.license_id = c.license_id;
-  return null;
-end $$;
-create trigger machines_counted after insert on machines
-  referencing new table as changed for each statement execute function count_machines();
-create trigger machines_uncounted after delete on machines
-  referencing old table as changed for each statement execute function count_machines();
-
-create function refuse_update() returns trigger language plpgsql as $$
+create function refuse_update() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
 begin
   raise exception 'A machine keeps its license and its machine id; delete it and insert another';
 end $$;

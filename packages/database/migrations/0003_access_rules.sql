@@ -41,7 +41,8 @@ create table access_rule_counters (
   last_matched_at timestamptz
 ) with (fillfactor = 70);
 
-create function add_rule_counters() returns trigger language plpgsql as $$
+create function add_rule_counters() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
 begin
   insert into access_rule_counters (rule_id) select id from new_rows order by id;
   return null;

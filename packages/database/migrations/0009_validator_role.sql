@@ -16,7 +16,9 @@ begin
     end;
   end if;
   execute format('grant usage on schema %I to keyward_validator', current_schema());
-  grant select on organizations, products, customers, licenses, license_slots, machines, access_rules to keyward_validator;
+  grant select on organizations, products, customers, licenses, license_slots, machines, access_rules,
+    change_log, feed_state to keyward_validator;
   grant select (id, organization_id, kind, secret_hash, expires_at, revoked_at) on credentials to keyward_validator;
   grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at) on signing_keys to keyward_validator;
+  grant execute on function open_change_log(), prune_change_log(interval) to keyward_validator;
 end $$;

@@ -1,0 +1,178 @@
+-- The change log: what changed, in the transaction that changed it, so that a validator reads exactly what became visible
+-- since its last read. An entry says which row changed, never how; the reader fetches the row as it is now. Triggers
+-- write the log, so a hand-written UPDATE counts too. NOTIFY only wakes; the log is the truth.
+--
+-- A reader keeps a snapshot (pg_snapshot), not a number: numbers are given out in another order than transactions commit.
+
+create table change_log (
+  xid xid8 not null default pg_current_xact_id(),
+  -- O organization, C credential (API keys), K signing key, P product, U customer, L license, M machine, R rule
+  entity "char" not null,
+  id uuid not null, -- of a machine: its license
+  machine_id bytea -- of machines only
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.5);
+create index change_log_xid on change_log (xid);
+
+-- One row. Entries that are visible in `pruned` are gone. `server` is where the log was written; a restored log is void,
+-- because the numbers of its transactions mean nothing here.
+create table feed_state (
+  single boolean primary key default true check (single),
+  pruned pg_snapshot not null,
+  server text not null
+);
+insert into feed_state (pruned, server) values ('1:1:', '');
+
+-- Snapshots taken now and then, by which pruning knows what every reader has seen that is not older than one of them.
+create table feed_marks (
+  at timestamptz not null,
+  snapshot pg_snapshot not null
+);
+create index feed_marks_at on feed_marks (at);
+
+-- Whether everything that is visible in `b` is visible in `a`, too.
+create function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean language sql immutable parallel safe as $$
+  select pg_snapshot_xmax(a) >= pg_snapshot_xmax(b)
+     and not exists (select from pg_snapshot_xip(a) x where pg_visible_in_snapshot(x, b)) $$;
+
+-- Arguments: the entity's letter, the columns that a verdict depends on, and optionally which rows count at all. An
+-- update that leaves those columns alone is not logged and wakes nobody.
+create function log_changes() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  wanted text := format('select %s from %%s where %s', tg_argv[1], coalesce(tg_argv[2], 'true'));
+  before text := format(wanted, 'old_rows');
+  after text := format(wanted, 'new_rows');
+  logged bigint;
+begin
+  execute format('insert into change_log (entity, id) select distinct %L::"char", id from (%s) changed', tg_argv[0],
+    case tg_op
+      when 'INSERT' then after
+      when 'DELETE' then before
+      else format('(%1$s except %2$s) union all (%2$s except %1$s)', before, after)
+    end);
+  get diagnostics logged = row_count;
+  if logged > 0 then
+    perform pg_notify('keyward_changes', '');
+  end if;
+  return null;
+end $$;
+
+-- Keeps license_slots.used equal to the rows, whoever writes them, and logs. The slots rows are locked in the order in
+-- which claims lock them. A claim wakes nobody: other validators need it only when the same machine comes to them.
+create function log_machines() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
+begin
+  perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
+  update license_slots s set used = used + c.machines * case tg_op when 'INSERT' then 1 else -1 end
+  from (select license_id, count(*)::integer as machines from changed group by license_id) c
+  where s.license_id = c.license_id;
+  insert into change_log (entity, id, machine_id) select 'M', license_id, machine_id from changed;
+  if tg_op = 'DELETE' and found then
+    perform pg_notify('keyward_changes', '');
+  end if;
+  return null;
+end $$;
+create trigger machines_added after insert on machines
+  referencing new table as changed for each statement execute function log_machines();
+create trigger machines_removed after delete on machines
+  referencing old table as changed for each statement execute function log_machines();
+
+-- Makes every reader load everything again: their snapshots cover none that contains this transaction.
+create function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
+  delete from change_log;
+  delete from feed_marks;
+  update feed_state
+  set pruned = format('%1$s:%1$s:', pg_current_xact_id()::text::numeric + 1)::pg_snapshot;
+  select pg_notify('keyward_changes', '');
+$$;
+
+create function log_truncate() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
+begin
+  perform void_change_log();
+  return null;
+end $$;
+create trigger machines_truncated after truncate on machines execute function log_truncate();
+
+do $$
+declare
+  logged record;
+begin
+  for logged in
+    select * from (values
+      ('organizations', 'O', 'id', 'true'),
+      ('credentials', 'C', 'id, organization_id, secret_hash, expires_at, revoked_at', 'kind = ''API_KEY'''),
+      ('signing_keys', 'K', 'id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at', 'true'),
+      ('products', 'P', 'id, organization_id', 'true'),
+      ('customers', 'U', 'id, organization_id', 'true'),
+      ('licenses', 'L', 'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at', 'true'),
+      ('access_rules', 'R', 'id, organization_id, kind, type, value, scope, product_id, license_id, customer_id, '
+        'expires_at, allow_suspended_or_expired', 'true')
+    ) as t (name, letter, columns, rows)
+  loop
+    execute format($sql$
+      create trigger %1$I after insert on %2$I referencing new table as new_rows
+        for each statement execute function log_changes(%3$L, %4$L, %5$L)
+    $sql$, logged.name || '_inserted', logged.name, logged.letter, logged.columns, logged.rows);
+    execute format($sql$
+      create trigger %1$I after update on %2$I referencing old table as old_rows new table as new_rows
+        for each statement execute function log_changes(%3$L, %4$L, %5$L)
+    $sql$, logged.name || '_updated', logged.name, logged.letter, logged.columns, logged.rows);
+    execute format($sql$
+      create trigger %1$I after delete on %2$I referencing old table as old_rows
+        for each statement execute function log_changes(%3$L, %4$L, %5$L)
+    $sql$, logged.name || '_deleted', logged.name, logged.letter, logged.columns, logged.rows);
+    execute format('create trigger %1$I after truncate on %2$I execute function log_truncate()',
+      logged.name || '_truncated', logged.name);
+  end loop;
+end $$;
+
+-- Names the server, its timeline and this very log; called by each reader on each connect. A log that was written
+-- elsewhere (a restored backup) is voided first. Fails on a standby, whose snapshots lack open transactions, so that a
+-- reader there would lose changes.
+create function open_change_log() returns text language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  system text;
+  here text;
+begin
+  if pg_is_in_recovery() then
+    raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
+  end if;
+  begin
+    select system_identifier::text into system from pg_control_system();
+  exception when insufficient_privilege then -- as some managed servers have it
+    system := '';
+  end;
+  here := format('%s/%s/%s', system, (select oid from pg_database where datname = current_database()),
+    'change_log'::regclass::oid);
+  if (select server from feed_state) is distinct from here then
+    perform from feed_state for update;
+    if (select server from feed_state) is distinct from here then
+      perform void_change_log();
+      update feed_state set server = here;
+    end if;
+  end if;
+  return format('%s/%s', here, left(pg_walfile_name(pg_current_wal_lsn()), 8));
+end $$;
+
+-- Forgets what every reader has seen that is not further behind than `keep`. To be called about once a minute by
+-- whoever is there; returns the number of entries that went, or null when somebody else is at it.
+create function prune_change_log(keep interval) returns bigint language plpgsql
+  security definer set search_path = public, pg_temp as $$
+declare
+  mark record;
+  gone bigint;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('prune_change_log')) then
+    return null;
+  end if;
+  insert into feed_marks (at, snapshot) values (clock_timestamp(), pg_current_snapshot());
+  select * into mark from feed_marks where at <= clock_timestamp() - keep order by at desc limit 1;
+  if mark is null then
+    return 0;
+  end if;
+  delete from change_log where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot);
+  get diagnostics gone = row_count;
+  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
+  delete from feed_marks where at < mark.at;
+  return gone;
+end $$;
+
+revoke execute on function void_change_log(), open_change_log(), prune_change_log(interval) from public;

@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { createTestDatabase, insertOrganization, random, type TestDatabase } from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { bytesToUuid, joinFeed, pruneFeed, readFeed, startListener, uuidv7 } from '../src/index.ts'
+
+const WRITERS = 16
+const ROUNDS = process.env['KEYWARD_LONG'] === '1' ? 400 : 40
+
+let database: TestDatabase
+let organizationId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  organizationId = await insertOrganization(database.pool)
+})
+
+afterAll(() => database.drop())
+
+async function connected(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  return client
+}
+
+async function insertProduct(client: pg.Client, id: string): Promise<void> {
+  await client.query(`insert into products (id, organization_id, name) values ($1, $2, 'x')`, [id, organizationId])
+}
+
+/** Writes products in transactions that commit, roll back, in whole or in part; notes the ids that were committed. */
+async function write(seed: number, committed: Set<string>): Promise<void> {
+  const { chance, int } = random(seed)
+  const client = await connected(database.url)
+  for (let round = 0; round < ROUNDS; round++) {
+    const kept: string[] = []
+    await client.query('begin')
+    for (let i = int(3); i >= 0; i--) {
+      const id = uuidv7()
+      const aside = chance(0.3)
+      if (aside) await client.query('savepoint s')
+      await insertProduct(client, id)
+      if (aside && chance(0.5)) await client.query('rollback to savepoint s')
+      else kept.push(id)
+    }
+    if (chance(0.3)) await sleep(int(8))
+    if (chance(0.25)) {
+      await client.query('rollback')
+    } else {
+      await client.query('commit')
+      for (const id of kept) committed.add(id)
+    }
+  }
+  await client.end()
+}
+
+test('under 16 writers, roll-backs, savepoints and a long open transaction: nothing lost, nothing twice', async () => {
+  const seed = 20_261_120
+  const reader = await connected(database.validatorUrl)
+  let { snapshot } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+  const seen = new Map<string, number>()
+  const read = async (): Promise<void> => {
+    const reading = await readFeed(reader, snapshot)
+    expect(reading.behind).toBe(false)
+    for (const change of reading.changes) {
+      if (change.entity !== 'product' || change.row === null) throw new Error(`unexpected ${change.entity}`)
+      const id = bytesToUuid(change.id)
+      seen.set(id, (seen.get(id) ?? 0) + 1)
+    }
+    snapshot = reading.snapshot
+  }
+
+  const committed = new Set<string>()
+  const long = await connected(database.url)
+  const late = uuidv7()
+  await long.query('begin')
+  await insertProduct(long, late)
+  const writing = { done: false }
+  const writers = Promise.all(Array.from({ length: WRITERS }, (_, i) => write(seed + i, committed)))
+  const finished = writers.finally(() => (writing.done = true))
+  while (!writing.done) {
+    await read()
+    await pruneFeed(reader, 1_000)
+  }
+  await finished
+  await read()
+  const uncommitted = [...seen.keys()].filter((id) => !committed.has(id))
+  const lost = [...committed].filter((id) => !seen.has(id))
+  expect({ uncommitted, lost }).toEqual({ uncommitted: [], lost: [] })
+  await long.query('commit')
+  await read()
+  expect(seen.get(late)).toBe(1)
+  expect([...seen.values()].filter((times) => times !== 1)).toEqual([])
+  expect(committed.size).toBeGreaterThan(WRITERS * ROUNDS * 0.5)
+  await Promise.all([long.end(), reader.end()])
+}, 60_000)
+
+test('a listener whose backend is killed again and again connects again, and reading on each connect misses nothing', async () => {
+  const reader = await connected(database.validatorUrl)
+  const writer = await connected(database.url)
+  let { snapshot, server } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+  const seen = new Set<string>()
+  let reading = Promise.resolve()
+  const readSoon = (): void => {
+    reading = reading.then(async () => {
+      const { snapshot: next, changes } = await readFeed(reader, snapshot)
+      snapshot = next
+      for (const change of changes) if (change.entity === 'product') seen.add(bytesToUuid(change.id))
+      return undefined
+    })
+  }
+  let connects = 0
+  const listener = startListener(database.validatorUrl, {
+    retryMs: 5,
+    onWake: readSoon,
+    onConnected: (at) => {
+      expect(at).toBe(server)
+      connects++
+      readSoon()
+    },
+  })
+  const written: string[] = []
+  for (let i = 0; i < 60; i++) {
+    if (i % 6 === 0) {
+      const listening = `application_name = 'keyward listener' and datname = current_database()`
+      await writer.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${listening}`)
+    }
+    const id = uuidv7()
+    await insertProduct(writer, id)
+    written.push(id)
+    await sleep(5)
+  }
+  await expect.poll(() => written.filter((id) => !seen.has(id))).toEqual([])
+  expect(connects).toBeGreaterThan(3)
+  expect(listener.isConnected()).toBe(true)
+  expect(performance.now() - listener.lastHeardAtMs()).toBeLessThan(5_000)
+  await listener.close()
+  expect(listener.isConnected()).toBe(false)
+  await reading
+  await Promise.all([writer.end(), reader.end()])
+})

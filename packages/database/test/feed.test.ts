@@ -1,0 +1,251 @@
+import {
+  createTestDatabase,
+  insertApiKey,
+  insertLicense,
+  insertMachine,
+  insertOrganization,
+  insertRule,
+  insertSigningKey,
+  type TestDatabase,
+} from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { bytesToUuid, type FeedChange, joinFeed, pruneFeed, readFeed } from '../src/index.ts'
+
+let database: TestDatabase
+let reader: pg.Client
+let snapshot: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  reader = new pg.Client({ connectionString: database.validatorUrl })
+  await reader.connect()
+})
+
+afterAll(async () => {
+  await reader.end()
+  await database.drop()
+})
+
+beforeEach(async () => {
+  snapshot = (await joinFeed(database.validatorUrl, { onBatch: () => undefined })).snapshot
+})
+
+async function read(): Promise<FeedChange[]> {
+  const reading = await readFeed(reader, snapshot)
+  expect(reading.behind).toBe(false)
+  snapshot = reading.snapshot
+  return reading.changes
+}
+
+/** Only what tells changes apart, for short expectations. */
+async function readNames(): Promise<string[]> {
+  return (await read()).map(nameOf).toSorted((a, b) => a.localeCompare(b))
+}
+
+function nameOf(change: FeedChange): string {
+  if (change.entity === 'machine') {
+    const machine = Buffer.from(change.machineId).toString()
+    return `machine ${machine} ${change.held ? 'held' : 'gone'} ${change.used}`
+  }
+  if (change.entity === 'unreadable') return `unreadable ${change.of}`
+  return change.row === null ? `${change.entity} gone` : change.entity
+}
+
+async function sql(text: string, values: unknown[] = []): Promise<void> {
+  await database.pool.query(text, values)
+}
+
+describe('joinFeed', () => {
+  test('loads every kind of row as it is, of whatever form, and readFeed yields the same shapes', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const expiresAt = new Date(Date.UTC(2030, 1, 2, 3, 4, 5, 678))
+    const license = await insertLicense(database.pool, { organizationId, key: 'é-1', maxMachines: null, expiresAt })
+    await insertLicense(database.pool, { organizationId, status: 'suspended' })
+    await insertApiKey(database.pool, { organizationId, expiresAt })
+    await insertApiKey(database.pool, { organizationId, kind: 'MANAGEMENT_TOKEN' })
+    await insertSigningKey(database.pool, { organizationId })
+    await insertMachine(database.pool, { licenseId: license.id, machineId: Buffer.from([0, 255, 10]) })
+    await insertRule(database.pool, { organizationId, value: '10.0.0.0/8', licenseId: license.id, expiresAt })
+    await insertRule(database.pool, { organizationId, type: 'CUSTOMER', value: license.customerId })
+    const excluded = {
+      organizationId,
+      kind: 'EXCLUSION',
+      type: 'HWID',
+      value: 'm',
+      allowSuspendedOrExpired: true,
+    } as const
+    await insertRule(database.pool, { ...excluded, productId: license.productId })
+
+    const loaded: FeedChange[] = []
+    await joinFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes) })
+    const changes = await read()
+    const order = (list: FeedChange[]) => list.map(plain).toSorted((a, b) => a.localeCompare(b))
+    expect(order(changes)).toEqual(order(loaded))
+    expect(changes).toHaveLength(13)
+    const found = changes.find((change) => change.entity === 'license' && bytesToUuid(change.id) === license.id)
+    expect(found?.entity === 'license' && found.row).toMatchObject({
+      key: Buffer.from('é-1'),
+      expiresAtMs: expiresAt.getTime(),
+      maxMachines: null,
+      used: 1,
+      status: 'active',
+    })
+  })
+
+  test('hands batches on one after the other and passes a failure on', async () => {
+    let working = 0
+    const onBatch = async () => {
+      expect(++working).toBe(1)
+      await new Promise((resolve) => setImmediate(resolve))
+      working--
+    }
+    const joined = await joinFeed(database.validatorUrl, { onBatch })
+    expect(joined.rows).toBeGreaterThan(10)
+    const failing = joinFeed(database.validatorUrl, {
+      onBatch: () => {
+        throw new Error('no room')
+      },
+    })
+    await expect(failing).rejects.toThrow('no room')
+  })
+})
+
+describe('what is logged', () => {
+  test('only what a verdict depends on', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const license = await insertLicense(database.pool, { organizationId })
+    const ruleId = await insertRule(database.pool, { organizationId, value: '1.2.3.4' })
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'a' })
+    await insertApiKey(database.pool, { organizationId, kind: 'MANAGEMENT_TOKEN' })
+    await read()
+    await sql(`update organizations set plan = 'FREE', name = 'x'`)
+    await sql(`update licenses set metadata = '{"a":1}', updated_at = now()`)
+    await sql(`update access_rules set note = 'x', updated_at = now()`)
+    await sql(`update access_rule_counters set match_count = 5, last_matched_at = now()`)
+    await sql(`update machines set last_seen_at = now(), hostname = 'h'`)
+    await sql(`update credentials set revoked_at = now() where kind = 'MANAGEMENT_TOKEN'`)
+    expect(await readNames()).toEqual([])
+    await sql(`update licenses set status = 'suspended' where id = $1`, [license.id])
+    await sql(`update access_rules set expires_at = now() where id = $1`, [ruleId])
+    expect(await readNames()).toEqual(['license', 'rule'])
+    await sql(`update licenses set status = 'suspended' where id = $1`, [license.id])
+    expect(await readNames()).toEqual([])
+  })
+
+  test('what goes with something else, too: rules of a deleted license, machines, everything of an organization', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const license = await insertLicense(database.pool, { organizationId })
+    await insertRule(database.pool, { organizationId, value: '1.2.3.4', licenseId: license.id })
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'a' })
+    await insertApiKey(database.pool, { organizationId })
+    await read()
+    await sql('delete from licenses where id = $1', [license.id])
+    expect(await readNames()).toEqual(['license gone', 'machine a gone 0', 'rule gone'])
+    await sql('delete from organizations where id = $1', [organizationId])
+    expect(await readNames()).toEqual(['credential gone', 'customer gone', 'organization gone', 'product gone'])
+  })
+
+  test('machines, with the count of their license', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const license = await insertLicense(database.pool, { organizationId })
+    await read()
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'a' })
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'b' })
+    expect(await readNames()).toEqual(['machine a held 2', 'machine b held 2'])
+    await sql('delete from machines where license_id = $1 and machine_id = $2', [license.id, Buffer.from('a')])
+    expect(await readNames()).toEqual(['machine a gone 1'])
+    await expect(sql(`update machines set machine_id = 'c' where license_id = $1`, [license.id])).rejects.toThrow(
+      /keeps/,
+    )
+  })
+
+  test('a row that nobody can read is told from the others', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const license = await insertLicense(database.pool, { organizationId })
+    await insertLicense(database.pool, { organizationId })
+    await read()
+    await sql('alter table licenses drop constraint licenses_status_check')
+    await sql(`update licenses set status = 'frozen' where id = $1`, [license.id])
+    expect(await readNames()).toEqual(['unreadable license'])
+    await sql(`update licenses set status = 'active' where id = $1`, [license.id])
+    expect(await readNames()).toEqual(['license'])
+  })
+
+  test('nothing of a transaction, or of a part of one, that was rolled back', async () => {
+    const client = await database.pool.connect()
+    await client.query('begin')
+    await insertOrganization(client)
+    await client.query('savepoint a')
+    await insertOrganization(client)
+    await client.query('rollback to savepoint a')
+    expect(await readNames()).toEqual([])
+    await client.query('commit')
+    expect(await readNames()).toEqual(['organization'])
+    await client.query('begin')
+    await insertOrganization(client)
+    await client.query('rollback')
+    client.release()
+    expect(await readNames()).toEqual([])
+  })
+})
+
+describe('falling behind', () => {
+  test('a log pruned past the reader, and one that says too much, is reported; a pruned one that was read is not', async () => {
+    const old = snapshot
+    await insertOrganization(database.pool)
+    await read()
+    await pruneFeed(reader, 0)
+    expect((await readFeed(reader, old)).behind).toBe(true)
+    expect(await readNames()).toEqual([])
+    await insertOrganization(database.pool)
+    await insertOrganization(database.pool)
+    expect((await readFeed(reader, snapshot, 1)).behind).toBe(true)
+    expect(await readNames()).toEqual(['organization', 'organization'])
+    const { rows } = await database.pool.query('select from change_log')
+    expect(rows).toHaveLength(2)
+    await pruneFeed(reader, 60_000)
+    expect(await readNames()).toEqual([])
+  })
+
+  test('a truncated table makes every reader load again', async () => {
+    await sql('truncate signing_keys')
+    expect((await readFeed(reader, snapshot)).behind).toBe(true)
+    snapshot = (await joinFeed(database.validatorUrl, { onBatch: () => undefined })).snapshot
+    expect(await readNames()).toEqual([])
+  })
+
+  test('so does a reader that read while the log was being voided', async () => {
+    const client = await database.pool.connect()
+    await client.query('begin; select void_change_log()')
+    await insertOrganization(database.pool)
+    expect(await readNames()).toEqual(['organization'])
+    await client.query('commit')
+    client.release()
+    expect((await readFeed(reader, snapshot)).behind).toBe(true)
+  })
+
+  test('a log that was written by another server is void', async () => {
+    const before = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    await sql(`update feed_state set server = 'elsewhere'`)
+    await insertOrganization(database.pool)
+    const after = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    expect(after.server).toBe(before.server)
+    expect((await readFeed(reader, before.snapshot)).behind).toBe(true)
+    expect((await readFeed(reader, after.snapshot)).behind).toBe(false)
+  })
+})
+
+/** The change as text, bytes in hexadecimal, so that views and buffers compare. */
+function plain(change: FeedChange): string {
+  return JSON.stringify(change, (_, value: unknown) => {
+    if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
+    if (isBufferJson(value)) return Buffer.from(value.data).toString('hex')
+    return value === Infinity ? 'never' : value
+  })
+}
+
+function isBufferJson(value: unknown): value is { data: number[] } {
+  return typeof value === 'object' && value !== null && 'type' in value && value.type === 'Buffer'
+}
