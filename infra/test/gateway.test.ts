@@ -1,52 +1,11 @@
 import { once } from 'node:events'
-import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { buffer, text } from 'node:stream/consumers'
+import { request, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { startGateway, VALIDATION_PATHS, type Gateway } from '../src/gateway.ts'
-import { listenOn } from '../src/ports.ts'
-
-interface Seen {
-  method: string
-  url: string
-  headers: Record<string, string | string[] | undefined>
-  body: Buffer
-}
-
-/** A service behind the gateway that says who it is and keeps what it saw. */
-class Upstream {
-  readonly seen: Seen[] = []
-  readonly sockets = new Set<number>()
-  readonly server: Server
-  readonly name: string
-
-  constructor(name: string) {
-    this.name = name
-    this.server = createServer((incoming, response) => void this.#answer(incoming, response))
-  }
-
-  async listen(): Promise<string> {
-    return `http://127.0.0.1:${await listenOn(this.server, 0)}`
-  }
-
-  close(): void {
-    this.server.close()
-    this.server.closeAllConnections()
-  }
-
-  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { method = '', url = '', headers } = incoming
-    this.sockets.add(incoming.socket.remotePort ?? 0)
-    if (url === '/early') {
-      response.writeHead(413, { connection: 'close' }).end('too large')
-      return
-    }
-    this.seen.push({ method, url, headers, body: await buffer(incoming) })
-    response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
-    response.end(JSON.stringify({ from: this.name }))
-  }
-}
+import { Upstream } from './upstream.ts'
 
 let validator: Upstream
 let management: Upstream
@@ -54,10 +13,9 @@ let gateway: Gateway
 let base: string
 
 beforeEach(async () => {
-  validator = new Upstream('validator')
-  management = new Upstream('management')
-  const [validatorUrl, managementUrl] = await Promise.all([validator.listen(), management.listen()])
-  gateway = await startGateway(0, { validator: () => validatorUrl, management: () => managementUrl })
+  validator = await new Upstream('validator').listen()
+  management = await new Upstream('management').listen()
+  gateway = await startGateway(0, { validator: () => validator.url, management: () => management.url })
   base = `http://127.0.0.1:${gateway.port}`
 })
 
@@ -105,7 +63,7 @@ test("the caller's address is the one seen here, whatever the caller claims", as
 
 test('connections to the services are used again', async () => {
   for (let i = 0; i < 10; i++) await (await fetch(`${base}/api/v1/validate`)).text()
-  expect(validator.sockets.size).toBe(1)
+  expect(validator.connections.size).toBe(1)
 })
 
 test('a body that comes in chunks reaches the validator with its length, as it does not take chunks', async () => {

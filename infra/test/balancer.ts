@@ -1,0 +1,109 @@
+/** Runs haproxy or nginx on this machine with the configuration of this folder, its servers and certificate replaced. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const INFRA = fileURLToPath(new URL('..', import.meta.url))
+
+/** Whether a program can be run here. */
+export function isInstalled(program: string, ...args: string[]): boolean {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export interface BalancerPorts {
+  https: number
+  http: number
+}
+
+export abstract class Balancer {
+  #output = ''
+  readonly folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
+  #child: ChildProcess | undefined
+
+  /** `servers` maps what the configuration calls a server (`validator-1:8080`, `port 9080` behind it) to real ports. */
+  async start(configuration: string, ports: BalancerPorts, replace: (text: string) => string): Promise<void> {
+    chmodSync(this.folder, 0o755)
+    const text = replace(readFileSync(join(INFRA, configuration), 'utf8').replaceAll('/etc/keyward', this.folder))
+    writeFileSync(join(this.folder, 'balancer.conf'), text)
+    this.#makeCertificate()
+    const [program = '', ...args] = this.command(join(this.folder, 'balancer.conf'))
+    this.#child = spawn(program, args, { cwd: join(INFRA, 'haproxy'), stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
+    this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
+    for (let attempt = 0; attempt < 500 && this.#child.exitCode === null; attempt++) {
+      if (await accepts(ports.https)) return
+      await sleep(10)
+    }
+    throw new Error(`The balancer did not start: ${this.output}`)
+  }
+
+  /** What it logged. */
+  get output(): string {
+    const log = join(this.folder, 'log')
+    return this.#output + (existsSync(log) ? readFileSync(log, 'utf8') : '')
+  }
+
+  protected abstract command(configuration: string): string[]
+
+  async stop(): Promise<void> {
+    if (this.#child?.exitCode === null) {
+      this.#child.kill('SIGTERM')
+      await once(this.#child, 'exit')
+    }
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #makeCertificate(): void {
+    const [key, certificate] = [join(this.folder, 'key.pem'), join(this.folder, 'certificate.pem')]
+    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    execFileSync(
+      'openssl',
+      ['req', '-x509', ...options, '-subj', '/CN=localhost', '-keyout', key, '-out', certificate],
+      {
+        stdio: 'ignore',
+      },
+    )
+    writeFileSync(join(this.folder, 'tls.pem'), readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'))
+  }
+}
+
+export class Haproxy extends Balancer {
+  protected override command(configuration: string): string[] {
+    return ['haproxy', '-db', '-f', configuration]
+  }
+}
+
+export class Nginx extends Balancer {
+  protected override command(configuration: string): string[] {
+    const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      .map((name) => `${name}_temp_path ${join(this.folder, name)};`)
+      .join(' ')
+    const text = readFileSync(configuration, 'utf8')
+      .replace('http {', `http { ${folders}`)
+      .replace('/dev/stdout', join(this.folder, 'log'))
+    writeFileSync(configuration, text)
+    return ['nginx', '-e', 'stderr', '-c', configuration, '-g', `daemon off; pid ${join(this.folder, 'pid')};`]
+  }
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}

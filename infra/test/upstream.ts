@@ -1,0 +1,57 @@
+/** A service as a balancer sees it: it says who it is, keeps what it saw, and can be made not ready. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+
+import { listenOn } from '../src/ports.ts'
+
+export interface Seen {
+  method: string
+  url: string
+  headers: Record<string, string | string[] | undefined>
+  body: Buffer
+}
+
+export class Upstream {
+  readonly seen: Seen[] = []
+  /** The peers' ports: one for each connection. */
+  readonly connections = new Set<number>()
+  readonly name: string
+  isReady = true
+  url = ''
+  adminUrl = ''
+  readonly #server: Server
+  readonly #admin: Server
+
+  constructor(name: string) {
+    this.name = name
+    this.#server = createServer((incoming, response) => void this.#answer(incoming, response))
+    this.#admin = createServer((incoming, response) => {
+      response.writeHead(incoming.url === '/livez' || this.isReady ? 200 : 503).end()
+    })
+  }
+
+  async listen(): Promise<this> {
+    this.url = `http://127.0.0.1:${await listenOn(this.#server, 0)}`
+    this.adminUrl = `http://127.0.0.1:${await listenOn(this.#admin, 0)}`
+    return this
+  }
+
+  close(): void {
+    for (const server of [this.#server, this.#admin]) {
+      server.close()
+      server.closeAllConnections()
+    }
+  }
+
+  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = incoming
+    this.connections.add(incoming.socket.remotePort ?? 0)
+    if (url === '/early') {
+      response.writeHead(413, { connection: 'close' }).end('too large')
+      return
+    }
+    this.seen.push({ method, url, headers, body: await buffer(incoming) })
+    response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
+    response.end(JSON.stringify({ from: this.name }))
+  }
+}
