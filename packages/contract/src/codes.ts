@@ -22,7 +22,7 @@ export const codeMessages: Record<Code, string> = {
   VALID: 'The license is valid.',
   NOT_FOUND: 'No license with this key exists.',
   BLACKLISTED: 'This check was refused.',
-  REVOKED: 'The license is revoked.',
+  REVOKED: 'The license has been revoked.',
   SUSPENDED: 'The license is suspended.',
   EXPIRED: 'The license has expired.',
   FINGERPRINT_REQUIRED: 'This license needs a machine id.',

@@ -20,8 +20,11 @@ const machineId = exactText(maxMachineIdBytes).meta({
 })
 
 /** Null and the empty string count as absent. */
-const absent = z.union([z.null(), z.undefined(), z.literal('')]).transform(() => null)
-const optionalMachineId = z.union([absent, machineId])
+const absent = z.union([z.null(), z.literal('')])
+const optionalMachineId = z
+  .union([absent, machineId])
+  .optional()
+  .transform((value) => value || null)
 
 /** The fields that may carry the machine id on v2, in the order in which they are looked at. */
 export const machineIdFields = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
@@ -44,9 +47,14 @@ const hostname = exactText(maxMachineIdBytes).meta({
   example: 'build-7',
 })
 
+const optionalHostname = z
+  .union([absent, hostname])
+  .optional()
+  .transform((value) => value || null)
+
 /** `{licenseKey, fingerprint?, hostname?}` of v1 validate and activate. */
 export const validateRequestV1 = z
-  .looseObject({ licenseKey, fingerprint: optionalMachineId, hostname: z.union([absent, hostname]) })
+  .looseObject({ licenseKey, fingerprint: optionalMachineId, hostname: optionalHostname })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, hostname: body.hostname }))
 
 /** `{licenseKey, fingerprint}` of v1 deactivate. */
