@@ -36,13 +36,20 @@ export function onStop(stop: () => Promise<void>, options: StopOptions = {}): (e
   process.on('SIGTERM', () => begin())
   process.on('SIGINT', () => begin())
   // Without a parent there is nobody left who would stop this process.
-  if (process.connected) process.on('disconnect', () => begin())
+  process.on('disconnect', () => begin())
+  if (parentIsGone()) begin()
   return begin
 }
 
 /** Tells a parent process, if there is one, where this one listens. */
 export function announceListening(ports: { port: number; adminPort: number }): void {
-  process.send?.({ type: 'listening', ...ports })
+  if (process.connected) process.send?.({ type: 'listening', ...ports })
+}
+
+/** Whether there was a channel to a parent once: `connected` is false then, and undefined without one. */
+function parentIsGone(): boolean {
+  const connected: boolean | undefined = process.connected
+  return connected === false
 }
 
 /** Says in a sentence why the program cannot start, and exits with 1. For the last `catch` of a `main.ts`. */

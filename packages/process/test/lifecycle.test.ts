@@ -56,15 +56,22 @@ test('a program can begin its own stop with an exit code', async () => {
   expect(output).toContain('stopped')
 })
 
-test('a child tells its parent where it listens, and stops when the parent is killed', async () => {
+test('a child tells its parent where it listens', async () => {
   const direct = fork(stoppable, ['waits'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   started.push(direct)
   expect((await once(direct, 'message'))[0]).toEqual({ type: 'listening', port: 1, adminPort: 2 })
+})
 
-  const parent = spawn(process.execPath, [starter], { stdio: ['ignore', 'pipe', 'inherit'] })
+test.each([
+  ['waits', 'ready'],
+  ['late', 'forked'],
+])('a child that %s stops when its parent is killed', async (mode, sign) => {
+  const parent = spawn(process.execPath, [starter, mode], { stdio: ['ignore', 'pipe', 'inherit'] })
   started.push(parent)
   const output = readAll(parent.stdout)
-  await once(parent.stdout, 'data')
+  await new Promise<void>((resolve) => {
+    parent.stdout.on('data', (chunk: Buffer) => (chunk.toString().includes(sign) ? resolve() : undefined))
+  })
   parent.kill('SIGKILL')
   // The pipe ends only when the child, which holds it too, has exited.
   expect(await output).toContain('stopped')

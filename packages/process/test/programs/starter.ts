@@ -1,4 +1,7 @@
-/** A program for lifecycle.test.ts: a parent that forks `stoppable.ts`, passes its output on, and can be killed. */
+/** A program for lifecycle.test.ts: a parent that forks `stoppable.ts` with its argument and passes the output on. */
 import { fork } from 'node:child_process'
 
-fork(new URL('stoppable.ts', import.meta.url), ['waits'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+fork(new URL('stoppable.ts', import.meta.url), [process.argv[2] ?? ''], {
+  stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+})
+process.stdout.write('forked\n')

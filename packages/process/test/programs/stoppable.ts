@@ -2,6 +2,7 @@
 import { announceListening, onStop } from '../../src/index.ts'
 
 const mode = process.argv[2]
+if (mode === 'late') await new Promise((resolve) => process.once('disconnect', resolve))
 
 const stop = onStop(
   async () => {
