@@ -29,9 +29,9 @@ export interface ClientOptions {
   publicKeys: readonly PublicKey[]
   licenseKey: string
   /** Id of this machine; `machineId()` of `@keyward/client/node` makes one. Needed by licenses with a machine limit. */
-  machineId?: string
+  machineId?: string | null | undefined
   /** Name of this machine for people to read, sent by `activate`. */
-  hostname?: string
+  hostname?: string | null | undefined
   storage: LicenseStorage
   /** Time budget of one call, with all its retries. Default 5,000. */
   timeoutMs?: number
@@ -73,8 +73,8 @@ export function readOptions(options: ClientOptions): Settings {
     apiKey: options.apiKey,
     keys: readKeys(options.publicKeys),
     licenseKey: options.licenseKey,
-    machineId: options.machineId,
-    hostname: options.hostname,
+    machineId: options.machineId ?? undefined,
+    hostname: options.hostname ?? undefined,
     storage: options.storage,
     timeoutMs,
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),

@@ -24,6 +24,8 @@ export interface Gateway {
   fault: Fault
   /** Faults for the next requests, before `fault` applies. */
   next: Fault[]
+  /** Documents that the gateway serves itself, faults or not, by their path. */
+  pages: Map<string, { type: string; body: string }>
   /** The paths of all requests, in order. */
   requests: string[]
   /** Stops listening, as when the machine is gone. */
@@ -34,13 +36,18 @@ export interface Gateway {
 export async function startGateway(route: (path: string) => string): Promise<Gateway> {
   const server = createServer((request, response) => {
     const path = request.url ?? '/'
+    const page = gateway.pages.get(path)
+    if (page !== undefined) {
+      response.writeHead(200, { 'content-type': page.type }).end(page.body)
+      return
+    }
     gateway.requests.push(path)
     void buffer(request).then((body) =>
       serve(gateway.next.shift() ?? gateway.fault, route(path), request, response, body),
     )
   })
   const { url, close } = await listen(server)
-  const gateway: Gateway = { url, fault: { kind: 'none' }, next: [], requests: [], stop: close }
+  const gateway: Gateway = { url, fault: { kind: 'none' }, next: [], pages: new Map(), requests: [], stop: close }
   return gateway
 }
 

@@ -15,7 +15,7 @@ export interface Service {
   /** What the app ships with. */
   publicKeys: { keyId: string; publicKey: string }[]
   /** What the service says from now on; tests change it. */
-  license: { refusedAs: string | null; expiresAt: string | null; maxMachines: number }
+  license: { refusedAs: string | null; expiresAt: string | null; maxMachines: number | null }
   /** Machine ids that hold a slot, with their names. */
   machines: Map<string, string | null>
   /** Signs the files from now on; a liar brings another key. */
@@ -93,8 +93,8 @@ function decide(service: Service, key: string | undefined, machine: string | und
   const { license, machines } = service
   if (key !== service.licenseKey) return 'NOT_FOUND'
   if (license.refusedAs !== null) return license.refusedAs
-  if (machine === undefined) return 'FINGERPRINT_REQUIRED'
-  if (!machines.has(machine) && machines.size >= license.maxMachines) return 'TOO_MANY_MACHINES'
+  if (machine === undefined) return license.maxMachines === null ? 'VALID' : 'FINGERPRINT_REQUIRED'
+  if (!machines.has(machine) && machines.size >= (license.maxMachines ?? Infinity)) return 'TOO_MANY_MACHINES'
   machines.set(machine, name ?? machines.get(machine) ?? null)
   return 'VALID'
 }
@@ -115,7 +115,7 @@ function file({ license, licenseKey, signer, now }: Service): string {
 }
 
 function readFields(json: string): Record<string, string | undefined> {
-  const value: unknown = JSON.parse(json)
+  const value: unknown = json === '' ? null : JSON.parse(json)
   const fields = typeof value === 'object' && value !== null ? Object.entries(value) : []
   return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'))
 }

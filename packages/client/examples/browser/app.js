@@ -1,0 +1,27 @@
+// A web app that shows its license. Bundle it as any web app; the page goes on without a network once it was online.
+
+import { createLicenseClient } from '@keyward/client'
+import { browserStorage } from '@keyward/client/browser'
+
+const client = createLicenseClient({
+  baseUrl: location.origin,
+  apiKey: 'kwk_YOUR_API_KEY',
+  publicKeys: [{ keyId: 'YOUR_KEY_ID', publicKey: 'YOUR_PUBLIC_KEY' }],
+  licenseKey: 'XXXX-XXXX-XXXX-XXXX',
+  machineId: browserId(),
+  storage: browserStorage(),
+})
+
+const result = await client.validate()
+document.querySelector('#license').value = result.valid
+  ? `valid (${result.source})`
+  : `refused (${result.reason ?? result.code})`
+await client.settled()
+document.body.dataset.settled = 'true'
+
+/** Browsers have no machine id; this one lasts as long as the site's data. */
+function browserId() {
+  const id = localStorage.getItem('browser-id') ?? crypto.randomUUID()
+  localStorage.setItem('browser-id', id)
+  return id
+}

@@ -1,0 +1,56 @@
+// Licensing of a desktop app, such as the main process of an Electron app: checked at the start and every six hours, with
+// the store in the app's own folder. In Electron:
+//
+//   const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
+//     window.webContents.send('license', allowed, why))
+//   powerMonitor.on('resume', () => licensing.check())
+//   app.on('before-quit', () => licensing.stop())
+
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+
+import { createLicenseClient, type PublicKey, type ValidationResult } from '@keyward/client'
+import { fileStorage, machineId } from '@keyward/client/node'
+
+const SIX_HOURS_MS = 6 * 60 * 60 * 1000
+
+/** What the app is built with. */
+export interface Vendor {
+  baseUrl: string
+  apiKey: string
+  publicKeys: readonly PublicKey[]
+}
+
+/** Tells `onChange` at the start and then at every check whether the app may be used, and why. */
+export async function startLicensing(
+  vendor: Vendor,
+  licenseKey: string,
+  userData: string,
+  onChange: (allowed: boolean, why: string) => void,
+): Promise<{ check(): Promise<void>; stop(): Promise<void> }> {
+  const client = createLicenseClient({
+    ...vendor,
+    licenseKey,
+    machineId: await machineId('acme-desktop'),
+    hostname: hostname(),
+    storage: fileStorage(join(userData, 'license.json')),
+  })
+  const check = async (): Promise<void> => {
+    const result = await client.validate()
+    onChange(result.valid, explain(result))
+  }
+  await check()
+  const timer = setInterval(() => void check(), SIX_HOURS_MS)
+  return {
+    check,
+    async stop() {
+      clearInterval(timer)
+      await client.settled()
+    },
+  }
+}
+
+function explain(result: ValidationResult): string {
+  if (result.source === 'online') return result.code
+  return result.valid ? `Offline, good until ${result.refreshAfter}` : result.reason
+}

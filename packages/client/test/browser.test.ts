@@ -1,0 +1,97 @@
+// The client in a browser: the example page online and offline, the vectors, and the size of what a page loads.
+
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+
+import { type Browser, chromium } from 'playwright-core'
+import { rolldown } from 'rolldown'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import vectors from '../../license-file/vectors/license-files.json' with { type: 'json' }
+import { type Gateway, startGateway } from './gateway.ts'
+import { type Service, startService } from './service.ts'
+
+const CHROMIUM = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
+
+test('what a page loads is under 20 kB gzipped and needs nothing else', async () => {
+  const { code, imports } = await bundle('../src/index.ts')
+  expect(gzipSync(code).length).toBeLessThan(20_000)
+  expect(imports).toEqual([])
+})
+
+describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM})`, () => {
+  let browser: Browser | undefined
+  const open: { service: Service; gateway: Gateway }[] = []
+  afterAll(async () => {
+    await browser?.close()
+    await Promise.all(open.flatMap(({ service, gateway }) => [gateway.stop(), service.close()]))
+  })
+
+  async function newPage() {
+    browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    return browser.newPage()
+  }
+
+  async function startSite(
+    script: (service: Service) => Promise<string>,
+  ): Promise<{ service: Service; gateway: Gateway }> {
+    const service = await startService()
+    const gateway = await startGateway(() => service.url)
+    const html = await readFile(path('../examples/browser/index.html'), 'utf8')
+    gateway.pages.set('/', { type: 'text/html', body: html })
+    gateway.pages.set('/app.js', { type: 'text/javascript', body: await script(service) })
+    open.push({ service, gateway })
+    return { service, gateway }
+  }
+
+  test('the example page is licensed online, then offline, then refused', async () => {
+    const { service, gateway } = await startSite(exampleFor)
+    const page = await newPage()
+    const license = async () => {
+      await page.goto(gateway.url)
+      await page.waitForSelector('body[data-settled]')
+      return page.textContent('#license')
+    }
+    expect(await license()).toBe('valid (online)')
+    gateway.fault = { kind: 'drop' }
+    expect(await license()).toBe('valid (offline)')
+    gateway.fault = { kind: 'cut' }
+    expect(await license()).toBe('valid (offline)')
+    gateway.fault = { kind: 'none' }
+    service.license.refusedAs = 'REVOKED'
+    expect(await license()).toBe('refused (REVOKED)')
+    gateway.fault = { kind: 'drop' }
+    expect(await license()).toBe('refused (NO_FILE)')
+    await page.close()
+  })
+
+  test('the vectors come out as in Node', async () => {
+    const { gateway } = await startSite(async () => (await bundle('vectors-in-page.ts')).code)
+    const page = await newPage()
+    await page.goto(gateway.url)
+    await page.waitForSelector('body[data-settled]')
+    const outcomes: unknown = JSON.parse((await page.textContent('#license')) ?? '')
+    expect(outcomes).toEqual(Object.fromEntries(vectors.cases.map(({ name, expected }) => [name, expected])))
+    await page.close()
+  })
+})
+
+async function exampleFor(service: Service): Promise<string> {
+  const [key = { keyId: '', publicKey: '' }] = service.publicKeys
+  const { code } = await bundle('../examples/browser/app.js')
+  return code
+    .replace('kwk_YOUR_API_KEY', service.apiKey)
+    .replace('YOUR_KEY_ID', key.keyId)
+    .replace('YOUR_PUBLIC_KEY', key.publicKey)
+    .replace('XXXX-XXXX-XXXX-XXXX', service.licenseKey)
+}
+
+async function bundle(entry: string): Promise<{ code: string; imports: string[] }> {
+  const build = await rolldown({ input: path(entry), platform: 'browser' })
+  const { output } = await build.generate({ format: 'es', minify: true })
+  await build.close()
+  return output[0]
+}

@@ -1,0 +1,122 @@
+// The packed client outside the workspace: it installs with npm alone, its examples run and its types hold.
+
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { afterAll, expect, test } from 'vitest'
+
+import { startGateway } from './gateway.ts'
+import { installClient } from './installed.ts'
+import { startService } from './service.ts'
+
+const folder = installClient()
+const service = await startService()
+// Systems without an id of their own have no machine id to send.
+service.license.maxMachines = null
+const [key = { keyId: '', publicKey: '' }] = service.publicKeys
+const gateway = await startGateway(() => service.url)
+afterAll(async () => {
+  await Promise.all([gateway.stop(), service.close()])
+  rmSync(folder, { recursive: true })
+})
+
+const examples = fileURLToPath(new URL('../examples', import.meta.url))
+for (const name of ['node-cli.ts', 'desktop-app.ts']) cpSync(join(examples, name), join(folder, name))
+
+test('nothing but the client, @noble/curves and what that needs is installed', () => {
+  const modules = join(folder, 'node_modules')
+  expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@keyward', '@noble'])
+  expect(readdirSync(join(modules, '@keyward'))).toEqual(['client'])
+  expect(readdirSync(join(modules, '@noble'))).toEqual(['curves', 'hashes'])
+  const manifest: unknown = JSON.parse(readFileSync(join(modules, '@keyward/client/package.json'), 'utf8'))
+  expect(manifest).toHaveProperty(['dependencies', '@noble/curves'])
+})
+
+test('the command line example: online, offline, refused, set up wrongly', async () => {
+  const store = join(mkdtempSync(join(folder, 'store-')), 'license.json')
+  const run = (env: Record<string, string> = {}) =>
+    runNode('node-cli.ts', {
+      LICENSE_URL: gateway.url,
+      LICENSE_API_KEY: service.apiKey,
+      LICENSE_KEY_ID: key.keyId,
+      LICENSE_PUBLIC_KEY: key.publicKey,
+      LICENSE_KEY: service.licenseKey,
+      LICENSE_STORE: store,
+      ...env,
+    })
+  const unreachable = 'The license server cannot be reached, and there is no license to go on with: NO_FILE.'
+  const wrongKey = 'This app is set up wrongly: UNAUTHORIZED. No such API key.'
+  const until = `until ${service.license.expiresAt}`
+  expect(await run()).toEqual({ code: 0, output: `Licensed (online), ${until}.` })
+  gateway.fault = { kind: 'drop' }
+  expect(await run()).toEqual({ code: 0, output: `Licensed (offline), ${until}.` })
+  expect(await run({ LICENSE_STORE: `${store}.none` })).toEqual({ code: 1, output: unreachable })
+  gateway.fault = { kind: 'none' }
+  service.license.refusedAs = 'REVOKED'
+  expect(await run()).toEqual({ code: 1, output: 'Refused. (REVOKED)' })
+  service.license.refusedAs = null
+  expect(await run({ LICENSE_API_KEY: 'x' })).toEqual({ code: 1, output: wrongKey })
+})
+
+test('the desktop example: a store in the app’s folder, online and offline', async () => {
+  const vendor = { baseUrl: gateway.url, apiKey: service.apiKey, publicKeys: service.publicKeys }
+  const args = [vendor, service.licenseKey, join(folder, 'userData')].map((value) => JSON.stringify(value)).join(', ')
+  writeFileSync(
+    join(folder, 'main.ts'),
+    `import { startLicensing } from './desktop-app.ts'
+     const licensing = await startLicensing(${args}, (allowed: boolean, why: string) => console.log(allowed, why))
+     await licensing.stop()`,
+  )
+  expect(await runNode('main.ts')).toEqual({ code: 0, output: 'true VALID' })
+  gateway.fault = { kind: 'drop' }
+  expect((await runNode('main.ts')).output).toMatch(/^true Offline, good until 20/)
+  gateway.fault = { kind: 'none' }
+})
+
+test.each(['nodenext', 'bundler'])('the type declarations hold under strict checks (%s)', (resolution) => {
+  writeFileSync(
+    join(folder, 'consumer.ts'),
+    `import { createLicenseClient, memoryStorage, type ValidationResult } from '@keyward/client'
+     import { browserStorage } from '@keyward/client/browser'
+     const publicKeys = [{ keyId: 'k', publicKey: 'x' }]
+     const options = { baseUrl: '', apiKey: '', publicKeys, licenseKey: '', machineId: null }
+     export const client = createLicenseClient({ ...options, storage: browserStorage() })
+     export const other = createLicenseClient({ ...options, storage: memoryStorage() })
+     export function reason(result: ValidationResult): string {
+       if (result.valid) return result.source === 'offline' ? result.refreshAfter : result.code
+       return result.code === 'OFFLINE_REFUSED' || result.code === 'CONFIGURATION' ? result.reason : result.message
+     }
+     // @ts-expect-error a refusal has no such reason
+     export const wrong = (result: ValidationResult) => result.code === 'OFFLINE_REFUSED' && result.reason === 'REVOKED'`,
+  )
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+  const modules =
+    resolution === 'nodenext' ? ['--module', 'nodenext'] : ['--module', 'esnext', '--moduleResolution', 'bundler']
+  const checks = [
+    '--noEmit',
+    '--strict',
+    '--exactOptionalPropertyTypes',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2022,dom',
+    ...modules,
+  ]
+  const check = () =>
+    execFileSync(process.execPath, [tsc, ...checks, '--ignoreConfig', 'consumer.ts'], { cwd: folder, encoding: 'utf8' })
+  expect(check()).toBe('')
+})
+
+function runNode(script: string, env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [script],
+      { cwd: folder, env: { ...process.env, ...env } },
+      (_, stdout, stderr) => resolve({ code: child.exitCode ?? -1, output: (stdout + stderr).trim() }),
+    )
+  })
+}

@@ -1,0 +1,25 @@
+// Judges the vectors inside a page and leaves the outcomes in its output element.
+
+import { judgeLicenseFile, spkiToPublicKey } from '@keyward/license-file'
+
+import vectors from '../../license-file/vectors/license-files.json' with { type: 'json' }
+
+declare const document: {
+  body: { dataset: Record<string, string> }
+  querySelector(selector: string): { value: string }
+}
+
+const outcomes = vectors.cases.map((vector): [string, string] => {
+  const judged = judgeLicenseFile(vector.file, {
+    keys: vectors.keys
+      .filter(({ keyId }) => vector.keyIds.includes(keyId))
+      .map(({ keyId, publicKey }) => ({ keyId, publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array() })),
+    licenseKey: vector.licenseKey,
+    nowMs: Date.parse(vector.now),
+    latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
+  })
+  return [vector.name, judged.ok ? 'GOOD' : judged.reason]
+})
+
+document.querySelector('#license').value = JSON.stringify(Object.fromEntries(outcomes))
+document.body.dataset['settled'] = 'true'
