@@ -46,10 +46,9 @@ export function announceListening(ports: { port: number; adminPort: number }): v
   if (process.connected) process.send?.({ type: 'listening', ...ports })
 }
 
-/** Whether there was a channel to a parent once: `connected` is false then, and undefined without one. */
+/** Whether there once was a channel to a parent: `send` stays when it closes. */
 function parentIsGone(): boolean {
-  const connected: boolean | undefined = process.connected
-  return connected === false
+  return process.send !== undefined && !process.connected
 }
 
 /** Says in a sentence why the program cannot start, and exits with 1. For the last `catch` of a `main.ts`. */
