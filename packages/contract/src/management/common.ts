@@ -43,10 +43,7 @@ function isStorable(value: unknown, depth: number): boolean {
 }
 
 export const metadata = z
-  .custom<Record<string, unknown>>(
-    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-    'must be an object',
-  )
+  .record(z.string(), z.unknown())
   .refine(
     (value) => isStorable(value, 0) && JSON.stringify(value).length <= maxMetadataLength,
     `must be JSON of at most ${maxMetadataLength} characters, nested at most ${maxMetadataDepth} deep, without NUL`,
@@ -54,7 +51,6 @@ export const metadata = z
   .meta({
     description: 'Anything the vendor keeps beside it; returned as given.',
     example: { order: 'A-1001' },
-    override: { type: 'object', additionalProperties: true },
   })
 
 export const email = z.email().max(320).meta({ description: 'An e-mail address.', example: 'ada@example.com' })

@@ -1,0 +1,47 @@
+/** The variables that the management service reads. */
+import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
+import { choice, integer, list, logLevel, port, postgresUrl, secret, text, variable } from '@keyward/process'
+import { z } from 'zod'
+
+import { parseMasterKey } from './signing-keys/keyring.ts'
+
+const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
+const origin = 'web origins such as https://example.com separated by commas'
+
+/** An origin as browsers send it. */
+function isOrigin(value: string): boolean {
+  return URL.canParse(value) && new URL(value).origin === value
+}
+
+export const configSchema = z.object({
+  DATABASE_URL: postgresUrl(),
+  MANAGEMENT_HOST: text('a host name or address').default('127.0.0.1'),
+  MANAGEMENT_PORT: port().default(8081),
+  MANAGEMENT_ADMIN_PORT: port().default(9081),
+  MANAGEMENT_RATE_LIMIT: integer(1, 2_000_000_000).default(1_000),
+  OPERATOR_TOKEN: secret(16),
+  MASTER_KEY: masterKey(),
+  MASTER_KEY_PREVIOUS: masterKey().optional(),
+  TRUSTED_PROXIES: variable(
+    'addresses and CIDR ranges separated by commas, or "all"',
+    (value) => parseTrustedProxies(value) ?? undefined,
+  ).default([]),
+  CLIENT_IP_HEADER: text('the name of a header').optional(),
+  COUNTRY_HEADER: text('the name of a header').optional(),
+  EDGE: choice(EDGES).optional(),
+  CORS_ORIGINS: list(origin)
+    .refine((origins) => origins.every(isOrigin), origin)
+    .default([]),
+  LOG_LEVEL: logLevel().default('info'),
+})
+
+export type Config = z.output<typeof configSchema>
+
+export function resolverOf(config: Config) {
+  return createClientResolver({
+    trustedProxies: config.TRUSTED_PROXIES,
+    clientIpHeader: config.CLIENT_IP_HEADER ?? null,
+    countryHeader: config.COUNTRY_HEADER ?? null,
+    edge: config.EDGE ?? null,
+  })
+}

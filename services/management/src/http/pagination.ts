@@ -1,0 +1,60 @@
+/**
+ * Keyset pages, newest first: the cursor is the id of the last row seen, so that inserts and deletes move nothing and every page
+ * costs the same. A cursor is bound to its list and organization; anywhere else it is refused like a made-up one.
+ */
+import { createHash } from 'node:crypto'
+
+import { invalid } from './problem.ts'
+
+const idBytes = 16
+const sealBytes = 8
+
+/** What a list is asked for. */
+export interface PageQuery {
+  limit: number
+  cursor?: string | undefined
+}
+
+/** A list is named by its path; an organization's lists are its own. */
+export interface List {
+  name: string
+  organizationId: string
+}
+
+function seal(list: List, id: Uint8Array): Buffer {
+  return createHash('sha256')
+    .update(`${list.name}\n${list.organizationId}\n`)
+    .update(id)
+    .digest()
+    .subarray(0, sealBytes)
+}
+
+export function encodeCursor(list: List, id: string): string {
+  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  return Buffer.concat([bytes, seal(list, bytes)]).toString('base64url')
+}
+
+/** The id after which the page begins, or null for the first page. Refuses with 422. */
+export function decodeCursor(list: List, cursor: string | undefined): string | null {
+  if (cursor === undefined) return null
+  const bytes = Buffer.from(cursor, 'base64url')
+  const id = bytes.subarray(0, idBytes)
+  const intact = bytes.length === idBytes + sealBytes && bytes.subarray(idBytes).equals(seal(list, id))
+  if (!intact) throw invalid('?cursor', 'is not a cursor of this list')
+  return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+/** Cuts the one row too many that tells whether there is a next page. */
+export function toPage<Row extends { id: string }, Item>(
+  list: List,
+  limit: number,
+  rows: Row[],
+  show: (row: Row) => Item,
+): { data: Item[]; nextCursor: string | null } {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    data: shown.map(show),
+    nextCursor: rows.length > limit && last ? encodeCursor(list, last.id) : null,
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * Refusals as values: a `Refusal` carries a code of the contract and what may be told to the caller, and nothing else ever leaves.
+ * Errors that are not refusals become INTERNAL or UNAVAILABLE without their message; that goes to the log alone.
+ */
+import { type Problem, type ProblemCode, problems } from '@keyward/contract'
+
+export interface Fault {
+  /** `#/…` into the body, or `?name` for a query parameter. */
+  pointer: string
+  detail: string
+}
+
+interface Extras {
+  /** Where the status differs from the code's own. */
+  status?: number
+  errors?: Fault[]
+  ruleId?: string
+  mergedInto?: string
+  headers?: Record<string, string>
+}
+
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly code: ProblemCode
+  readonly extras: Extras
+
+  constructor(code: ProblemCode, detail?: string, extras: Extras = {}) {
+    super(detail ?? problems[code].title)
+    this.code = code
+    this.extras = extras
+  }
+
+  get status(): number {
+    return this.extras.status ?? problems[this.code].status
+  }
+}
+
+/** 422 with one fault in the body. */
+export function invalid(pointer: string, detail: string): Refusal {
+  return invalidAll([{ pointer, detail }])
+}
+
+export function invalidAll(errors: Fault[]): Refusal {
+  const [first] = errors
+  const detail =
+    errors.length === 1 && first ? `${first.pointer} ${first.detail}.` : `${errors.length} places are wrong.`
+  return new Refusal('INVALID_REQUEST', detail, { errors })
+}
+
+/** The same answer for what does not exist and for what belongs to another organization. */
+export function notFound(what: string): Refusal {
+  return new Refusal('NOT_FOUND', `There is no ${what} with this id.`)
+}
+
+export function toProblem(refusal: Refusal, instance: string, requestId: string): Problem {
+  const { errors, ruleId, mergedInto } = refusal.extras
+  return {
+    type: `urn:keyward:problem:${refusal.code.toLowerCase().replaceAll('_', '-')}`,
+    title: problems[refusal.code].title,
+    status: refusal.status,
+    detail: refusal.message,
+    instance,
+    code: refusal.code,
+    requestId,
+    ...(errors && { errors }),
+    ...(ruleId !== undefined && { ruleId }),
+    ...(mergedInto !== undefined && { mergedInto }),
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** The name of the constraint that a statement broke, or ''. */
+export function brokenConstraint(error: unknown): string {
+  if (codeOf(error) !== '23505' && codeOf(error) !== '23503') return ''
+  return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : ''
+}
+
+/**
+ * Serialization failure, deadlock, or a row that went away between being looked at and being pointed to: the same transaction run
+ * again succeeds, or sees what is gone and says so.
+ */
+export function isWorthRepeating(error: unknown): boolean {
+  return ['40001', '40P01', '23503'].includes(codeOf(error))
+}
+
+/** Postgres is away, starting, full or too slow (SQLSTATE classes 08, 53, 57, lock time-outs), or the socket broke. */
+function isUnavailable(error: unknown): boolean {
+  if (/^(?:08|53|57|55P03|25006)/.test(codeOf(error)) || isWorthRepeating(error)) return true
+  if (/^E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)/.test(codeOf(error))) return true
+  return error instanceof Error && /connection|timeout exceeded when trying to connect/i.test(error.message)
+}
+
+/** Every error as a refusal. `unexpected`: it belongs in the log. */
+export function toRefusal(error: unknown): { refusal: Refusal; unexpected: boolean } {
+  if (error instanceof Refusal) return { refusal: error, unexpected: false }
+  if (isUnavailable(error))
+    return { refusal: new Refusal('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } }), unexpected: true }
+  return { refusal: new Refusal('INTERNAL'), unexpected: true }
+}

@@ -1,0 +1,33 @@
+/**
+ * A license file for an app that calls with the organization's API key: only where a check from this very caller would be VALID
+ * without taking a new slot. The caller's address and country are compared with the rules and discarded, as in a check.
+ */
+import { parseNetwork } from '@keyward/address'
+import { codeMessages, type Code, type requestLicenseFile } from '@keyward/contract'
+import type { z } from 'zod'
+
+import { dryRun } from '../access-rules/evaluate.ts'
+import type { VendorCall } from '../http/endpoint.ts'
+import { Refusal } from '../http/problem.ts'
+import { issueLicenseFile } from './file.ts'
+import { selectLicenses } from './show.ts'
+
+type FileRequest = z.output<typeof requestLicenseFile>
+
+function refuseCheck(code: Exclude<Code, 'VALID'>): Refusal {
+  return new Refusal(code, codeMessages[code], { status: 409 })
+}
+
+export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
+  const { db, organizationId, body } = call
+  const license = await selectLicenses(db, organizationId)
+    .where('licenses.key', '=', body.licenseKey)
+    .executeTakeFirst()
+  if (!license) throw refuseCheck('NOT_FOUND')
+  const { ip, country } = call.client()
+  const address = ip === null ? null : parseNetwork(ip)
+  const verdict = await dryRun(db, organizationId, license, { address, country, machineId: body.fingerprint ?? null })
+  if (verdict.code !== 'VALID') throw refuseCheck(verdict.code)
+  if (verdict.needsSlot) throw new Refusal('MACHINE_NOT_ACTIVE')
+  return issueLicenseFile(call, license)
+}

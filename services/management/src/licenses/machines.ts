@@ -1,0 +1,42 @@
+/** The machines of a license. Removing one gives its slot back; the database counts the slots. */
+import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { notFound } from '../http/problem.ts'
+import { audit, type Change, recordActivity } from '../records/journal.ts'
+import type { Db } from '../services.ts'
+import { readLicenseRow } from './store.ts'
+
+export async function listMachines(db: Db, organizationId: string, licenseId: string, query: PageQuery) {
+  await readLicenseRow(db, organizationId, licenseId)
+  const list = { name: `machines of ${licenseId}`, organizationId }
+  const before = decodeCursor(list, query.cursor)
+  const rows = await db
+    .selectFrom('machines')
+    .selectAll()
+    .where('licenseId', '=', licenseId)
+    .$if(before !== null, (select) => select.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
+    .execute()
+  return toPage(list, query.limit, rows, (row) => ({
+    id: row.id,
+    machineId: row.machineId.toString('utf8'),
+    hostname: row.hostname,
+    firstSeenAt: row.firstSeenAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+  }))
+}
+
+export async function removeMachine(change: Change, licenseId: string, id: string): Promise<void> {
+  const { db, organizationId } = change
+  await readLicenseRow(db, organizationId, licenseId)
+  const row = await db
+    .deleteFrom('machines')
+    .where('licenseId', '=', licenseId)
+    .where('id', '=', id)
+    .returning('machineId')
+    .executeTakeFirst()
+  if (!row) throw notFound('machine')
+  const changes = { licenseId, machineId: row.machineId.toString('utf8') }
+  await audit(change, { action: 'machine.removed', resourceType: 'machine', resourceId: id, changes })
+  await recordActivity(change, { type: 'MACHINE_RELEASED', licenseIds: [licenseId], machineId: row.machineId })
+}

@@ -1,0 +1,225 @@
+/** Licenses in the database: reading, filtering, adding one or many, changing, deleting. Adding many is one statement. */
+import { type CreateLicense, isWholePolicy, type License, policyRule, type updateLicense } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+import { sql } from 'kysely'
+import type { z } from 'zod'
+
+import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../http/problem.ts'
+import { audit, type Change, recordActivity } from '../records/journal.ts'
+import type { Db } from '../services.ts'
+import { generateLicenseKey } from './key.ts'
+import { type LicenseRow, selectLicenses, showLicense } from './show.ts'
+
+export interface LicenseQuery extends PageQuery {
+  productId?: string | undefined
+  customerId?: string | undefined
+  status?: License['status'] | undefined
+  key?: string | undefined
+}
+
+/** The stored counterpart of an effective status. */
+function statusCondition(status: License['status']) {
+  switch (status) {
+    case 'active':
+      return sql<boolean>`licenses.status = 'active' and (licenses.expires_at is null or licenses.expires_at > now())`
+    case 'expired':
+      return sql<boolean>`licenses.status = 'active' and licenses.expires_at <= now()`
+    case 'suspended':
+    case 'revoked':
+      return sql<boolean>`licenses.status = ${status}`
+    default:
+      return status satisfies never
+  }
+}
+
+export async function listLicenses(db: Db, organizationId: string, query: LicenseQuery) {
+  const list = { name: 'licenses', organizationId }
+  const before = decodeCursor(list, query.cursor)
+  const { productId, customerId, status, key, limit } = query
+  let select = selectLicenses(db, organizationId)
+  if (before !== null) select = select.where('licenses.id', '<', before)
+  if (productId !== undefined) select = select.where('licenses.productId', '=', productId)
+  if (customerId !== undefined) select = select.where('licenses.customerId', '=', customerId)
+  if (key !== undefined) select = select.where('licenses.key', '=', key)
+  if (status !== undefined) select = select.where(statusCondition(status))
+  const rows = await select
+    .orderBy('licenses.id', 'desc')
+    .limit(limit + 1)
+    .execute()
+  return toPage(list, limit, rows, showLicense)
+}
+
+export async function readLicenseRow(db: Db, organizationId: string, id: string): Promise<LicenseRow> {
+  const row = await selectLicenses(db, organizationId).where('licenses.id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('license')
+  return row
+}
+
+/** As `readLicenseRow`, and nobody else changes the license until the transaction ends. */
+export async function lockLicenseRow(db: Db, organizationId: string, id: string): Promise<LicenseRow> {
+  const row = await selectLicenses(db, organizationId)
+    .where('licenses.id', '=', id)
+    .forNoKeyUpdate('licenses')
+    .executeTakeFirst()
+  if (!row) throw notFound('license')
+  return row
+}
+
+type Parent = 'products' | 'customers'
+
+async function existing(db: Db, organizationId: string, table: Parent, ids: Iterable<string>): Promise<Set<string>> {
+  const wanted = [...new Set(ids)]
+  const rows = await db
+    .selectFrom(table)
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', sql<string>`any(${wanted}::uuid[])`)
+    .execute()
+  return new Set(rows.map((row) => row.id))
+}
+
+/** Every reference to a product or customer that the organization does not have. */
+async function missingParents(
+  db: Db,
+  organizationId: string,
+  rows: readonly { productId: string; customerId: string; pointer: string }[],
+): Promise<Fault[]> {
+  const products = await existing(
+    db,
+    organizationId,
+    'products',
+    rows.map((row) => row.productId),
+  )
+  const customers = await existing(
+    db,
+    organizationId,
+    'customers',
+    rows.map((row) => row.customerId),
+  )
+  return rows.flatMap(({ productId, customerId, pointer }) => [
+    ...(products.has(productId)
+      ? []
+      : [{ pointer: `${pointer}/productId`, detail: 'is not a product of this organization' }]),
+    ...(customers.has(customerId)
+      ? []
+      : [{ pointer: `${pointer}/customerId`, detail: 'is not a customer of this organization' }]),
+  ])
+}
+
+interface NewLicense extends CreateLicense {
+  id: string
+  key: string
+}
+
+async function insertLicenses({ db, organizationId }: Change, rows: readonly NewLicense[]): Promise<void> {
+  const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
+  await sql`
+    insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)
+    select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at, n.metadata
+    from unnest(
+      ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
+      ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
+      ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
+      ${column((row) => JSON.stringify(row.metadata ?? {}))}::jsonb[]
+    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`.execute(db)
+}
+
+function refuseTakenKey(error: unknown): never {
+  throw brokenConstraint(error) === 'licenses_organization_id_key_key' ? new Refusal('LICENSE_KEY_EXISTS') : error
+}
+
+export async function addLicense(change: Change, input: CreateLicense): Promise<License> {
+  const { db, organizationId } = change
+  const faults = await missingParents(db, organizationId, [{ ...input, pointer: '#' }])
+  if (faults.length > 0) throw invalidAll(faults)
+  const row = { ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }
+  await insertLicenses(change, [row]).catch(refuseTakenKey)
+  await audit(change, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
+  await recordActivity(change, { type: 'LICENSE_CREATED', licenseIds: [row.id] })
+  return showLicense(await readLicenseRow(db, organizationId, row.id))
+}
+
+function repeatedKeys(rows: readonly CreateLicense[]): Fault[] {
+  const seen = new Set<string>()
+  return rows.flatMap(({ key }, i) => {
+    if (key === undefined || !seen.has(key)) {
+      if (key !== undefined) seen.add(key)
+      return []
+    }
+    return [{ pointer: `#/licenses/${i}/key`, detail: 'stands in the list twice' }]
+  })
+}
+
+async function takenKeys(db: Db, organizationId: string, rows: readonly CreateLicense[]): Promise<Fault[]> {
+  const keys = rows.flatMap((row) => row.key ?? [])
+  const found = await db
+    .selectFrom('licenses')
+    .select('key')
+    .where('organizationId', '=', organizationId)
+    .where('key', '=', sql<string>`any(${keys}::text[])`)
+    .execute()
+  const taken = new Set(found.map((row) => row.key))
+  return rows.flatMap(({ key }, i) =>
+    key !== undefined && taken.has(key) ? [{ pointer: `#/licenses/${i}/key`, detail: 'exists' }] : [],
+  )
+}
+
+/** All or nothing. Refuses with every bad row at once: 422 for references and repeats, then 409 for keys that exist. */
+export async function importLicenses(change: Change, inputs: readonly CreateLicense[]) {
+  const { db, organizationId } = change
+  const pointed = inputs.map((row, i) => ({ ...row, pointer: `#/licenses/${i}` }))
+  const faults = [...(await missingParents(db, organizationId, pointed)), ...repeatedKeys(inputs)]
+  if (faults.length > 0) throw invalidAll(faults)
+  const taken = await takenKeys(db, organizationId, inputs)
+  if (taken.length > 0) throw new Refusal('LICENSE_KEY_EXISTS', `${taken.length} keys exist.`, { errors: taken })
+  const rows = inputs.map((input) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
+  await insertLicenses(change, rows).catch(refuseTakenKey)
+  const changes = { created: rows.length }
+  await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
+  await recordActivity(change, { type: 'LICENSE_CREATED', licenseIds: rows.map((row) => row.id) })
+  return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }
+}
+
+/** The given fields of the policy are merged, and the whole must be valid. */
+export async function changeLicense(
+  change: Change,
+  id: string,
+  input: z.output<typeof updateLicense>,
+): Promise<License> {
+  const { db, organizationId } = change
+  const row = await lockLicenseRow(db, organizationId, id)
+  const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = input.policy ?? {}
+  if (!isWholePolicy({ type, expiresAt })) throw invalid('#/policy/expiresAt', policyRule)
+  const { productId = row.productId, customerId = row.customerId, metadata } = input
+  const faults = await missingParents(db, organizationId, [{ productId, customerId, pointer: '#' }])
+  if (faults.length > 0) throw invalidAll(faults)
+  await db
+    .updateTable('licenses')
+    .set({
+      productId,
+      customerId,
+      policyType: type,
+      maxMachines,
+      expiresAt,
+      updatedAt: new Date(),
+      ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
+    })
+    .where('id', '=', id)
+    .execute()
+  await audit(change, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
+  await recordActivity(change, { type: 'LICENSE_CHANGED', licenseIds: [id] })
+  return showLicense(await readLicenseRow(db, organizationId, id))
+}
+
+/** Its machines, alerts and the access rules scoped to it go along. */
+export async function deleteLicense(change: Change, id: string): Promise<void> {
+  const row = await change.db
+    .deleteFrom('licenses')
+    .where('organizationId', '=', change.organizationId)
+    .where('id', '=', id)
+    .returning('key')
+    .executeTakeFirst()
+  if (!row) throw notFound('license')
+  await audit(change, { action: 'license.deleted', resourceType: 'license', resourceId: id, changes: row })
+}

@@ -1,0 +1,13 @@
+/** The management service as a program, started from the environment. */
+import { announceListening, failStart, onStop, readConfig } from '@keyward/process'
+
+import { configSchema } from './config.ts'
+import { startManagement } from './server.ts'
+
+try {
+  const management = await startManagement(readConfig(configSchema))
+  onStop(() => management.close())
+  announceListening(management)
+} catch (error) {
+  failStart(error)
+}

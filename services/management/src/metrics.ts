@@ -1,0 +1,33 @@
+/** How many requests were answered, how, and how long it took; by route, never by caller or address. */
+import type { RequestHandler } from 'express'
+import { Histogram, Registry } from 'prom-client'
+import { z } from 'zod'
+
+export interface HttpMetrics {
+  registry: Registry
+  observe: RequestHandler
+}
+
+const routed = z.object({ path: z.string() })
+
+export function createMetrics(): HttpMetrics {
+  const registry = new Registry()
+  const duration = new Histogram({
+    name: 'keyward_management_request_duration_seconds',
+    help: 'Time to answer a request of the management API.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  })
+  return {
+    registry,
+    observe(request, response, next) {
+      const stop = duration.startTimer()
+      response.once('finish', () => {
+        const route = routed.safeParse(request.route).data?.path ?? 'none'
+        stop({ method: request.method, route, status: response.statusCode })
+      })
+      next()
+    },
+  }
+}

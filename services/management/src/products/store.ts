@@ -1,0 +1,86 @@
+/** Products in the database. A product that still has licenses cannot be deleted; rules scoped to it go with it. */
+import type { createProduct, Product, updateProduct } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+import type { Database } from '@keyward/database'
+import type { Selectable } from 'kysely'
+import type { z } from 'zod'
+
+import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
+import { audit, type Change } from '../records/journal.ts'
+import type { Db } from '../services.ts'
+
+function show(row: Selectable<Database['products']>): Product {
+  const { id, name, metadata } = row
+  return { id, name, metadata, createdAt: row.createdAt.toISOString(), updatedAt: row.updatedAt.toISOString() }
+}
+
+export async function listProducts(db: Db, organizationId: string, query: PageQuery) {
+  const list = { name: 'products', organizationId }
+  const before = decodeCursor(list, query.cursor)
+  const rows = await db
+    .selectFrom('products')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .$if(before !== null, (select) => select.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
+    .execute()
+  return toPage(list, query.limit, rows, show)
+}
+
+export async function readProduct(db: Db, organizationId: string, id: string): Promise<Product> {
+  const row = await db
+    .selectFrom('products')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw notFound('product')
+  return show(row)
+}
+
+export async function addProduct(change: Change, input: z.output<typeof createProduct>): Promise<Product> {
+  const { name, metadata = {} } = input
+  const row = await change.db
+    .insertInto('products')
+    .values({ id: uuidv7(), organizationId: change.organizationId, name, metadata: JSON.stringify(metadata) })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await audit(change, { action: 'product.created', resourceType: 'product', resourceId: row.id, changes: input })
+  return show(row)
+}
+
+export async function changeProduct(
+  change: Change,
+  id: string,
+  input: z.output<typeof updateProduct>,
+): Promise<Product> {
+  const row = await change.db
+    .updateTable('products')
+    .set({
+      updatedAt: new Date(),
+      ...(input.name !== undefined && { name: input.name }),
+      ...(input.metadata !== undefined && { metadata: JSON.stringify(input.metadata) }),
+    })
+    .where('organizationId', '=', change.organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+  if (!row) throw notFound('product')
+  await audit(change, { action: 'product.changed', resourceType: 'product', resourceId: id, changes: input })
+  return show(row)
+}
+
+export async function deleteProduct(change: Change, id: string): Promise<void> {
+  const { numDeletedRows } = await change.db
+    .deleteFrom('products')
+    .where('organizationId', '=', change.organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+    .catch((error: unknown) => {
+      throw brokenConstraint(error).startsWith('licenses_') ? new Refusal('IN_USE', 'The product has licenses.') : error
+    })
+  if (numDeletedRows === 0n) throw notFound('product')
+  await audit(change, { action: 'product.deleted', resourceType: 'product', resourceId: id })
+}

@@ -1,0 +1,113 @@
+/** Reading what is recorded: the activity feed, alerts and the audit log; and acknowledging an alert. */
+import { actor, type alert, type auditEntry, code, type activityEntry } from '@keyward/contract'
+import type { Database } from '@keyward/database'
+import type { Selectable } from 'kysely'
+import { z } from 'zod'
+
+import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { notFound } from '../http/problem.ts'
+import { readLicenseRow } from '../licenses/store.ts'
+import type { Db } from '../services.ts'
+import { audit, type Change } from './journal.ts'
+
+type ActivityEntry = z.output<typeof activityEntry>
+type Alert = z.output<typeof alert>
+type AuditEntry = z.output<typeof auditEntry>
+
+function showActivity(row: Selectable<Database['activity']>): ActivityEntry {
+  return {
+    id: row.id,
+    at: row.at.toISOString(),
+    type: row.type,
+    licenseId: row.licenseId,
+    ...(row.code !== null && { code: code.parse(row.code) }),
+    ...(row.machineId !== null && { machineId: row.machineId.toString('utf8') }),
+    count: row.count,
+    firstAt: row.firstAt.toISOString(),
+    lastAt: row.lastAt.toISOString(),
+    ...(row.actor !== null && { actor: actor.parse(row.actor) }),
+  }
+}
+
+/** Of one license, or of all. */
+export async function listActivity(db: Db, organizationId: string, licenseId: string | null, query: PageQuery) {
+  if (licenseId !== null) await readLicenseRow(db, organizationId, licenseId)
+  const list = { name: `activity ${licenseId ?? ''}`, organizationId }
+  const before = decodeCursor(list, query.cursor)
+  let select = db.selectFrom('activity').selectAll().where('organizationId', '=', organizationId)
+  if (licenseId !== null) select = select.where('licenseId', '=', licenseId)
+  if (before !== null) select = select.where('id', '<', before)
+  const rows = await select
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
+    .execute()
+  return toPage(list, query.limit, rows, showActivity)
+}
+
+function showAlert(row: Selectable<Database['alerts']>): Alert {
+  return {
+    id: row.id,
+    kind: row.kind,
+    licenseId: row.licenseId,
+    count: row.count,
+    firstAt: row.firstAt.toISOString(),
+    lastAt: row.lastAt.toISOString(),
+    acknowledgedAt: row.acknowledgedAt?.toISOString() ?? null,
+  }
+}
+
+export async function listAlerts(db: Db, organizationId: string, query: PageQuery) {
+  const list = { name: 'alerts', organizationId }
+  const before = decodeCursor(list, query.cursor)
+  const rows = await db
+    .selectFrom('alerts')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .$if(before !== null, (select) => select.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
+    .execute()
+  return toPage(list, query.limit, rows, showAlert)
+}
+
+/** The next refused check opens a new alert. Acknowledging twice changes nothing. */
+export async function acknowledgeAlert(change: Change, id: string): Promise<Alert> {
+  const { db, organizationId } = change
+  const row = await db
+    .selectFrom('alerts')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!row) throw notFound('alert')
+  if (row.acknowledgedAt !== null) return showAlert(row)
+  const changed = await db
+    .updateTable('alerts')
+    .set({ acknowledgedAt: new Date() })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await audit(change, { action: 'alert.acknowledged', resourceType: 'alert', resourceId: id })
+  return showAlert(changed)
+}
+
+function showAuditEntry(row: Selectable<Database['auditLog']>): AuditEntry {
+  const { id, action, resourceType, resourceId } = row
+  const changes = z.record(z.string(), z.unknown()).nullable().parse(row.changes)
+  return { id, at: row.at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes }
+}
+
+export async function listAuditLog(db: Db, organizationId: string, query: PageQuery) {
+  const list = { name: 'audit-log', organizationId }
+  const before = decodeCursor(list, query.cursor)
+  const rows = await db
+    .selectFrom('auditLog')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .$if(before !== null, (select) => select.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
+    .execute()
+  return toPage(list, query.limit, rows, showAuditEntry)
+}

@@ -1,0 +1,126 @@
+/**
+ * Starts and stops the management service: pool, keys, HTTP, admin port and housekeeping. It is stateless beside Postgres, so any
+ * number of processes may run. It serves only once the signing keys are sealed under the current master key.
+ */
+import { createServer, type Server } from 'node:http'
+
+import { createDatabase, createPool } from '@keyward/database'
+import { createLogger, type Logger, startAdminServer } from '@keyward/process'
+
+import { createApp } from './app.ts'
+import { type Config, resolverOf } from './config.ts'
+import { createUseRecorder } from './credentials/uses.ts'
+import { forgetOldAnswers } from './http/idempotency.ts'
+import { createRateLimiter } from './http/rate-limit.ts'
+import { createMetrics } from './metrics.ts'
+import type { Db, Services } from './services.ts'
+import { createKeyring } from './signing-keys/keyring.ts'
+import { resealSigningKeys } from './signing-keys/store.ts'
+
+export interface Management {
+  port: number
+  adminPort: number
+  /** Answers what is in flight, writes what is gathered, closes. */
+  close(): Promise<void>
+}
+
+const poolSize = 20
+const housekeepingMs = 10 * 60_000
+const healthEveryMs = 1_000
+
+function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address ? address.port : port)
+    })
+  })
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+  })
+}
+
+/** Runs the task now and then; an error is logged, and the next time is another try. */
+function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => void {
+  const timer = setInterval(() => {
+    task().catch((error: unknown) => log.error({ err: error }, 'housekeeping failed'))
+  }, everyMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+/** Whether Postgres answered lately. */
+function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
+  let reachable = true
+  const timer = setInterval(() => {
+    db.selectFrom('organizations')
+      .select('id')
+      .limit(1)
+      .execute()
+      .then(
+        () => (reachable = true),
+        () => (reachable = false),
+      )
+  }, healthEveryMs)
+  timer.unref()
+  return { reachable: () => reachable, stop: () => clearInterval(timer) }
+}
+
+export async function startManagement(config: Config): Promise<Management> {
+  const log = createLogger('management', config.LOG_LEVEL)
+  const onError = (error: unknown) => log.error({ err: error }, 'Postgres failed in the background')
+  const pool = createPool(config.DATABASE_URL, { name: 'keyward-management', max: poolSize, onError })
+  const db = createDatabase(pool)
+  const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
+  const services: Services = { db, keyring, log, resolver: resolverOf(config), operatorToken: config.OPERATOR_TOKEN }
+  try {
+    const resealed = await resealSigningKeys(db, keyring)
+    if (resealed > 0) log.info({ resealed }, 'signing keys are sealed under the current master key')
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+  const uses = createUseRecorder(db, onError)
+  const metrics = createMetrics()
+  const rateLimiter = createRateLimiter(pool, config.MANAGEMENT_RATE_LIMIT)
+  const corsOrigins = config.CORS_ORIGINS
+  const app = createApp({ services, rateLimiter, metrics, corsOrigins, noteUse: (id) => uses.note(id) })
+  const server = createServer(
+    { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 },
+    (req, res) => {
+      app(req, res)
+    },
+  )
+  const health = watchDatabase(db)
+  const stopHousekeeping = repeat(housekeepingMs, log, () => forgetOldAnswers(db))
+  const port = await listen(server, config.MANAGEMENT_PORT, config.MANAGEMENT_HOST)
+  let stopping = false
+  const admin = await startAdminServer({
+    host: config.MANAGEMENT_HOST,
+    port: config.MANAGEMENT_ADMIN_PORT,
+    registry: metrics.registry,
+    isReady() {
+      const reasons = [...(stopping ? ['stopping'] : []), ...(health.reachable() ? [] : ['Postgres cannot be reached'])]
+      return { ready: reasons.length === 0, reasons }
+    },
+  })
+  log.info({ port, adminPort: admin.port }, 'listening')
+  return {
+    port,
+    adminPort: admin.port,
+    async close() {
+      stopping = true
+      health.stop()
+      stopHousekeeping()
+      await closeServer(server)
+      await uses.close()
+      await admin.close()
+      await db.destroy()
+    },
+  }
+}

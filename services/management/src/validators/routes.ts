@@ -1,0 +1,50 @@
+/** The endpoint that shows the operator which validators are alive and how far they follow. */
+import { validatorList } from '@keyward/contract'
+import { sql } from 'kysely'
+
+import { operatorEndpoint } from '../http/endpoint.ts'
+import { liveWithin } from '../http/propagation.ts'
+import type { Db } from '../services.ts'
+
+async function listValidators(db: Db) {
+  // A transaction that a validator has not applied: logged, committed, and not in its snapshot.
+  const behind = sql<number | null>`case when applied is not null then (
+    select count(distinct c.xid)::integer from change_log c
+    where c.xid >= pg_snapshot_xmin(applied::pg_snapshot) and not pg_visible_in_snapshot(c.xid, applied::pg_snapshot)) end`
+  const rows = await db
+    .selectFrom('validators')
+    .selectAll()
+    .select(behind.as('pendingTransactions'))
+    .where('seenAt', '>', sql<Date>`now() - ${liveWithin}`)
+    .orderBy('name')
+    .orderBy('id')
+    .execute()
+  return {
+    data: rows.map((row) => ({
+      id: row.id,
+      name: row.name,
+      ready: row.ready,
+      startedAt: row.startedAt.toISOString(),
+      seenAt: row.seenAt.toISOString(),
+      applied: row.applied,
+      pendingTransactions: row.pendingTransactions,
+      details: row.details,
+    })),
+  }
+}
+
+export const validators = [
+  operatorEndpoint(
+    {
+      method: 'get',
+      path: '/validators',
+      tag: 'Validators',
+      operationId: 'listValidators',
+      summary: 'List live validators',
+      description: 'What each has applied, and how far behind it is.',
+      status: 200,
+      answer: validatorList,
+    },
+    ({ db }) => listValidators(db),
+  ),
+]

@@ -1,0 +1,72 @@
+/** A vendor made through the API itself, with what most tests need. Answers are parsed with the contract's schemas. */
+import {
+  accessRule,
+  createdOrganization,
+  customer as customerSchema,
+  license as licenseSchema,
+  type Plan,
+  product as productSchema,
+} from '@keyward/contract'
+import { z } from 'zod'
+
+import type { Answer, Caller, Harness } from './harness.ts'
+
+/** The body of an answer, which must have the status. */
+export function expectBody<Schema extends z.ZodType>(answer: Answer, status: number, schema: Schema): z.output<Schema> {
+  if (answer.status !== status) throw new Error(`Expected ${status}, got ${answer.status}: ${answer.text}`)
+  return schema.parse(answer.body)
+}
+
+const strings = createdOrganization.required()
+const coded = z.object({ code: z.string() })
+
+/** The status and code of a refusal, as `409 IN_USE`. */
+export function outcome(answer: Answer): string {
+  const parsed = coded.safeParse(answer.body)
+  return answer.status >= 400 && parsed.success ? `${answer.status} ${parsed.data.code}` : String(answer.status)
+}
+
+export interface Vendor {
+  id: string
+  call: Caller
+  managementToken: string
+  apiKey: string
+  product(name?: string): Promise<string>
+  customer(fields?: object): Promise<string>
+  license(fields?: object): Promise<z.output<typeof licenseSchema>>
+  rule(fields: object): Promise<z.output<typeof accessRule>>
+}
+
+export const perpetual = { type: 'PERPETUAL', maxMachines: 5 }
+
+export async function createVendor(harness: Harness, plan: Plan = 'STANDARD', name = 'Acme'): Promise<Vendor> {
+  const answer = await harness.call('POST', 'organizations', { body: { name, plan } })
+  const { id, managementToken, apiKey } = expectBody(answer, 201, strings)
+  const call = harness.as(managementToken)
+  const product = async (productName = 'Studio') =>
+    expectBody(await call('POST', 'products', { body: { name: productName } }), 201, productSchema).id
+  const customer = async (fields: object = {}) =>
+    expectBody(await call('POST', 'customers', { body: { email: 'ada@example.com', ...fields } }), 201, customerSchema)
+      .id
+  return {
+    id,
+    call,
+    managementToken,
+    apiKey,
+    product,
+    customer,
+    async license(fields = {}) {
+      const body: object = { policy: perpetual, ...fields }
+      const whole = {
+        ...('productId' in body ? {} : { productId: await product() }),
+        ...('customerId' in body ? {} : { customerId: await customer() }),
+        ...body,
+      }
+      return expectBody(await call('POST', 'licenses', { body: whole }), 201, licenseSchema)
+    },
+    async rule(fields) {
+      const body = { kind: 'BLACKLIST', type: 'IP', value: '203.0.113.7', scope: 'ORGANIZATION', ...fields }
+      return expectBody(await call('POST', 'access-rules', { body }), 201, accessRule)
+    },
+  }
+}
