@@ -57,14 +57,20 @@ export function failStart(error: unknown): never {
   process.exit(1)
 }
 
-/** The sentence of `failStart`. A known cause needs no stack, an unknown one has it. */
+/** Of a mistake in the program only the stack helps; other errors say in their message what is wrong outside. */
+const MISTAKES: readonly (new () => Error)[] = [TypeError, RangeError, ReferenceError, SyntaxError]
+
+/** The sentence of `failStart`. */
 export function explainStart(error: unknown): string {
   if (error instanceof ConfigError) return error.message
   const { message, code, stack } = describeError(error)
   const port = error instanceof Error && 'port' in error ? ` ${String(error.port)}` : ''
   if (code === 'EADDRINUSE') return `The port${port} is taken by another program; set another one.`
   if (code === 'EACCES' && port !== '') return `The port${port} may not be opened by this user; set one above 1023.`
-  return stack ?? message
+  if (MISTAKES.some((mistake) => error instanceof mistake)) return stack ?? message
+  // Several addresses of one host were tried: the error itself has no message.
+  const reasons = error instanceof AggregateError ? error.errors.map((one) => describeError(one).message) : [message]
+  return `The start failed: ${reasons.join('; ')}${code === undefined || reasons.join().includes(code) ? '' : ` (${code})`}`
 }
 
 function complain(line: string): void {

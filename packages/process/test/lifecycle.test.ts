@@ -81,5 +81,13 @@ test('a failed start is explained in a sentence', () => {
   expect(explainStart(new ConfigError('X got "y"; it takes z'))).toBe('X got "y"; it takes z')
   const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
   expect(explainStart(taken)).toBe('The port 8080 is taken by another program; set another one.')
-  expect(explainStart(new Error('unforeseen'))).toContain('lifecycle.test.ts')
+  expect(explainStart(new Error('no room'))).toBe('The start failed: no room')
+  const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:5432')])
+  expect(explainStart(Object.assign(refused, { code: 'ECONNREFUSED' }))).toBe(
+    'The start failed: connect ECONNREFUSED ::1:5432',
+  )
+  expect(explainStart(Object.assign(new Error('no such role'), { code: '28000' }))).toBe(
+    'The start failed: no such role (28000)',
+  )
+  expect(explainStart(new TypeError('unforeseen'))).toContain('lifecycle.test.ts')
 })
