@@ -5,11 +5,11 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
+import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
 import { type Browser, chromium } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import vectors from '../../license-file/vectors/license-files.json' with { type: 'json' }
 import { type Gateway, startGateway } from './gateway.ts'
 import { type Service, startService } from './service.ts'
 

@@ -1,8 +1,7 @@
 // Judges the vectors inside a page and leaves the outcomes in its output element.
 
 import { judgeLicenseFile, spkiToPublicKey } from '@keyward/license-file'
-
-import vectors from '../../license-file/vectors/license-files.json' with { type: 'json' }
+import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
 
 declare const document: {
   body: { dataset: Record<string, string> }
