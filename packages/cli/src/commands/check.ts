@@ -1,0 +1,57 @@
+/** `check`: what a check would get and which rule decides, by the engine that decides real ones. It takes no slot. */
+import { type AccessRule, type Code, codeMessages, evaluation } from '@keyward/contract'
+import type { Command } from 'commander'
+import { z } from 'zod'
+
+import { EXIT, Failure } from '../failure.ts'
+import type { Session } from '../session.ts'
+
+const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().optional(), country: z.string().optional() })
+
+export function addCheckCommand(parent: Command, open: (command: Command) => Session): void {
+  parent
+    .command('check')
+    .description('say what a check would get, and why; takes no machine slot and counts nothing')
+    .argument('<license>', 'the id or the key of the license')
+    .option('--machine <id>', 'the machine id that the app would send')
+    .option('--ip <address>', 'the address that the check would come from')
+    .option('--country <code>', 'the country that the edge would see')
+    .action(async (idOrKey: string, given: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const { machine, ip, country } = flagsOf.parse(given)
+      const which = z.uuid().safeParse(idOrKey).success ? { licenseId: idOrKey } : { licenseKey: idOrKey }
+      const body = Object.fromEntries(
+        Object.entries({ ...which, machineId: machine, ip, country }).filter(([, value]) => value !== undefined),
+      )
+      const { data } = await api.call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
+      output.result(data, explain(data.code, data.decidedBy, data.matched))
+      if (data.code !== 'VALID') throw new Negative()
+    })
+}
+
+/** Everything is said already; only the exit code is left. */
+export class Negative extends Failure {
+  constructor() {
+    super(EXIT.negative, '')
+  }
+}
+
+function explain(code: Code, decidedBy: AccessRule | null, matched: readonly AccessRule[]): string {
+  const others = matched.filter((rule) => rule.id !== decidedBy?.id)
+  return [
+    `${code}: ${codeMessages[code]}`,
+    decidedBy === null
+      ? code === 'NOT_FOUND'
+        ? 'No access rule is looked at for a key that does not exist.'
+        : 'No access rule decides; status, expiry and machine limit do.'
+      : `Decided by ${describeRule(decidedBy)}.`,
+    ...others.map((rule) => `Also matched: ${describeRule(rule)}.`),
+  ].join('\n')
+}
+
+function describeRule(rule: AccessRule): string {
+  const kind = rule.kind === 'BLACKLIST' ? 'the blacklist rule' : 'the exclusion'
+  const scope = rule.scope === 'ORGANIZATION' ? 'the organization' : `the ${rule.scope.toLowerCase()} ${rule.scopeId}`
+  const note = rule.note === null || rule.note === '' ? '' : `, noted "${rule.note}"`
+  return `${kind} ${rule.id} (${rule.type} ${rule.value}, for ${scope}${note})`
+}

@@ -1,0 +1,42 @@
+/** `status`: every live validator, whether it is ready and how far it is behind the change log. */
+import { validatorList } from '@keyward/contract'
+import type { Command } from 'commander'
+import type { z } from 'zod'
+
+import { table } from '../output.ts'
+import type { Session } from '../session.ts'
+import { ago } from '../times.ts'
+import { Negative } from './check.ts'
+
+type Validator = z.infer<typeof validatorList>['data'][number]
+
+export function addStatusCommand(parent: Command, open: (command: Command) => Session): void {
+  parent
+    .command('status')
+    .description('show each validator and how far behind it is; exits with 4 unless there is one and all are ready')
+    .action(async (_flags: unknown, command: Command) => {
+      const { api, output, surroundings } = open(command)
+      const call = { method: 'GET', path: '/validators', as: 'operator' } as const
+      const { data: validators } = (await api.call(call, validatorList)).data
+      const allGood = validators.length > 0 && validators.every((one) => one.ready)
+      output.result({ healthy: allGood, validators }, describeAll(validators, surroundings.nowMs()))
+      if (!allGood) throw new Negative()
+    })
+}
+
+function describeAll(validators: readonly Validator[], nowMs: number): string {
+  if (validators.length === 0) return 'No validator is running.'
+  const rows = validators.map((one) => [
+    one.name,
+    one.ready ? 'ready' : 'NOT READY',
+    behind(one.pendingTransactions),
+    ago(one.seenAt, nowMs),
+    ago(one.startedAt, nowMs),
+  ])
+  return table(['VALIDATOR', 'STATE', 'BEHIND', 'SEEN', 'STARTED'], rows)
+}
+
+function behind(pending: number | null): string {
+  if (pending === null) return 'still loading'
+  return pending === 0 ? 'nothing' : `${pending} transaction${pending === 1 ? '' : 's'}`
+}

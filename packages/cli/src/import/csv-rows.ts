@@ -1,0 +1,34 @@
+/** CSV with a heading line that names the fields of a rule. Empty cells count as absent. */
+import { pipeline, Readable } from 'node:stream'
+
+import { CsvError, parse } from 'csv-parse'
+import { z } from 'zod'
+
+import { EXIT, Failure } from '../failure.ts'
+import { readText, type Row, type Rows } from './rows.ts'
+
+const record = z.object({ record: z.record(z.string(), z.string()), info: z.object({ lines: z.int() }) })
+
+export async function* csvRows(path: string): Rows {
+  const parser = parse({ columns: true, info: true, skip_empty_lines: true })
+  pipeline(Readable.from(readText(path)), parser, () => undefined) // errors come out of the loop below
+  try {
+    for await (const item of parser) yield rowOf(record.parse(item))
+  } catch (error) {
+    if (error instanceof CsvError) throw new Failure(EXIT.usage, `${path} is not sound CSV: ${error.message}`)
+    throw error
+  }
+}
+
+function rowOf(parsed: z.infer<typeof record>): Row {
+  const fields: Record<string, unknown> = {}
+  for (const [name, cell] of Object.entries(parsed.record))
+    if (cell !== '') fields[name] = name === 'allowSuspendedOrExpired' ? booleanOf(cell) : cell
+  return { where: `line ${parsed.info.lines}`, fields }
+}
+
+/** What is neither stays as it is, and is refused with its place like any other bad value. */
+function booleanOf(cell: string): unknown {
+  const word = cell.toLowerCase()
+  return word === 'true' ? true : word === 'false' ? false : cell
+}

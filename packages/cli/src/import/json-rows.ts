@@ -1,0 +1,54 @@
+/**
+ * JSON: an array of rules or of bare values, `{"rules": […]}` as the API takes it, or one rule a line. Arrays are parsed
+ * as they stream in.
+ */
+import { JSONParser } from '@streamparser/json'
+
+import { EXIT, Failure } from '../failure.ts'
+import { readLines, readText, type Row, type Rows } from './rows.ts'
+
+export async function* jsonRows(path: string): Rows {
+  let parser: JSONParser | undefined
+  let found: Row[] = []
+  let count = 0
+  try {
+    for await (const piece of readText(path)) {
+      if (parser === undefined) {
+        if (piece.trim() === '') continue
+        parser = new JSONParser({ paths: [piece.trimStart().startsWith('[') ? '$.*' : '$.rules.*'], keepStack: false })
+        parser.onValue = ({ value }) => void found.push(rowOf(`item ${++count}`, value))
+      }
+      parser.write(piece)
+      yield* found
+      found = []
+    }
+    if (parser?.isEnded === false) parser.end()
+  } catch (error) {
+    if (error instanceof Failure) throw error
+    throw new Failure(EXIT.usage, `${path} is not sound JSON after item ${count}: ${messageOf(error)}`)
+  }
+  if (count === 0)
+    throw new Failure(EXIT.usage, `${path} holds no rules; it takes an array, or an object with the array "rules"`)
+}
+
+export async function* jsonLineRows(path: string): Rows {
+  for await (const { line, number } of readLines(path)) {
+    if (line.trim() === '') continue
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch (error) {
+      throw new Failure(EXIT.usage, `${path} is not sound JSON in line ${number}: ${messageOf(error)}`)
+    }
+    yield rowOf(`line ${number}`, value)
+  }
+}
+
+function rowOf(where: string, value: unknown): Row {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return { where, fields: isObject ? { ...value } : { value } }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,56 @@
+/**
+ * A list of rules as rows, one after another, whatever the format; the file is never in memory as a whole. Bytes that
+ * are not UTF-8 end the reading, because a machine id that was decoded with losses would be another one.
+ */
+import { createReadStream } from 'node:fs'
+
+import { EXIT, Failure } from '../failure.ts'
+
+export interface Row {
+  /** Where it stands, for messages: `line 17`, `item 3`. */
+  where: string
+  fields: Readonly<Record<string, unknown>>
+}
+
+export type Rows = AsyncIterable<Row>
+
+export const FORMATS = ['txt', 'csv', 'json', 'jsonl'] as const
+export type Format = (typeof FORMATS)[number]
+
+/** By the file's name. Throws Failure. */
+export function formatOf(path: string): Format {
+  const extension = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase()
+  if (extension === 'ndjson') return 'jsonl'
+  if (extension === 'list' || extension === 'netset' || extension === 'ipset') return 'txt'
+  const found = FORMATS.find((format) => format === extension)
+  if (found === undefined)
+    throw new Failure(EXIT.usage, `The format of ${path} is not known by its name; give --format ${FORMATS.join('|')}`)
+  return found
+}
+
+/** Pieces of text, in order. A byte order mark is left out. */
+export async function* readText(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decode = (chunk?: Buffer): string => {
+    try {
+      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true })
+    } catch {
+      throw new Failure(EXIT.usage, `${path} is not UTF-8`)
+    }
+  }
+  for await (const chunk of createReadStream(path)) if (chunk instanceof Buffer) yield decode(chunk)
+  const rest = decode()
+  if (rest !== '') yield rest
+}
+
+/** Lines without their ends, numbered from 1. */
+export async function* readLines(path: string): AsyncGenerator<{ line: string; number: number }> {
+  let rest = ''
+  let number = 0
+  for await (const piece of readText(path)) {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) yield { line: line.endsWith('\r') ? line.slice(0, -1) : line, number: ++number }
+  }
+  if (rest !== '') yield { line: rest, number: number + 1 }
+}

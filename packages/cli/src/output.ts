@@ -1,0 +1,77 @@
+/**
+ * What a command says: results on standard output, everything else on standard error. With `--json` a result is one
+ * JSON value and an error is one JSON value, so that scripts never parse sentences.
+ */
+import type { Failure } from './failure.ts'
+
+export interface Output {
+  /** `value` with --json, `text` for people. */
+  result: (value: unknown, text: string) => void
+  /** For people only: progress and hints. */
+  note: (line: string) => void
+  /** A line that the next one replaces, on a terminal; else nothing. */
+  progress: (line: string) => void
+}
+
+export interface Streams {
+  out: (text: string) => void
+  err: (text: string) => void
+  isTerminal: boolean
+}
+
+export function createOutput(streams: Streams, json: boolean): Output {
+  let unfinished = false
+  const finish = (): void => {
+    if (unfinished) streams.err('\r\u001b[K')
+    unfinished = false
+  }
+  return {
+    result: (value, text) => {
+      finish()
+      streams.out(`${json ? JSON.stringify(value, null, 2) : text}\n`)
+    },
+    note: (line) => {
+      finish()
+      if (!json) streams.err(`${line}\n`)
+    },
+    progress: (line) => {
+      if (json || !streams.isTerminal) return
+      streams.err(`\r\u001b[K${line}`)
+      unfinished = true
+    },
+  }
+}
+
+/** Says why a command failed. */
+export function reportFailure(streams: Streams, json: boolean, failure: Failure): void {
+  const { message, details, code, exitCode } = failure
+  if (json) {
+    streams.err(
+      `${JSON.stringify({ error: { message, ...(code === undefined ? {} : { code }), details, exitCode } })}\n`,
+    )
+    return
+  }
+  streams.err(`${code === undefined ? message : `${message} (${code})`}\n`)
+  for (const detail of details) streams.err(`  ${detail}\n`)
+}
+
+/** Names and values below each other. */
+export function describe(fields: Readonly<Record<string, string | number | null>>): string {
+  const width = Math.max(...Object.keys(fields).map((name) => name.length))
+  return Object.entries(fields)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value ?? '–'}`)
+    .join('\n')
+}
+
+/** A table with a heading line; columns are as wide as their widest cell. */
+export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = heading.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)))
+  return [heading, ...rows]
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

@@ -1,0 +1,26 @@
+/** Moments as people write them: an ISO 8601 date or date-time, or how long from now (`30d`, `12h`, `1y`). */
+import { EXIT, Failure } from './failure.ts'
+
+const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 }
+
+/** ISO 8601 in UTC. Throws Failure. */
+export function parseMoment(text: string, nowMs: number): string {
+  const span = /^(\d{1,5})([hdwy])$/.exec(text)
+  if (span) return new Date(nowMs + Number(span[1]) * (UNITS_MS[span[2] ?? ''] ?? 0)).toISOString()
+  const isIso = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text)
+  const time = isIso ? new Date(text) : new Date(Number.NaN)
+  if (Number.isNaN(time.getTime()))
+    throw new Failure(
+      EXIT.usage,
+      `${text} is no time; it takes 2027-01-31, 2027-01-31T12:00:00Z, or 30d, 12h, 1y from now`,
+    )
+  return time.toISOString()
+}
+
+/** `3 s ago`, `2 min ago`: coarse, for people. */
+export function ago(iso: string, nowMs: number): string {
+  const s = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000))
+  if (s < 120) return `${s} s ago`
+  if (s < 7_200) return `${Math.round(s / 60)} min ago`
+  return s < 172_800 ? `${Math.round(s / 3_600)} h ago` : `${Math.round(s / 86_400)} d ago`
+}
