@@ -36,18 +36,23 @@ export function* sectionsOf(changes: readonly Change[]): Generator<readonly Chan
   }
 }
 
-/** Cuts a batch where something comes back that it has removed before, for there the order counts. */
+/**
+ * Cuts a batch where the order of its parts counts: where something comes back that it has removed before, and where a
+ * rule comes again, since it may have become the other kind.
+ */
 function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
-  const removed = new Set<string>()
+  const seen = new Set<string>()
   let from = 0
   for (const [i, change] of changes.entries()) {
-    if (change.entity === 'machine') continue
-    if (change.row === null) removed.add(`${change.entity} ${change.id.join(' ')}`)
-    else if (removed.size > 0 && removed.has(`${change.entity} ${change.id.join(' ')}`)) {
+    const remembered = change.entity === 'rule' || (change.entity !== 'machine' && change.row === null)
+    if (change.entity === 'machine' || (seen.size === 0 && !remembered)) continue
+    const name = `${change.entity} ${change.id.join(' ')}`
+    if (change.row !== null && seen.has(name)) {
       yield changes.slice(from, i)
-      removed.clear()
+      seen.clear()
       from = i
     }
+    if (remembered) seen.add(name)
   }
   yield from === 0 ? changes : changes.slice(from)
 }

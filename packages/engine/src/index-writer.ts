@@ -182,7 +182,11 @@ export class IndexWriter {
     if (change.row === null) {
       const kind = KINDS[change.entity]
       const row = this.store.directory.findId(kind, change.id)
-      return row === 0 ? null : this.removeRow(kind, row)
+      const reason = row === 0 ? null : this.removeRow(kind, row)
+      if (reason === null || !this.reloading) return reason
+      // What still refers to it has not been told of, so both go when the reload ends.
+      this.rows.setStamp(kind, row, this.rows.stamp ^ 1)
+      return null
     }
     switch (change.entity) {
       case 'organization':

@@ -8,7 +8,8 @@ import {
   type IndexReader,
   type Verdict,
 } from '../../src/index.ts'
-import { hex, type NaiveCheck, type NaiveVerdict } from './naive.ts'
+import { NOW, type History } from './history.ts'
+import { hex, type NaiveCheck, naiveDecide, type NaiveVerdict } from './naive.ts'
 
 export interface Outcome {
   code: Code | 'busy'
@@ -62,7 +63,7 @@ function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
   return {
     code: verdict.busy ? 'busy' : CODES[verdict.code]!,
     decidedBy,
-    matched: matched.sort(),
+    matched: matched.toSorted(),
     slot: SLOTS[verdict.slot],
     excluded: verdict.excluded,
     license,
@@ -77,7 +78,7 @@ export function expected(verdict: NaiveVerdict): Outcome {
   return {
     code: verdict.code,
     decidedBy: verdict.decidedBy === null ? null : hex(verdict.decidedBy.id),
-    matched: verdict.matched.map((rule) => hex(rule.id)).sort(),
+    matched: verdict.matched.map((rule) => hex(rule.id)).toSorted(),
     slot: verdict.slot,
     excluded: verdict.excluded,
     license: license === null ? null : hex(license.id),
@@ -85,4 +86,23 @@ export function expected(verdict: NaiveVerdict): Outcome {
     used: license?.used ?? 0,
     max: license?.maxMachines ?? -1,
   }
+}
+
+/** Puts random checks to the engine and to the naive model; gives what they do not agree about, and tells each outcome. */
+export function differences(
+  reader: IndexReader,
+  world: History,
+  checks: number,
+  told: (outcome: Outcome) => void = () => {},
+): unknown[] {
+  const found: unknown[] = []
+  for (let i = 0; i < checks; i++) {
+    const check = world.randomCheck()
+    const now = NOW + world.random.int(3) - 1
+    const naive = expected(naiveDecide(world, check, now))
+    const outcome = ask(reader, check, now)
+    if (JSON.stringify(outcome) !== JSON.stringify(naive)) found.push({ check, now, outcome, naive })
+    told(outcome)
+  }
+  return found
 }

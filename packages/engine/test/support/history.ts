@@ -15,6 +15,7 @@ import type {
   ProductRecord,
   RuleMatch,
 } from '../../src/index.ts'
+import { unreachable } from '../../src/unreachable.ts'
 import { hex, type NaiveCheck, type World } from './naive.ts'
 import { random, type Random } from './random.ts'
 
@@ -190,7 +191,7 @@ export class History implements World {
     else this.machines.splice(index, 1)
     const used = this.machines.filter((one) => one.licenseId === license.id).length
     put(this.licenses, { ...license, used })
-    return [{ entity: 'machine', licenseId: license.id, machineId, held: index < 0, used }]
+    return [machineChange(license, machineId, index < 0, used)]
   }
 
   private removeRules(which: (rule: AccessRuleRecord) => boolean): Change[] {
@@ -206,7 +207,7 @@ export class History implements World {
     return this.random.shuffle<Change>([
       { entity: 'license', id: license.id, row: null },
       ...this.removeRules((rule) => rule.scopeId === license.id),
-      ...machines.map((one): Change => ({ entity: 'machine', ...one, held: false, used: 0 })),
+      ...machines.map(({ machineId }) => machineChange(license, machineId, false, 0)),
     ])
   }
 
@@ -255,7 +256,13 @@ function identity(rule: AccessRuleRecord): string {
       return `${scope} ${rule.kind} country ${rule.country}`
     case 'CUSTOMER':
       return `${scope} ${rule.kind} customer ${hex(rule.customerId)}`
+    default:
+      return unreachable(rule)
   }
+}
+
+function machineChange(license: LicenseRecord, machineId: Uint8Array, held: boolean, used: number): Change {
+  return { entity: 'machine', licenseId: license.id, machineId, held, used }
 }
 
 function put<T extends { id: Id }>(rows: T[], row: T): void {

@@ -3,6 +3,7 @@
  * with the engine but the records and the names of the codes.
  */
 import type { AccessRuleRecord, Code, Id, LicenseRecord, Network } from '../../src/index.ts'
+import { unreachable } from '../../src/unreachable.ts'
 
 export interface World {
   licenses: LicenseRecord[]
@@ -36,7 +37,7 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
 
   const matched = world.rules.filter((rule) => inScope(rule, license) && matches(rule, license, check, nowMs))
   const scope = (['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const).find((one) => matched.some((r) => r.scope === one))
-  const inDecidingScope = matched.filter((rule) => rule.scope === scope).sort(byPrecedence)
+  const inDecidingScope = matched.filter((rule) => rule.scope === scope).toSorted(byPrecedence)
   const exclusion = inDecidingScope.find((rule) => rule.kind === 'EXCLUSION')
   const decidedBy = exclusion ?? inDecidingScope[0] ?? null
   const result = { decidedBy, matched, license, excluded: exclusion !== undefined, slot: 'none' } as const
@@ -80,6 +81,8 @@ function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveChe
       return check.country === rule.country
     case 'CUSTOMER':
       return same(rule.customerId, license.customerId)
+    default:
+      return unreachable(rule)
   }
 }
 
