@@ -172,6 +172,9 @@ begin
   get diagnostics gone = row_count;
   update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
   delete from feed_marks where at < mark.at;
+  -- Those of validators that are no more.
+  delete from flushes where at < now() - interval '1 day';
+  delete from validators where seen_at < now() - interval '1 day';
   return gone;
 end $$;
 

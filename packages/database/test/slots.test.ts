@@ -1,0 +1,199 @@
+import { createTestDatabase, insertLicense, insertOrganization, type TestDatabase } from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import {
+  type Claim,
+  claimSlots,
+  createDatabase,
+  joinFeed,
+  readFeed,
+  recordMachines,
+  releaseSlot,
+  removeMachine,
+  uuidToBytes,
+} from '../src/index.ts'
+
+let database: TestDatabase
+let validator: pg.Pool
+let organizationId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  validator = new pg.Pool({ connectionString: database.validatorUrl })
+  organizationId = await insertOrganization(database.pool)
+})
+
+afterAll(async () => {
+  await validator.end()
+  await database.drop()
+})
+
+async function license(maxMachines: number | null, status: 'active' | 'suspended' | 'revoked' = 'active') {
+  return (await insertLicense(database.pool, { organizationId, maxMachines, status })).id
+}
+
+const claim = (licenseId: string, machine: string | Uint8Array, hostname: string | null = null): Claim => ({
+  licenseId: uuidToBytes(licenseId),
+  machineId: Buffer.from(machine),
+  hostname,
+})
+
+async function outcomes(claims: Claim[]): Promise<string[]> {
+  const answers = await claimSlots(validator, claims)
+  return answers.map(({ outcome, used, max }) => `${outcome} ${used}/${max}`)
+}
+
+async function stored(licenseId: string): Promise<{ used: number; rows: number; unrecorded: number }> {
+  const { rows } = await database.pool.query<{ used: number; rows: number; unrecorded: number }>(
+    `select used, unrecorded::integer, (select count(*)::integer from machines m where m.license_id = s.license_id) as rows
+     from license_slots s where license_id = $1`,
+    [licenseId],
+  )
+  return rows[0] ?? { used: -1, rows: -1, unrecorded: -1 }
+}
+
+async function entries(licenseId: string): Promise<string[]> {
+  const { rows } = await database.pool.query<{ type: string; machine: Buffer }>(
+    'select type, machine_id as machine from activity where license_id = $1 order by id',
+    [licenseId],
+  )
+  return rows.map(({ type, machine }) => `${type} ${machine.toString()}`)
+}
+
+describe('claimSlots', () => {
+  test('answers each claim of a batch in its place, over several licenses, with repeats', async () => {
+    const [two, one, unlimited] = [await license(2), await license(1), await license(null)]
+    const suspended = await license(5, 'suspended')
+    const revoked = await license(5, 'revoked')
+    const nobody = '01912d68-783e-7a03-8467-5661c1243ad4'
+    expect(
+      await outcomes([
+        claim(two, 'a'),
+        claim(one, 'x'),
+        claim(two, 'a'),
+        claim(nobody, 'a'),
+        claim(two, 'b'),
+        claim(two, 'c'),
+        claim(suspended, 'a'),
+        claim(revoked, 'a'),
+        claim(one, 'y'),
+        claim(unlimited, 'u'),
+        claim(two, 'c'),
+      ]),
+    ).toEqual([
+      'granted 2/2',
+      'granted 1/1',
+      'known 2/2',
+      'no_license null/null',
+      'granted 2/2',
+      'limit 2/2',
+      'suspended 0/5',
+      'revoked 0/5',
+      'limit 1/1',
+      'recorded 1/null',
+      'limit 2/2',
+    ])
+    expect(await outcomes([claim(two, 'b'), claim(unlimited, 'u')])).toEqual(['known 2/2', 'known 1/null'])
+    expect(await stored(two)).toEqual({ used: 2, rows: 2, unrecorded: 0 })
+    expect(await stored(suspended)).toEqual({ used: 0, rows: 0, unrecorded: 0 })
+    expect((await entries(two)).toSorted()).toEqual(['MACHINE_ACTIVATED a', 'MACHINE_ACTIVATED b'])
+    expect(await claimSlots(validator, [])).toEqual([])
+  })
+
+  test('takes any bytes for a machine id and compares them exactly', async () => {
+    const id = await license(4)
+    const ids = [Buffer.from([0]), Buffer.from([0, 0]), Buffer.from([255, 254]), Buffer.alloc(512, 7)]
+    const claims = ids.map((machineId) => claim(id, machineId, 'a\0b'))
+    expect(await outcomes(claims)).toEqual(Array(4).fill('granted 4/4'))
+    expect(await outcomes(claims)).toEqual(Array(4).fill('known 4/4'))
+  })
+
+  test('its transaction is the one that a feed sees', async () => {
+    const id = await license(1)
+    const reader = await database.pool.connect()
+    const { snapshot } = await joinFeed(database.url, { onBatch: () => undefined })
+    const [answer] = await claimSlots(validator, [claim(id, 'a')])
+    const reading = await readFeed(reader, snapshot)
+    reader.release()
+    const { rows } = await database.pool.query<{ before: boolean; after: boolean }>(
+      `select pg_visible_in_snapshot($1::xid8, $2::pg_snapshot) as before, pg_visible_in_snapshot($1::xid8, $3::pg_snapshot) as after`,
+      [answer?.xid, snapshot, reading.snapshot],
+    )
+    expect(rows).toEqual([{ before: false, after: true }])
+    expect(reading.changes.map((change) => change.entity)).toEqual(['machine'])
+  })
+
+  test('a held row delays nobody else; its own claim waits for half a second and then fails alone', async () => {
+    const [held, free] = [await license(5), await license(5)]
+    const holder = await database.pool.connect()
+    await holder.query('begin')
+    await holder.query('select from license_slots where license_id = $1 for update', [held])
+    expect(await outcomes([claim(held, 'a'), claim(free, 'a')])).toEqual(['busy null/null', 'granted 1/5'])
+    await expect(claimSlots(validator, [claim(held, 'a')], { patient: true })).rejects.toMatchObject({ code: '55P03' })
+    const waiting = claimSlots(validator, [claim(held, 'a')], { patient: true })
+    await holder.query('commit')
+    expect(await waiting).toMatchObject([{ outcome: 'granted', used: 1 }])
+    // Whoever holds the row of the license itself delays no claim at all.
+    await holder.query('begin')
+    await holder.query('select from licenses where id = $1 for update', [held])
+    expect(await outcomes([claim(held, 'b')])).toEqual(['granted 2/5'])
+    await holder.query('rollback')
+    holder.release()
+  })
+
+  test('machines of a license without a limit are kept up to 10,000 and counted from there', async () => {
+    const id = await license(null)
+    const machines = (from: number, count: number) => Array.from({ length: count }, (_, i) => claim(id, `m${from + i}`))
+    for (let from = 0; from < 9_990; from += 3_330) await recordMachines(validator, machines(from, 3_330))
+    const answers = await outcomes(machines(9_985, 20))
+    expect(answers).toEqual([
+      ...Array<string>(5).fill('known 10000/null'),
+      ...Array<string>(10).fill('recorded 10000/null'),
+      ...Array<string>(5).fill('capped 10000/null'),
+    ])
+    expect(await stored(id)).toEqual({ used: 10_000, rows: 10_000, unrecorded: 5 })
+  })
+})
+
+describe('releasing', () => {
+  test('frees the slot once, for the next machine', async () => {
+    const id = await license(1)
+    await outcomes([claim(id, 'a')])
+    expect(await releaseSlot(validator, uuidToBytes(id), Buffer.from('b'))).toMatchObject({ released: false, used: 1 })
+    const released = await releaseSlot(validator, uuidToBytes(id), Buffer.from('a'))
+    expect(released).toMatchObject({ released: true, used: 0, max: 1 })
+    expect(await releaseSlot(validator, uuidToBytes(id), Buffer.from('a'))).toMatchObject({ released: false, used: 0 })
+    expect(await outcomes([claim(id, 'b'), claim(id, 'a')])).toEqual(['granted 1/1', 'limit 1/1'])
+    expect(await entries(id)).toEqual(['MACHINE_ACTIVATED a', 'MACHINE_RELEASED a', 'MACHINE_ACTIVATED b'])
+    const unknown = await releaseSlot(validator, new Uint8Array(16), Buffer.from('a'))
+    expect(unknown).toMatchObject({ released: false, used: 0, max: null })
+  })
+
+  test('removes a machine by its record, in a transaction of the caller', async () => {
+    const id = await license(1)
+    await outcomes([claim(id, 'a')])
+    const db = createDatabase(database.pool)
+    const record = await db.selectFrom('machines').select('id').where('licenseId', '=', id).executeTakeFirstOrThrow()
+    const machine = { licenseId: id, id: record.id, actor: { type: 'test' } }
+    expect(await removeMachine(db, { ...machine, licenseId: await license(1) })).toBe(false)
+    const undone = db.transaction().execute(async (transaction) => {
+      expect(await removeMachine(transaction, machine)).toBe(true)
+      throw new Error('changed my mind')
+    })
+    await expect(undone).rejects.toThrow('changed my mind')
+    expect(await stored(id)).toMatchObject({ used: 1, rows: 1 })
+    expect(await removeMachine(db, machine)).toBe(true)
+    expect(await removeMachine(db, machine)).toBe(false)
+    expect(await stored(id)).toMatchObject({ used: 0, rows: 0 })
+  })
+
+  test('the count follows the rows, whoever changes them', async () => {
+    const id = await license(3)
+    await outcomes([claim(id, 'a'), claim(id, 'b'), claim(id, 'c')])
+    await database.pool.query(`delete from machines where license_id = $1 and machine_id in ('a', 'b')`, [id])
+    expect(await stored(id)).toMatchObject({ used: 1, rows: 1 })
+    await database.pool.query('delete from licenses where id = $1', [id])
+    expect(await stored(id)).toMatchObject({ used: -1 })
+  })
+})
