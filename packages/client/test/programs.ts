@@ -1,0 +1,125 @@
+// The real validator and the real management service, each a process over one database, and a vendor with one license.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import { createTestDatabase } from '@keyward/testkit'
+
+export interface Program {
+  process: ChildProcess
+  url: string
+  adminUrl: string
+}
+
+export interface Vendor {
+  apiKey: string
+  licenseId: string
+  licenseKey: string
+  /** Calls the management API as the vendor and returns the body, which has to be a success. */
+  call: (method: string, path: string, body?: object) => Promise<Record<string, unknown>>
+}
+
+export interface Programs {
+  validator: Program
+  management: Program
+  vendor: Vendor
+  /** The keys that an app built now would ship with. */
+  publicKeys: () => Promise<{ keyId: string; publicKey: string }[]>
+  /** In place of a validator that was killed. */
+  restartValidator: () => Promise<void>
+  close: () => Promise<void>
+}
+
+const OPERATOR_TOKEN = 'operator-token-of-the-tests'
+export const EXPIRES_AT = '2999-01-01T00:00:00.000Z'
+
+export async function startPrograms(): Promise<Programs> {
+  const database = await createTestDatabase()
+  const startValidator = () =>
+    start('validator', { VALIDATOR_DATABASE_URL: database.validatorUrl, VALIDATOR_WORKERS: '1' })
+  const management = await start('management', {
+    DATABASE_URL: database.url,
+    MASTER_KEY: randomBytes(32).toString('hex'),
+    OPERATOR_TOKEN,
+  })
+  const programs: Programs = {
+    validator: await startValidator(),
+    management,
+    vendor: await createVendor(management.url),
+    async publicKeys() {
+      const authorization = `Bearer ${programs.vendor.apiKey}`
+      const answer = await fetch(`${programs.validator.url}/api/v1/public-keys`, { headers: { authorization } })
+      const { keys } = readObject(await answer.json())
+      if (!Array.isArray(keys)) throw new Error('There are no keys.')
+      return keys
+        .map(readObject)
+        .map(({ keyId, publicKey }) => ({ keyId: String(keyId), publicKey: String(publicKey) }))
+    },
+    async restartValidator() {
+      programs.validator = await startValidator()
+    },
+    async close() {
+      await Promise.all([stop(programs.validator), stop(management)])
+      await database.drop()
+    },
+  }
+  return programs
+}
+
+async function start(name: 'validator' | 'management', settings: Record<string, string>): Promise<Program> {
+  const prefix = name.toUpperCase()
+  const child = fork(fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url)), {
+    env: { ...process.env, [`${prefix}_PORT`]: '0', [`${prefix}_ADMIN_PORT`]: '0', LOG_LEVEL: 'silent', ...settings },
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const listening = new Promise<unknown>((resolve) => void child.once('message', resolve))
+  const { port, adminPort } = readObject(await listening)
+  const at = (value: unknown) => `http://127.0.0.1:${Number(value)}`
+  const program = { process: child, url: at(port), adminUrl: at(adminPort) }
+  while ((await fetch(`${program.adminUrl}/readyz`)).status !== 200) await sleep(20)
+  return program
+}
+
+async function stop({ process: child }: Program): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGCONT')
+  child.kill('SIGTERM')
+  await exited
+}
+
+async function createVendor(url: string): Promise<Vendor> {
+  const organization = await call(url, OPERATOR_TOKEN, 'POST', 'organizations', { name: 'Acme', plan: 'STANDARD' })
+  const token = String(organization['managementToken'])
+  const create = (path: string, body: object) => call(url, token, 'POST', path, body)
+  const product = await create('products', { name: 'Editor' })
+  const customer = await create('customers', { email: 'ada@example.com' })
+  const policy = { type: 'SUBSCRIPTION', maxMachines: 1, expiresAt: EXPIRES_AT }
+  const license = await create('licenses', { productId: product['id'], customerId: customer['id'], policy })
+  return {
+    apiKey: String(organization['apiKey']),
+    licenseId: String(license['id']),
+    licenseKey: String(license['key']),
+    call: (method, path, body) => call(url, token, method, path, body),
+  }
+}
+
+async function call(url: string, token: string, method: string, path: string, body?: object) {
+  const response = await fetch(`${url}/api/v1/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+  return text === '' ? {} : readObject(JSON.parse(text))
+}
+
+function readObject(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) throw new Error(`Not an object: ${JSON.stringify(value)}`)
+  return Object.fromEntries(Object.entries(value))
+}

@@ -1,0 +1,159 @@
+// The client against the real validator and management service, which are killed, stopped, made to fail, cut short and
+// replaced by a liar. The gateway routes as a balancer does in production. The tests follow one app through its life.
+
+import { generateKeyPair } from '@keyward/license-file'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { type ClientOptions, createLicenseClient, memoryStorage } from '../src/index.ts'
+import { startGateway } from './gateway.ts'
+import { EXPIRES_AT, startPrograms } from './programs.ts'
+import { type Service, startService } from './service.ts'
+
+const programs = await startPrograms()
+const publicKeys = await programs.publicKeys()
+const { vendor } = programs
+let liar: Service | null = null
+const gateway = await startGateway((path) => {
+  if (liar !== null) return liar.url
+  return path.startsWith('/api/v1/licenses') ? programs.management.url : programs.validator.url
+})
+
+const storage = memoryStorage()
+const client = clientWith()
+
+function clientWith(options: Partial<ClientOptions> = {}) {
+  return createLicenseClient({
+    baseUrl: gateway.url,
+    apiKey: vendor.apiKey,
+    publicKeys,
+    licenseKey: vendor.licenseKey,
+    machineId: 'machine-1',
+    hostname: "Ada's laptop",
+    storage,
+    timeoutMs: 1000,
+    ...options,
+  })
+}
+
+beforeEach(() => {
+  gateway.fault = { kind: 'none' }
+  liar = null
+})
+afterAll(async () => {
+  await gateway.stop()
+  await programs.close()
+})
+
+const online = { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
+const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
+
+/** The services agree on a change within moments. */
+const soon = { timeout: 5000, interval: 50 }
+
+test('the first activation takes the slot and leaves a file', async () => {
+  expect(await client.activate()).toEqual(online)
+  await client.settled()
+  expect(await client.refreshFile()).toMatchObject({ refreshed: true, expiresAt: EXPIRES_AT })
+  const machines = await vendor.call('GET', `licenses/${vendor.licenseId}/machines`)
+  expect(machines).toMatchObject({ data: [{ machineId: 'machine-1', hostname: "Ada's laptop" }] })
+})
+
+test('another machine finds no slot', async () => {
+  const other = clientWith({ machineId: 'machine-2', storage: memoryStorage() })
+  const refused = { source: 'online', valid: false, code: 'TOO_MANY_MACHINES', machines: { used: 1, max: 1 } }
+  expect(await other.activate()).toMatchObject(refused)
+  expect(await other.refreshFile()).toMatchObject({ refreshed: false, code: 'TOO_MANY_MACHINES' })
+})
+
+describe('the validator', () => {
+  test('hangs', async () => {
+    programs.validator.process.kill('SIGSTOP')
+    expect(await client.validate()).toMatchObject({ ...offline, cause: 'TIMEOUT' })
+    programs.validator.process.kill('SIGCONT')
+    await expect.poll(() => client.validate(), soon).toEqual(online)
+  })
+
+  test('is slow, but in time', async () => {
+    gateway.fault = { kind: 'slow', delayMs: 200 }
+    expect(await client.validate()).toEqual(online)
+  })
+
+  test('answers 500', async () => {
+    gateway.fault = { kind: 'answer', status: 500 }
+    expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
+  })
+
+  test('is cut off in the middle of its answer', async () => {
+    gateway.fault = { kind: 'cut' }
+    expect(await client.validate()).toMatchObject({ ...offline, cause: 'NETWORK_ERROR' })
+  })
+
+  test('is killed, and comes back', async () => {
+    programs.validator.process.kill('SIGKILL')
+    expect(await clientWith({ baseUrl: programs.validator.url }).validate()).toMatchObject(offline)
+    expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
+    await programs.restartValidator()
+    expect(await client.validate()).toEqual(online)
+  })
+
+  test('is replaced by a liar with another key, whose files replace nothing', async () => {
+    liar = await startService()
+    liar.apiKey = vendor.apiKey
+    liar.licenseKey = vendor.licenseKey
+    liar.machines.set('machine-1', null)
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
+    liar.signer = { ...generateKeyPair(), keyId: publicKeys[0]?.keyId ?? '' }
+    expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
+    await liar.close()
+    expect(await client.validate()).toMatchObject(offline)
+  })
+})
+
+test('a wrong API key, a wrong address and a request that the service refuses are told apart', async () => {
+  expect(await clientWith({ apiKey: 'kwk_wrong' }).validate()).toMatchObject({ reason: 'UNAUTHORIZED', status: 401 })
+  expect(await clientWith({ baseUrl: `${gateway.url}/x` }).validate()).toMatchObject({ reason: 'WRONG_ADDRESS' })
+  const tooLong = clientWith({ machineId: 'm'.repeat(600) })
+  expect(await tooLong.validate()).toMatchObject({ reason: 'INVALID_REQUEST', status: 422 })
+  expect(await clientWith({ licenseKey: 'NOBODY-HAS-IT' }).validate()).toMatchObject({ code: 'NOT_FOUND' })
+  await expect(client.validate(), 'NOT_FOUND of another license ended the file, but not for good').resolves.toEqual(
+    online,
+  )
+  await client.refreshFile()
+})
+
+test('after a rotation, an app with the old key keeps its file, and one with both gets a new one', async () => {
+  await vendor.call('POST', 'signing-keys/rotate')
+  expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
+  gateway.fault = { kind: 'drop' }
+  expect(await client.validate()).toMatchObject(offline)
+  gateway.fault = { kind: 'none' }
+  await expect.poll(async () => (await programs.publicKeys()).length, soon).toBe(2)
+  const updated = clientWith({ publicKeys: await programs.publicKeys() })
+  expect(await updated.refreshFile()).toMatchObject({ refreshed: true })
+  gateway.fault = { kind: 'drop' }
+  expect(await updated.validate()).toMatchObject(offline)
+  expect(await client.validate()).toMatchObject({ reason: 'UNKNOWN_KEY' })
+})
+
+test('a slot is released, taken by another machine, and missed by the first', async () => {
+  expect(await client.deactivate()).toMatchObject({ deactivated: true })
+  const other = clientWith({ machineId: 'machine-2', storage: memoryStorage() })
+  expect(await other.validate()).toEqual(online)
+  expect(await client.validate()).toMatchObject({ valid: false, code: 'TOO_MANY_MACHINES' })
+  expect(await other.deactivate()).toMatchObject({ deactivated: true })
+})
+
+test('a revocation: unnoticed offline, final online, and the file ends with it', async () => {
+  const updated = clientWith({ publicKeys: await programs.publicKeys() })
+  expect(await updated.activate()).toEqual(online)
+  await updated.settled()
+  gateway.fault = { kind: 'drop' }
+  await vendor.call('POST', `licenses/${vendor.licenseId}/revoke`)
+  expect(await updated.validate()).toMatchObject(offline)
+  gateway.fault = { kind: 'none' }
+  const revoked = { source: 'online', valid: false, code: 'REVOKED' }
+  await expect.poll(() => updated.validate(), soon).toMatchObject(revoked)
+  expect(await updated.refreshFile()).toMatchObject({ refreshed: false, code: 'REVOKED' })
+  gateway.fault = { kind: 'drop' }
+  expect(await updated.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
+})
