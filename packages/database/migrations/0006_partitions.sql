@@ -22,7 +22,8 @@ begin
     return;
   end if;
   perform pg_advisory_xact_lock(hashtext('ensure_partition'), hashtext(parent));
-  if to_regclass(name) is null then
+  -- Not to_regclass again: what it remembers is not renewed by waiting for this lock.
+  if not exists (select from pg_class where relname = name and relnamespace = 'public'::regnamespace) then
     execute format('create table %I (like %I including all)', name, parent);
     execute format('alter table %I attach partition %I for values from (%L) to (%L)',
       parent, name, begins at time zone 'UTC', ends at time zone 'UTC');

@@ -1,0 +1,120 @@
+import {
+  createTestDatabase,
+  insertApiKey,
+  insertLicense,
+  insertOrganization,
+  insertRule,
+  insertSigningKey,
+  onServer,
+  SERVER_VARIABLE,
+  type TestDatabase,
+  withDatabase,
+} from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { forgetValidator, migrate, noteValidator, pruneFeed, requireMigrated, uuidv7 } from '../src/index.ts'
+
+let database: TestDatabase
+let validator: pg.Pool
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  validator = new pg.Pool({ connectionString: database.validatorUrl })
+  const organizationId = await insertOrganization(database.pool)
+  await insertLicense(database.pool, { organizationId })
+  await insertRule(database.pool, { organizationId, value: '1.2.3.4' })
+  await insertApiKey(database.pool, { organizationId })
+  await insertSigningKey(database.pool, { organizationId })
+})
+
+afterAll(async () => {
+  await validator.end()
+  await database.drop()
+})
+
+describe('as a validator', () => {
+  test.each([
+    `update licenses set status = 'active'`,
+    `insert into licenses (id) values (gen_random_uuid())`,
+    'delete from licenses',
+    'truncate licenses cascade',
+    `update access_rules set expires_at = now()`,
+    'delete from access_rules',
+    `update access_rule_counters set match_count = 0`,
+    `insert into credentials (id) values (gen_random_uuid())`,
+    'update credentials set revoked_at = null',
+    'delete from credentials',
+    'update organizations set name = name',
+    'update license_slots set used = 0',
+    'delete from machines',
+    'delete from change_log',
+    'update feed_state set server = server',
+    'select private_key_encrypted from signing_keys',
+    'select * from signing_keys',
+    'select name, prefix from credentials',
+    'select from audit_log',
+    'select from members',
+    'select from activity',
+    'select from idempotency_keys',
+    'select void_change_log()',
+    `select drop_old_partitions(0, 0)`,
+    `select record_activity(gen_random_uuid(), 'x', null, null)`,
+    `select write_rule_counts('[]')`,
+    'create table mine (id integer)',
+    "select pg_read_file('/etc/hostname')",
+  ])('%s is refused', async (statement) => {
+    await expect(validator.query(statement)).rejects.toMatchObject({ code: '42501' })
+  })
+
+  test('it reads what a verdict needs, and says what it has applied', async () => {
+    for (const table of [
+      'organizations',
+      'products',
+      'customers',
+      'licenses',
+      'license_slots',
+      'machines',
+      'access_rules',
+    ])
+      await validator.query(`select * from ${table}`)
+    expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
+    expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
+    const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }
+    await noteValidator(validator, { ...note, applied: null, ready: false })
+    await noteValidator(validator, note)
+    const { rows } = await database.pool.query('select id, name, applied, ready, details from validators')
+    expect(rows).toEqual([note])
+    await forgetValidator(validator, note.id)
+    expect((await database.pool.query('select from validators')).rows).toEqual([])
+    expect(await pruneFeed(validator, 60_000)).toBe(0)
+    await requireMigrated(database.pool)
+  })
+})
+
+test('a user who may not create roles migrates all the same and is told what is missing', async () => {
+  const server = process.env[SERVER_VARIABLE] ?? ''
+  const name = `keyward_plain_${process.pid}`
+  const url = new URL(withDatabase(server, name))
+  await onServer(server, async (client) => {
+    await client.query(`create role ${name} login password 'plain'`)
+    await client.query(`create database ${name} owner ${name}`)
+  })
+  url.username = name
+  url.password = 'plain'
+  expect((await migrate(url.href)).warnings).toEqual([])
+  // The role exists on this server; here it is as if it did not.
+  await onServer(url.href, async (client) => {
+    const { rows } = await client.query<{ text: string }>(
+      `select replace(pg_get_functiondef('grant_validator'::regproc), '= ''keyward_validator''', '= ''nobody_at_all''')
+         as text`,
+    )
+    await client.query(rows[0]?.text ?? '')
+  })
+  const { warnings } = await migrate(url.href)
+  expect(warnings).toEqual([expect.stringMatching(/create role keyward_validator nologin/)])
+  await onServer(server, async (client) => {
+    await client.query(`drop database ${name} with (force)`)
+    await client.query(`drop role ${name}`)
+  })
+})

@@ -1,0 +1,255 @@
+import {
+  createTestDatabase,
+  insertLicense,
+  insertMachine,
+  insertOrganization,
+  insertRule,
+  random,
+  type TestDatabase,
+} from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  BATCH_ROWS,
+  countRows,
+  createDatabase,
+  joinFeed,
+  readFeed,
+  type RecordBatch,
+  recordActivity,
+  splitBatch,
+  uuidToBytes,
+  uuidv7,
+  writeBehind,
+} from '../src/index.ts'
+
+const EMPTY: RecordBatch = { rules: [], checks: [], activity: [], seen: [], overuse: [] }
+const NOON = Date.UTC(2026, 10, 20, 12)
+
+let database: TestDatabase
+let validator: pg.Pool
+let organizationId: string
+let license: { id: string; productId: string }
+let ruleId: string
+let me: string
+let number: number
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  validator = new pg.Pool({ connectionString: database.validatorUrl })
+})
+
+afterAll(async () => {
+  await validator.end()
+  await database.drop()
+})
+
+beforeEach(async () => {
+  organizationId = await insertOrganization(database.pool)
+  license = await insertLicense(database.pool, { organizationId })
+  ruleId = await insertRule(database.pool, { organizationId, value: '1.2.3.4' })
+  me = uuidv7()
+  number = 0
+})
+
+const bytes = uuidToBytes
+const write = (batch: Partial<RecordBatch>) => writeBehind(validator, me, ++number, { ...EMPTY, ...batch })
+
+async function rows<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
+  return (await database.pool.query<T>(text, values)).rows
+}
+
+const checks = (code: string, count: number, hourMs = NOON) => ({
+  checks: [{ hourMs, organizationId: bytes(organizationId), productId: bytes(license.productId), code, count }],
+})
+
+const activity = (code: string, count: number, machine: string | null = null, atMs = NOON) => ({
+  activity: [
+    {
+      minuteMs: atMs,
+      licenseId: bytes(license.id),
+      code,
+      machineId: machine === null ? null : Buffer.from(machine),
+      count,
+      firstAtMs: atMs + 1,
+      lastAtMs: atMs + count,
+    },
+  ],
+})
+
+const countsOf = () =>
+  rows<{ code: string; count: number }>(
+    'select code, sum(count)::integer as count from check_counts where organization_id = $1 group by code order by code',
+    [organizationId],
+  )
+
+describe('writeBehind', () => {
+  test('adds up what comes in several batches', async () => {
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
+    const rule = (count: number, lastAtMs: number) => ({ rules: [{ id: bytes(ruleId), count, lastAtMs }] })
+    await write({ ...rule(3, NOON + 5), ...checks('VALID', 4), ...activity('VALID', 5, 'm') })
+    await write({ ...rule(2, NOON + 3), ...checks('VALID', 1), ...activity('VALID', 7, 'm') })
+    await write({ ...checks('EXPIRED', 2), ...activity('VALID', 1, null), ...activity('EXPIRED', 2, 'm') })
+    expect(
+      await rows(
+        `select match_count::integer as n, last_matched_at as at from access_rule_counters where rule_id = $1`,
+        [ruleId],
+      ),
+    ).toEqual([{ n: 5, at: new Date(NOON + 5) }])
+    expect(await countsOf()).toEqual([
+      { code: 'EXPIRED', count: 2 },
+      { code: 'VALID', count: 5 },
+    ])
+    expect(
+      await rows(
+        `select code, encode(machine_id, 'escape') as machine, count::integer, first_at as first, last_at as last
+         from activity where license_id = $1 and type = 'CHECK' order by count`,
+        [license.id],
+      ),
+    ).toEqual([
+      { code: 'EXPIRED', machine: 'm', count: 2, first: new Date(NOON + 1), last: new Date(NOON + 2) },
+      { code: 'VALID', machine: 'm', count: 12, first: new Date(NOON + 1), last: new Date(NOON + 7) },
+    ])
+  })
+
+  test('moves last-seen forward only', async () => {
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
+    const later = Date.now() + 60_000
+    const seen = (atMs: number) => ({ seen: [{ licenseId: bytes(license.id), machineId: Buffer.from('m'), atMs }] })
+    await write(seen(later))
+    await write(seen(later - 30_000))
+    const last = await rows('select last_seen_at as at from machines where license_id = $1', [license.id])
+    expect(last).toEqual([{ at: new Date(later) }])
+  })
+
+  test('keeps one open alert a license; after it is acknowledged, the next is a new one', async () => {
+    const overuse = (count: number) => ({
+      overuse: [{ licenseId: bytes(license.id), count, firstAtMs: NOON, lastAtMs: NOON + count }],
+    })
+    const alerts = () =>
+      rows('select count::integer, last_at as last from alerts where license_id = $1 order by id', [license.id])
+    await write(overuse(2))
+    await write(overuse(3))
+    expect(await alerts()).toEqual([{ count: 5, last: new Date(NOON + 3) }])
+    await database.pool.query('update alerts set acknowledged_at = now()')
+    await write(overuse(1))
+    expect(await alerts()).toHaveLength(2)
+  })
+
+  test('leaves out what is gone', async () => {
+    const gone = bytes(uuidv7())
+    const [entry] = activity('VALID', 1).activity
+    const [counted] = checks('VALID', 1).checks
+    if (entry === undefined || counted === undefined) throw new Error('no row')
+    expect(
+      await write({
+        rules: [{ id: gone, count: 1, lastAtMs: NOON }],
+        checks: [{ ...counted, organizationId: gone }, counted],
+        activity: [{ ...entry, licenseId: gone }, entry],
+        seen: [{ licenseId: gone, machineId: Buffer.from('m'), atMs: NOON }],
+        overuse: [{ licenseId: gone, count: 1, firstAtMs: NOON, lastAtMs: NOON }],
+      }),
+    ).toBe('applied')
+    expect(await countsOf()).toEqual([{ code: 'VALID', count: 1 }])
+  })
+
+  test('wakes nobody and is no change', async () => {
+    await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
+    const { snapshot } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    const listener = await database.pool.connect()
+    let woken = 0
+    listener.on('notification', () => void woken++)
+    await listener.query('listen keyward_changes')
+    await write({
+      rules: [{ id: bytes(ruleId), count: 1, lastAtMs: NOON }],
+      ...checks('VALID', 1),
+      ...activity('VALID', 1, 'm'),
+      seen: [{ licenseId: bytes(license.id), machineId: Buffer.from('m'), atMs: Date.now() + 1_000 }],
+      overuse: [{ licenseId: bytes(license.id), count: 1, firstAtMs: NOON, lastAtMs: NOON }],
+    })
+    expect((await readFeed(listener, snapshot)).changes).toEqual([])
+    await listener.query('unlisten *')
+    listener.release()
+    expect(woken).toBe(0)
+  })
+
+  test('is exact when answers are lost and batches are sent again, by several validators at once', async () => {
+    const validators = Array.from({ length: 4 }, () => uuidv7())
+    const sent = Array.from({ length: 25 }, (_, i) => i + 1)
+    await Promise.all(
+      validators.map(async (id, v) => {
+        const { int } = random(v)
+        for (const flush of sent) {
+          const batch = { ...EMPTY, ...checks('VALID', flush), ...activity('VALID', flush, `m${flush % 3}`) }
+          const repeats = 1 + int(3)
+          const answers = await Promise.all(
+            Array.from({ length: repeats }, () => writeBehind(validator, id, flush, batch)),
+          )
+          if (answers.filter((answer) => answer === 'applied').length !== 1) throw new Error('applied not just once')
+        }
+      }),
+    )
+    const total = 4 * sent.reduce((sum, flush) => sum + flush, 0)
+    expect(await countsOf()).toEqual([{ code: 'VALID', count: total }])
+    const [summed] = await rows<{ sum: number }>(
+      'select sum(count)::integer as sum from activity where license_id = $1',
+      [license.id],
+    )
+    expect(summed?.sum).toBe(total)
+  })
+
+  test('batches of several validators in any order do not block each other for good', async () => {
+    const dice = random(99)
+    const rules = await Promise.all(
+      Array.from({ length: 60 }, (_, i) => insertRule(database.pool, { organizationId, value: `10.0.0.${i}` })),
+    )
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const id = uuidv7()
+        for (let flush = 1; flush <= 10; flush++) {
+          const shuffled = dice.shuffle(rules)
+          const counted = shuffled.map((rule) => ({ id: bytes(rule), count: 1, lastAtMs: NOON }))
+          await writeBehind(validator, id, flush, { ...EMPTY, rules: counted })
+        }
+      }),
+    )
+    const counts = await rows<{ n: number }>(
+      'select distinct match_count::integer as n from access_rule_counters where rule_id = any ($1)',
+      [rules],
+    )
+    expect(counts).toEqual([{ n: 80 }])
+  })
+})
+
+test('what was gathered is cut into batches without losing a row', () => {
+  const gathered = {
+    ...EMPTY,
+    rules: Array.from({ length: 1_500 }, (_, i) => ({ id: new Uint8Array(16), count: i, lastAtMs: 0 })),
+    seen: Array.from({ length: 800 }, (_, i) => ({
+      licenseId: new Uint8Array(16),
+      machineId: new Uint8Array(1),
+      atMs: i,
+    })),
+  }
+  const batches = splitBatch(gathered)
+  expect(batches.map(countRows)).toEqual([BATCH_ROWS, BATCH_ROWS, 300])
+  expect(batches.flatMap((batch) => batch.rules)).toEqual(gathered.rules)
+  expect(batches.flatMap((batch) => batch.seen)).toEqual(gathered.seen)
+  expect(splitBatch(EMPTY)).toEqual([])
+})
+
+test('a state change is noted in the transaction that makes it', async () => {
+  const db = createDatabase(database.pool)
+  const actor = { type: 'member', id: 'x' }
+  const entry = { licenseId: license.id, type: 'LICENSE_SUSPENDED', actor } as const
+  await db.transaction().execute((transaction) => recordActivity(transaction, entry))
+  await recordActivity(db, { ...entry, licenseId: uuidv7() })
+  const noted = await db
+    .selectFrom('activity')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .executeTakeFirstOrThrow()
+  expect(noted).toMatchObject({ licenseId: license.id, type: 'LICENSE_SUSPENDED', actor, count: '1', code: null })
+  expect(noted.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/)
+})
