@@ -22,8 +22,8 @@ export interface RuleRow {
   customer: number | null
 }
 
-// First octets 11 to 74: neither private nor loopback.
-const FIRST_OCTET = 11
+// First octets 64 to 127: the loopback address that local load comes from lies among the rules too.
+const FIRST_OCTET = 64
 
 const COUNTRIES =
   'AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG CH CI'.split(' ')
@@ -74,7 +74,7 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
   return { scope: 'LICENSE', product: null, license }
 }
 
-// Networks of 20, 24 and 32 bits whose first octet is 11 to 74. Their twentieth bit is always 1 and that of every client
+// Networks of 20, 24 and 32 bits whose first octet is 64 to 127. Their twentieth bit is always 1 and that of every client
 // address 0, so no client matches and yet its walk through the trie goes deep. Multiplying by an odd number goes through
 // all networks of a length without repeating one.
 function ipv4Network(seed: number, turn: number, count: number): string {

@@ -1,0 +1,94 @@
+// Programs that a bench starts. Each has an IPC channel and ends by itself when that closes, so nothing survives this program
+// however it ends; on Ctrl-C they are stopped in order.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+import { z } from 'zod'
+
+export interface Child {
+  pid: number
+  port: number
+  /** 0: it has none. */
+  adminPort: number
+  /** What it printed, last lines first dropped. */
+  lines: string[]
+  /** From the spawn to the message that it listens. */
+  startedMs: number
+  /** A message over the IPC channel. */
+  send: (message: string) => void
+  stop: () => Promise<void>
+}
+
+export interface ChildOptions {
+  /** The file to run with this same Node. */
+  file: string
+  nodeArguments?: readonly string[]
+  env?: Record<string, string>
+  /** Put before the command, to pin it. */
+  prefix?: readonly string[]
+  /** Keeps every line of output that this accepts, besides the last ones. */
+  keepLine?: (line: string) => boolean
+}
+
+const KEPT_LINES = 40
+const START_LIMIT_MS = 300_000
+const STOP_LIMIT_MS = 20_000
+
+const listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number().default(0) })
+
+const running = new Set<ChildProcess>()
+
+/** Starts it and resolves when it listens. Rejects with its last words when it ends before. */
+export async function startChild(options: ChildOptions): Promise<Child> {
+  const started = performance.now()
+  const { prefix = [], nodeArguments = [] } = options
+  const [command, ...rest] = [...prefix, process.execPath, ...nodeArguments, options.file]
+  const child = spawn(command, rest, {
+    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  running.add(child)
+  const lines: string[] = []
+  const keep = (line: string): void => {
+    lines.push(line)
+    const leaving = lines.length - KEPT_LINES - 1
+    if (leaving >= 0 && options.keepLine?.(lines[leaving] ?? '') !== true) lines.splice(leaving, 1)
+  }
+  for (const stream of [child.stdout, child.stderr]) if (stream !== null) createInterface(stream).on('line', keep)
+  child.once('exit', () => running.delete(child))
+  const ports = await new Promise<z.infer<typeof listening>>((resolve, reject) => {
+    const late = setTimeout(
+      () => reject(new Error(`${options.file} does not listen after ${START_LIMIT_MS} ms`)),
+      START_LIMIT_MS,
+    )
+    child.once('error', reject)
+    child.once('exit', () => {
+      clearTimeout(late)
+      reject(new Error(`${options.file} ended: ${lines.slice(-10).join('\n')}`))
+    })
+    child.on('message', (message) => {
+      const parsed = listening.safeParse(message)
+      if (!parsed.success) return
+      clearTimeout(late)
+      resolve(parsed.data)
+    })
+  })
+  const { port, adminPort } = ports
+  const startedMs = performance.now() - started
+  const send = (message: string): void => void child.send(message)
+  return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
+}
+
+/** Stops whatever is still running. */
+export async function stopChildren(): Promise<void> {
+  await Promise.all([...running].map(stop))
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  child.kill('SIGTERM')
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
+  await ended
+  clearTimeout(late)
+}

@@ -1,0 +1,23 @@
+// Reads what `node --trace-gc` prints: one line for every collection, of the main thread and of each worker.
+
+export interface Collection {
+  /** Thread of the process, as V8 names its isolate. */
+  isolate: string
+  /** Since the thread's start. */
+  atMs: number
+  kind: string
+  /** How long the thread stood still. */
+  pauseMs: number
+}
+
+// [4711:0x5581:0] 1234 ms: Scavenge 4.5 (5.0) -> 4.1 (6.0) MB, pooled: 0 MB, 0.50 / 0.00 ms (average mu = 1.000, ...) task;
+// [4711:0x5581:0] 1234 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps ...
+const LINE = /^\[\d+:(0x[0-9a-f]+)(?::\d+)?\]\s+(\d+) ms: ([A-Z][\w-]*(?: \([\w ]+\))?)[^/]*?([\d.]+) \/ [\d.]+ ms/
+
+/** Null for a line that is something else. */
+export function parseCollection(line: string): Collection | null {
+  const match = LINE.exec(line)
+  if (match === null) return null
+  const [, isolate = '', atMs = '', kind = '', pauseMs = ''] = match
+  return { isolate, atMs: Number(atMs), kind, pauseMs: Number(pauseMs) }
+}

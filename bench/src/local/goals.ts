@@ -1,0 +1,54 @@
+// What the local bench holds Keyward to. A goal is judged by the median of its rounds; the spread is shown beside it.
+import type { Summary } from './stats.ts'
+
+export interface Goal {
+  text: string
+  direction: 'at least' | 'at most'
+  value: number
+  unit: string
+}
+
+export const GOALS = {
+  knownUnaddressed: atLeast(
+    'known machine, 1 M licenses, 100 k rules, no rule about addresses, against the ceiling',
+    0.9,
+    'x',
+  ),
+  knownTrusted: atLeast(
+    'the same with rules about addresses behind TRUSTED_PROXIES=all, against the ceiling',
+    0.9,
+    'x',
+  ),
+  knownPeer: atLeast('the same with rules about addresses and a peer look-up, against the ceiling', 0.78, 'x'),
+  againstSql: atLeast('checks a second against Fastify + SQL, all on one core', 25, 'x'),
+  growth: atLeast('3 M licenses + 1 M rules against 1 k + 10', 0.85, 'x'),
+  p99: atMost('p99 at half of the peak rate, against the ceiling', 1.5, 'x'),
+  p99Changing: atMost('p99 while 100 rules a second change, against quiet', 1.2, 'x'),
+  blockList: atLeast('trie, all covers, 1 M prefixes, against net.BlockList at 10,000', 100, 'x'),
+  bytesPerLicense: atMost('memory for a license with 3 machines, all in', 200, 'bytes'),
+  workerMemory: atMost('memory for a second worker', 40, 'MB'),
+  start: atMost('1 M licenses + 3 M machines + 100 k rules from start to ready', 8, 's'),
+  pause: atMost('longest garbage-collection pause, 3 M licenses, load and changes', 10, 'ms'),
+} as const satisfies Record<string, Goal>
+
+export type GoalName = keyof typeof GOALS
+
+export interface GoalOutcome extends Goal {
+  name: GoalName
+  reached: boolean
+  measured: Summary
+}
+
+export function judge(name: GoalName, measured: Summary): GoalOutcome {
+  const goal = GOALS[name]
+  const reached = goal.direction === 'at least' ? measured.median >= goal.value : measured.median <= goal.value
+  return { ...goal, name, reached, measured }
+}
+
+function atLeast(text: string, value: number, unit: string): Goal {
+  return { text, direction: 'at least', value, unit }
+}
+
+function atMost(text: string, value: number, unit: string): Goal {
+  return { text, direction: 'at most', value, unit }
+}

@@ -1,0 +1,92 @@
+// Rounds at a fixed rate, alternating between contenders.
+import type { Check } from '../load/checks.ts'
+import type { LatencySummary } from '../load/histogram.ts'
+import type { LoadOutcome } from '../load/outcome.ts'
+import { runPaced } from '../load/paced.ts'
+import { createSupply } from '../load/supply.ts'
+import type { Bench } from '../scenarios/scenario.ts'
+import { alternate, column } from './rounds.ts'
+import type { Server } from './servers.ts'
+import { summarize } from './stats.ts'
+
+export interface PacedContender {
+  name: string
+  server: Server
+  checks: readonly Check[]
+  prepare?: () => void
+}
+
+export interface Rate {
+  perSecond: number
+  /** What the server answers when nothing holds the generator back. */
+  peakPerSecond: number
+  /** The generator cannot send half of the peak with delays of its own small enough to see the server's. */
+  limitedByGenerator: boolean
+}
+
+const SETTLE_MS = 500
+// Above this median against the constant answer, the time is the generator's own.
+const GENERATOR_LIMIT_US = 300
+
+/** Half of the server's peak, or as much of it as the generator can send without falling behind itself. */
+export async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench): Promise<Rate> {
+  const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000), say: () => undefined }
+  const peakPerSecond = summarize(
+    column(await alternate([{ name: 'peak', server, checks }], short), 'peak', 'perSecond'),
+  ).median
+  let perSecond = peakPerSecond / 2
+  for (let attempt = 0; attempt < 8; attempt += 1) {
+    const { latency, errors } = await pace({ name: 'ceiling', server: ceiling, checks }, perSecond, 1000, bench)
+    if ((latency.percentilesUs['50'] ?? 0) < GENERATOR_LIMIT_US && Object.keys(errors).length === 0) break
+    perSecond *= 0.85
+  }
+  return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
+}
+
+/** As `alternate`, at a rate. Throws when answers fail. */
+export async function paceInTurn(
+  contenders: readonly PacedContender[],
+  perSecond: number,
+  bench: Bench,
+): Promise<Map<string, LatencySummary[]>> {
+  const rounds = new Map<string, LatencySummary[]>(contenders.map(({ name }) => [name, []]))
+  for (let round = 0; round < bench.rounds; round += 1) {
+    for (let turn = 0; turn < contenders.length; turn += 1) {
+      const contender = contenders[(turn + round) % contenders.length]
+      if (contender === undefined) continue
+      bench.signal.throwIfAborted()
+      contender.prepare?.()
+      const outcome = await pace(contender, perSecond, bench.roundMs, bench)
+      const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
+      if (wrong.length > 0) throw new Error(`${contender.name}: answers that were not VALID: ${JSON.stringify(wrong)}`)
+      rounds.get(contender.name)?.push(outcome.latency)
+    }
+    const medians = [...rounds].map(([name, list]) => {
+      const p99 = summarize(list.map(({ percentilesUs }) => percentilesUs['99'] ?? 0)).median
+      return `${name} p99 ${p99.toFixed(0)} us`
+    })
+    bench.say(`round ${round + 1}/${bench.rounds}   ${medians.join('   ')}`)
+  }
+  return rounds
+}
+
+/** Points for a chart: (1 / (1 - percentile), median latency in us over the rounds). */
+export function percentileSeries(rounds: readonly LatencySummary[]): [number, number][] {
+  const names = Object.keys(rounds[0]?.percentilesUs ?? {})
+  return names.map((name) => {
+    const latency = summarize(rounds.map(({ percentilesUs }) => percentilesUs[name] ?? 0)).median
+    return [1 / (1 - Number(name) / 100), latency]
+  })
+}
+
+function pace(
+  contender: PacedContender,
+  ratePerSecond: number,
+  durationMs: number,
+  bench: Bench,
+): Promise<LoadOutcome> {
+  const { connections, signal } = bench
+  const { url } = contender.server
+  const nextRequest = createSupply(contender.checks, 'v2', url)
+  return runPaced({ url, nextRequest, ratePerSecond, connections, durationMs, warmUpMs: SETTLE_MS, signal })
+}

@@ -1,0 +1,134 @@
+// Rounds that alternate between contenders: each round measures every one of them for a few seconds, in an order that turns, so
+// that whatever else the machine does falls on all alike.
+import { runAutocannon } from '../load/autocannon.ts'
+import type { Check } from '../load/checks.ts'
+import type { LoadOutcome } from '../load/outcome.ts'
+import { preflight } from '../load/preflight.ts'
+import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
+import type { Bench } from '../scenarios/scenario.ts'
+import { pinPrefix } from './cores.ts'
+import type { Server } from './servers.ts'
+import { summarize, type Summary } from './stats.ts'
+import { cpuMs } from './usage.ts'
+
+export interface Contender {
+  name: string
+  server: Server
+  checks: readonly Check[]
+  /** Processes whose time belongs to an answer beside the server's own, such as Postgres. */
+  helpers?: () => number[]
+  /** Called before its turn, for instance to move Postgres. */
+  prepare?: () => void
+  /** Answers are not verdicts, so they are not compared with what they should be. */
+  constant?: boolean
+}
+
+export interface RoundFigure {
+  perSecond: number
+  /** Processor time of the server (and its helpers) for one answer; null where the system does not tell. */
+  cpuUs: number | null
+  p50Us: number
+  p99Us: number
+}
+
+export type Rounds = Map<string, RoundFigure[]>
+
+/** Fast enough a generator for servers that answer 100,000 checks a second. */
+export function requireWrk(): void {
+  if (hasWrk()) return
+  throw new Error(
+    'this scenario needs wrk, because autocannon is slower than what is measured (Debian: apt-get install wrk)',
+  )
+}
+
+/** Runs all rounds. The first turn of each contender warms it up and is not kept. */
+export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
+  const prepared = contenders.map((contender) => ({ ...contender, file: writeWrkChecks(contender.checks, 'v2') }))
+  const rounds: Rounds = new Map(contenders.map(({ name }) => [name, []]))
+  try {
+    for (const contender of prepared) await verify(contender)
+    for (let round = -1; round < bench.rounds; round += 1) {
+      for (let turn = 0; turn < prepared.length; turn += 1) {
+        const contender = prepared[(turn + Math.max(0, round)) % prepared.length]
+        if (contender === undefined) continue
+        bench.signal.throwIfAborted()
+        const figure = await measure(contender, contender.file.path, bench)
+        if (round >= 0) rounds.get(contender.name)?.push(figure)
+      }
+      if (round >= 0) bench.say(progress(rounds, round + 1, bench.rounds))
+    }
+  } finally {
+    for (const { file } of prepared) file.remove()
+  }
+  return rounds
+}
+
+/** One figure of every round. Throws where the system did not tell it. */
+export function column(rounds: Rounds, name: string, figure: keyof RoundFigure): number[] {
+  return (rounds.get(name) ?? []).map((round) => {
+    const value = round[figure]
+    if (value === null) throw new Error(`this system does not tell ${figure}`)
+    return value
+  })
+}
+
+export function describeRounds(rounds: Rounds): Record<string, Record<keyof RoundFigure, Summary | null>> {
+  return Object.fromEntries(
+    [...rounds.keys()].map((name) => {
+      const of = (figure: keyof RoundFigure): Summary | null => {
+        const values = (rounds.get(name) ?? []).map((round) => round[figure]).filter((value) => value !== null)
+        return values.length === 0 ? null : summarize(values)
+      }
+      return [name, { perSecond: of('perSecond'), cpuUs: of('cpuUs'), p50Us: of('p50Us'), p99Us: of('p99Us') }]
+    }),
+  )
+}
+
+/** A sample must get the right verdicts before anything is measured. */
+async function verify(contender: Contender): Promise<void> {
+  if (contender.constant === true) return
+  const surprises = await preflight(contender.server.url, contender.checks.slice(0, 50), 'v2')
+  if (surprises.length > 0) throw new Error(`${contender.name}: ${surprises.join('; ')}`)
+}
+
+async function measure(contender: Contender, checksFile: string, bench: Bench): Promise<RoundFigure> {
+  contender.prepare?.()
+  const pids = [contender.server.pid, ...(contender.helpers?.() ?? [])]
+  const before = pids.map(cpuMs)
+  const outcome = await load(contender, checksFile, bench)
+  refuseFailures(contender, outcome)
+  const usedMs = pids.map((pid, n) => (cpuMs(pid) ?? Number.NaN) - (before[n] ?? Number.NaN))
+  const cpuUs = (usedMs.reduce((sum, ms) => sum + ms, 0) * 1000) / outcome.requests
+  return {
+    perSecond: outcome.perSecond,
+    cpuUs: Number.isFinite(cpuUs) ? cpuUs : null,
+    p50Us: outcome.latency.percentilesUs['50'] ?? 0,
+    p99Us: outcome.latency.percentilesUs['99'] ?? 0,
+  }
+}
+
+function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome> {
+  const { connections, roundMs: durationMs, signal, plan } = bench
+  const url = contender.server.url
+  if (!hasWrk()) return runAutocannon({ url, checks: contender.checks, version: 'v2', connections, durationMs, signal })
+  const threads = plan.load.length
+  return runWrk({ url, checksFile, connections, durationMs, signal, threads, prefix: pinPrefix(plan.load, plan) })
+}
+
+function refuseFailures(contender: Contender, outcome: LoadOutcome): void {
+  const failed =
+    (outcome.statuses['4xx-5xx'] ?? 0) + Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
+  if (failed > outcome.requests / 1000) {
+    throw new Error(
+      `${contender.name}: ${failed} of ${outcome.requests} answers were not valid: ${JSON.stringify(outcome.errors)}`,
+    )
+  }
+}
+
+function progress(rounds: Rounds, done: number, all: number): string {
+  const figures = [...rounds].map(([name, list]) => {
+    const median = Math.round(summarize(list.map(({ perSecond }) => perSecond)).median)
+    return `${name} ${median.toLocaleString('en-US')}/s`
+  })
+  return `round ${done}/${all}   ${figures.join('   ')}`
+}

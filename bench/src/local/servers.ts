@@ -1,0 +1,75 @@
+// Keyward's validator and its baselines, each a process of its own on the cores that it is given.
+import { join } from 'node:path'
+
+import { startChild, type Child } from './children.ts'
+import { pinPrefix, type CorePlan } from './cores.ts'
+
+export interface Server extends Child {
+  name: string
+  url: URL
+  /** From the spawn until it says that it is ready to be sent checks. */
+  readyMs: number
+}
+
+export interface KeywardOptions {
+  name?: string
+  workers?: number
+  /** The validator's environment, beside what a bench sets. */
+  env?: Record<string, string>
+  nodeArguments?: readonly string[]
+  keepLine?: (line: string) => boolean
+}
+
+const ROOT = join(import.meta.dirname, '../../..')
+const READY_POLL_MS = 10
+const READY_LIMIT_MS = 300_000
+
+/** Starts a validator and resolves when its index is loaded. */
+export async function startKeyward(databaseUrl: string, plan: CorePlan, options: KeywardOptions = {}): Promise<Server> {
+  const started = performance.now()
+  const child = await startChild({
+    file: join(ROOT, 'services/validator/src/main.ts'),
+    nodeArguments: options.nodeArguments ?? [],
+    prefix: pinPrefix(plan.server, plan),
+    env: {
+      DATABASE_URL: databaseUrl,
+      VALIDATOR_PORT: '0',
+      VALIDATOR_ADMIN_PORT: '0',
+      VALIDATOR_WORKERS: String(options.workers ?? 1),
+      LOG_LEVEL: 'warn',
+      ...options.env,
+    },
+    ...(options.keepLine === undefined ? {} : { keepLine: options.keepLine }),
+  })
+  await untilReady(child.adminPort)
+  return named(child, options.name ?? 'keyward', performance.now() - started)
+}
+
+export type BaselineName = 'ceiling' | 'fastify-sql' | 'express-scan'
+
+export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
+  const child = await startChild({
+    file: join(ROOT, `bench/baselines/${name}.ts`),
+    prefix: pinPrefix(plan.server, plan),
+    env: { DATABASE_URL: databaseUrl },
+  })
+  return named(child, name, child.startedMs)
+}
+
+function named(child: Child, name: string, readyMs: number): Server {
+  return { ...child, name, readyMs, url: new URL(`http://127.0.0.1:${child.port}`) }
+}
+
+async function untilReady(adminPort: number): Promise<void> {
+  for (const start = performance.now(); performance.now() - start < READY_LIMIT_MS;) {
+    try {
+      const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
+      await response.arrayBuffer()
+      if (response.ok) return
+    } catch {
+      // Not there yet.
+    }
+    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
+  }
+  throw new Error('the validator is not ready after five minutes')
+}

@@ -1,0 +1,111 @@
+// The report: one HTML file without scripts or outside parts, made of the result files alone. First the goals, then a picture for
+// every question, then the figures that other programs left.
+import { z } from 'zod'
+
+import type { ResultFile } from '../results.ts'
+import { chart } from './chart.ts'
+import { draw } from './draw.ts'
+import { STYLE } from './style.ts'
+import { compact, escapeXml } from './svg.ts'
+
+const summary = z.object({ median: z.number(), min: z.number(), max: z.number(), rounds: z.number() })
+const goal = z.object({
+  text: z.string(),
+  direction: z.enum(['at least', 'at most']),
+  value: z.number(),
+  unit: z.string(),
+  reached: z.boolean(),
+  measured: summary,
+})
+const outcome = z.object({
+  title: z.string(),
+  question: z.string(),
+  goals: z.array(goal),
+  charts: z.array(chart),
+  notes: z.array(z.string()),
+  quick: z.boolean().default(false),
+})
+
+type Goal = z.infer<typeof goal>
+
+/** The whole page. A result that is not a scenario's outcome is shown as the figures that it holds. */
+export function renderReport(results: readonly ResultFile[]): string {
+  const scenarios = results.flatMap((file) => {
+    const parsed = outcome.safeParse(file.data)
+    return parsed.success ? [{ file, ...parsed.data }] : []
+  })
+  const others = results.filter((file) => !outcome.safeParse(file.data).success)
+  const goals = scenarios.flatMap((scenario) => scenario.goals)
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Keyward: measurements</title>
+<style>${STYLE}</style>
+<body>
+<h1>Keyward: measurements</h1>
+${renderMachine(results)}
+${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some of this comes from a quick run: short rounds that show that everything works. Its figures mean little.</p>' : ''}
+${goals.length === 0 ? '' : `<h2>Goals</h2>${renderGoals(goals)}`}
+${scenarios.map(renderScenario).join('\n')}
+${others.map(renderOther).join('\n')}
+</body>
+</html>
+`
+}
+
+function renderMachine(results: readonly ResultFile[]): string {
+  const machines = new Set(
+    results.map(({ machine, node, commit, date }) =>
+      [
+        `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.platform}`,
+        `Node ${node}`,
+        commit === null ? '' : `commit ${commit}`,
+        date.slice(0, 10),
+      ]
+        .filter((part) => part !== '')
+        .join(' · '),
+    ),
+  )
+  return [...machines].map((words) => `<p class="machine">${escapeXml(words)}</p>`).join('')
+}
+
+function renderGoals(goals: readonly Goal[]): string {
+  const rows = goals.map((each) => {
+    const unit = each.unit === 'x' ? '' : ` ${each.unit}`
+    const { median, min, max, rounds } = each.measured
+    return `<tr class="${each.reached ? 'reached' : 'missed'}"><td>${each.reached ? '✓' : '✗'}</td><td>${escapeXml(each.text)}</td>
+<td class="number">${each.direction} ${compact(each.value)}${unit}</td><td class="number"><b>${compact(median)}${unit}</b></td>
+<td class="number">${rounds > 1 ? `${compact(min)} to ${compact(max)}` : ''}</td><td class="number">${rounds}</td></tr>`
+  })
+  return `<table><thead><tr><th></th><th>what</th><th>goal</th><th>median</th><th>spread</th><th>rounds</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
+}
+
+function renderScenario(scenario: z.infer<typeof outcome> & { file: ResultFile }): string {
+  const charts = scenario.charts.map(
+    (each) => `<figure><figcaption>${escapeXml(each.title)}</figcaption>${draw(each)}</figure>`,
+  )
+  const notes = scenario.notes.map((note) => `<li>${escapeXml(note)}</li>`)
+  return `<section><h2>${escapeXml(scenario.title)}</h2><p class="question">${escapeXml(scenario.question)}</p>
+${charts.join('\n')}
+${notes.length === 0 ? '' : `<ul>${notes.join('')}</ul>`}
+<p class="source">${escapeXml(scenario.file.name)}.json, ${escapeXml(scenario.file.date)}</p></section>`
+}
+
+function renderOther(file: ResultFile): string {
+  const rows = flatten(file.data).slice(0, 80)
+  const cells = rows.map(
+    ([name, value]) => `<tr><td>${escapeXml(name)}</td><td class="number">${escapeXml(value)}</td></tr>`,
+  )
+  return `<section><h2>${escapeXml(file.name)}</h2><table><tbody>${cells.join('')}</tbody></table>
+<p class="source">${escapeXml(file.name)}.json, ${escapeXml(file.date)}</p></section>`
+}
+
+/** Names with dots and their values; long lists are only counted. */
+export function flatten(value: unknown, name = ''): [string, string][] {
+  if (typeof value === 'number') return [[name, compact(value)]]
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return [[name, String(value)]]
+  if (typeof value !== 'object') return []
+  if (Array.isArray(value) && value.length > 12) return [[name, `${value.length} values`]]
+  return Object.entries(value).flatMap(([key, inner]) => flatten(inner, name === '' ? key : `${name}.${key}`))
+}

@@ -1,0 +1,23 @@
+// Bars over rounds: the median, with the quartiles as a whisker.
+import { summarize } from '../local/stats.ts'
+import type { Chart } from '../report/chart.ts'
+
+/** `constant` marks a contender that is not Keyward; it is drawn in the quieter color. */
+export function barsOf(
+  title: string,
+  unit: string,
+  contenders: readonly { name: string; constant?: boolean }[],
+  values: (name: string) => number[],
+  log = false,
+): Chart {
+  return {
+    kind: 'bars',
+    title,
+    unit,
+    log,
+    bars: contenders.map(({ name, constant }) => {
+      const { median, low, high } = summarize(values(name))
+      return { label: name, value: median, low, high, ours: constant !== true }
+    }),
+  }
+}

@@ -1,0 +1,58 @@
+// The same checks over a small index and over a large one, in turn: whether the cost of a check grows with what is stored.
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { judge } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, describeRounds, requireWrk } from '../local/rounds.ts'
+import { startKeyward } from '../local/servers.ts'
+import { ratios, summarize } from '../local/stats.ts'
+import { barsOf } from './bars.ts'
+import type { Scenario } from './scenario.ts'
+
+const SMALL = '1 k licenses, 10 rules'
+const LARGE = '3 M licenses, 1 M rules'
+
+export const big: Scenario = {
+  name: 'big',
+  summary: '3 M licenses and 1 M rules against 1 k licenses and 10 rules',
+  run: async (bench) => {
+    requireWrk()
+    const [small, large] = [shapeOf(1000, 10), shapeOf(3_000_000, 1_000_000)]
+    const smallUrl = await openShape(bench.postgres, small, bench.say)
+    const largeUrl = await openShape(bench.postgres, large, bench.say)
+    const env = { TRUSTED_PROXIES: 'all' }
+    const smallServer = await startKeyward(smallUrl, bench.plan, { env })
+    const largeServer = await startKeyward(largeUrl, bench.plan, { env })
+    try {
+      const choice = { count: CHECK_COUNT, forwarded: true }
+      const rounds = await alternate(
+        [
+          { name: SMALL, server: smallServer, checks: checksOf(small, choice) },
+          { name: LARGE, server: largeServer, checks: checksOf(large, choice) },
+        ],
+        bench,
+      )
+      const kept = ratios(column(rounds, LARGE, 'perSecond'), column(rounds, SMALL, 'perSecond'))
+      const shown = [{ name: SMALL }, { name: LARGE }]
+      return {
+        title: 'A large index against a small one',
+        question: 'Does a check cost more when millions of licenses and rules are loaded?',
+        goals: [judge('growth', summarize(kept))],
+        charts: [
+          {
+            kind: 'dots',
+            title: 'Throughput with 3 M + 1 M against 1 k + 10',
+            unit: 'x',
+            rows: [{ label: 'large / small', values: kept, goal: 0.85, direction: 'at least' }],
+          },
+          barsOf('Processor time for one answer', 'us', shown, (name) => column(rounds, name, 'cpuUs')),
+        ],
+        notes: [
+          'What is left of the difference is cache misses: 200,000 licenses of 3 M are checked, against 1,000 of 1,000.',
+        ],
+        figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds) },
+      }
+    } finally {
+      await Promise.all([smallServer.stop(), largeServer.stop()])
+    }
+  },
+}

@@ -1,0 +1,13 @@
+// Every scenario of `npm run bench:local`, in the order in which they run.
+import { big } from './big.ts'
+import { footprint } from './footprint.ts'
+import { growth } from './growth.ts'
+import { known } from './known.ts'
+import { latency } from './latency.ts'
+import { pauses } from './pauses.ts'
+import { scan } from './scan.ts'
+import type { Scenario } from './scenario.ts'
+import { sql } from './sql.ts'
+import { workers } from './workers.ts'
+
+export const SCENARIOS: readonly Scenario[] = [known, sql, scan, big, growth, footprint, latency, workers, pauses]

@@ -1,0 +1,85 @@
+// How long a validator takes to be ready, and what it keeps in memory: for a license, and for a further worker.
+import { shapeOf } from '../local/checks-of.ts'
+import { judge } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { startKeyward } from '../local/servers.ts'
+import { summarize } from '../local/stats.ts'
+import { residentBytes } from '../local/usage.ts'
+import type { Bench, Outcome, Scenario } from './scenario.ts'
+
+const LICENSES = 1_000_000
+
+interface Start {
+  readyMs: number
+  bytes: number
+}
+
+export const footprint: Scenario = {
+  name: 'footprint',
+  summary: 'start to ready with 1 M licenses and 100 k rules; memory for a license and for a second worker',
+  run: async (bench) => {
+    const url = await openShape(bench.postgres, shapeOf(LICENSES, 100_000), bench.say)
+    const smallUrl = await openShape(bench.postgres, shapeOf(1000, 10), bench.say)
+    const repeats = bench.quick ? 1 : 5
+    const one: Start[] = []
+    const two: Start[] = []
+    const small: Start[] = []
+    for (let n = 0; n < repeats; n += 1) {
+      bench.signal.throwIfAborted()
+      one.push(await start(bench, url, 1))
+      two.push(await start(bench, url, 2))
+      small.push(await start(bench, smallUrl, 1))
+      bench.say(`start ${n + 1}/${repeats}   ready in ${((one.at(-1)?.readyMs ?? 0) / 1000).toFixed(2)} s`)
+    }
+    return describe(one, two, small)
+  },
+}
+
+async function start(bench: Bench, databaseUrl: string, workers: number): Promise<Start> {
+  const server = await startKeyward(databaseUrl, bench.plan, { workers })
+  try {
+    // What loading left behind is given back within moments; what stays is what the index and the threads need.
+    await new Promise((resolve) => setTimeout(resolve, bench.quick ? 500 : 5000))
+    const bytes = residentBytes(server.pid)
+    if (bytes === null) throw new Error('this system does not tell the memory of a process')
+    return { readyMs: server.readyMs, bytes }
+  } finally {
+    await server.stop()
+  }
+}
+
+function describe(one: Start[], two: Start[], small: Start[]): Outcome {
+  const perLicense = summarize(one.map(({ bytes }, n) => (bytes - (small[n]?.bytes ?? 0)) / LICENSES))
+  const worker = summarize(two.map(({ bytes }, n) => (bytes - (one[n]?.bytes ?? 0)) / 1e6))
+  const ready = summarize(one.map(({ readyMs }) => readyMs / 1000))
+  const median = (starts: Start[]): number => summarize(starts.map(({ bytes }) => bytes / 2 ** 20)).median
+  return {
+    title: 'Start and memory',
+    question: 'How soon does a new validator help, and how much memory does it need?',
+    goals: [judge('start', ready), judge('bytesPerLicense', perLicense), judge('workerMemory', worker)],
+    charts: [
+      {
+        kind: 'bars',
+        title: 'Memory of the process',
+        unit: 'MiB',
+        log: false,
+        bars: [
+          { label: '1 k licenses, 1 worker', value: median(small), ours: true },
+          { label: '1 M licenses, 1 worker', value: median(one), ours: true },
+          { label: '1 M licenses, 2 workers', value: median(two), ours: true },
+        ],
+      },
+      {
+        kind: 'dots',
+        title: '1 M licenses, 3 M machines and 100 k rules, from start to ready',
+        unit: 's',
+        rows: [{ label: 'start', values: one.map(({ readyMs }) => readyMs / 1000), goal: 8, direction: 'at most' }],
+      },
+    ],
+    notes: [
+      'Bytes for a license: memory with 1 M licenses less memory with 1 k, over the difference; 3 machines each and 100 k rules are in it.',
+      'The start counts from the spawn of the process; the validator and Postgres have a core each where there are two.',
+    ],
+    figures: { one, two, small },
+  }
+}

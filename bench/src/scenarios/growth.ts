@@ -1,0 +1,112 @@
+// From a small database to a large one: start, memory and throughput at each size.
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, requireWrk } from '../local/rounds.ts'
+import { startBaseline, startKeyward } from '../local/servers.ts'
+import { ratios, summarize, type Summary } from '../local/stats.ts'
+import { residentBytes } from '../local/usage.ts'
+import type { Chart } from '../report/chart.ts'
+import type { Bench, Outcome, Scenario } from './scenario.ts'
+
+const SIZES = [
+  { licenses: 1000, rules: 10 },
+  { licenses: 100_000, rules: 10_000 },
+  { licenses: 1_000_000, rules: 100_000 },
+  { licenses: 1_000_000, rules: 1_000_000 },
+  { licenses: 3_000_000, rules: 1_000_000 },
+]
+
+interface Size {
+  label: string
+  licenses: number
+  rules: number
+  readyMs: number
+  residentMiB: number | null
+  perSecond: Summary
+  cpuUs: Summary | null
+  againstCeiling: Summary
+}
+
+export const growth: Scenario = {
+  name: 'growth',
+  summary: 'start, memory and throughput from 1 k licenses and 10 rules to 3 M and 1 M',
+  run: async (bench) => {
+    requireWrk()
+    const sizes: Size[] = []
+    const ceiling = await startBaseline('ceiling', '', bench.plan)
+    try {
+      for (const { licenses, rules } of bench.quick ? SIZES.slice(0, 2) : SIZES) {
+        sizes.push(await measureSize(bench, ceiling, licenses, rules))
+      }
+    } finally {
+      await ceiling.stop()
+    }
+    return describe(sizes)
+  },
+}
+
+async function measureSize(
+  bench: Bench,
+  ceiling: Awaited<ReturnType<typeof startBaseline>>,
+  licenses: number,
+  rules: number,
+): Promise<Size> {
+  const shape = shapeOf(licenses, rules)
+  const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+  const keyward = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
+  try {
+    const bytes = residentBytes(keyward.pid)
+    const checks = checksOf(shape, { count: CHECK_COUNT, forwarded: true })
+    const contenders = [
+      { name: 'ceiling', server: ceiling, checks, constant: true },
+      { name: 'keyward', server: keyward, checks },
+    ]
+    const rounds = await alternate(contenders, { ...bench, rounds: Math.ceil(bench.rounds / 2) })
+    const cpu = (rounds.get('keyward') ?? []).map(({ cpuUs }) => cpuUs).filter((value) => value !== null)
+    return {
+      label: `${short(licenses)} + ${short(rules)}`,
+      licenses,
+      rules,
+      readyMs: keyward.readyMs,
+      residentMiB: bytes === null ? null : bytes / 2 ** 20,
+      perSecond: summarize(column(rounds, 'keyward', 'perSecond')),
+      cpuUs: cpu.length === 0 ? null : summarize(cpu),
+      againstCeiling: summarize(ratios(column(rounds, 'keyward', 'perSecond'), column(rounds, 'ceiling', 'perSecond'))),
+    }
+  } finally {
+    await keyward.stop()
+  }
+}
+
+function describe(sizes: Size[]): Outcome {
+  const bars = (title: string, unit: string, value: (size: Size) => number | null, log = false): Chart => ({
+    kind: 'bars',
+    title,
+    unit,
+    log,
+    bars: sizes.flatMap((size) => {
+      const shown = value(size)
+      return shown === null ? [] : [{ label: size.label, value: shown, ours: true }]
+    }),
+  })
+  return {
+    title: 'Growth',
+    question: 'What do more licenses and rules cost: at the start, in memory, and for each check?',
+    goals: [],
+    charts: [
+      bars('Checks a second by size (licenses + rules)', 'checks/s', (size) => size.perSecond.median),
+      bars('Processor time for one answer', 'us', (size) => size.cpuUs?.median ?? null),
+      bars('From start to ready', 's', (size) => size.readyMs / 1000, true),
+      bars('Memory of the process after loading', 'MiB', (size) => size.residentMiB, true),
+    ],
+    notes: [
+      'Every license has three machines. Memory is that of the whole process: Node, the index and what loading left behind.',
+    ],
+    figures: { sizes },
+  }
+}
+
+function short(count: number): string {
+  if (count >= 1_000_000) return `${count / 1_000_000} M`
+  return count >= 1000 ? `${count / 1000} k` : String(count)
+}

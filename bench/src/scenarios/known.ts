@@ -1,0 +1,85 @@
+// A machine that holds its slot checks its license: the call that nearly all load is made of, against the same socket library
+// answering a constant.
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { judge, type GoalOutcome } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, describeRounds, requireWrk, type Contender } from '../local/rounds.ts'
+import { startBaseline, startKeyward } from '../local/servers.ts'
+import { ratios, summarize } from '../local/stats.ts'
+import type { Chart } from '../report/chart.ts'
+import { barsOf } from './bars.ts'
+import type { Bench, Outcome, Scenario } from './scenario.ts'
+
+// What is compared with the ceiling under the same requests, and the goal it has.
+const COMPARED = [
+  { name: 'no rules about addresses', ceiling: 'ceiling', goal: 'knownUnaddressed' },
+  { name: 'all proxies trusted', ceiling: 'ceiling, x-forwarded-for', goal: 'knownTrusted' },
+  { name: 'peer look-up', ceiling: 'ceiling', goal: 'knownPeer' },
+] as const
+
+export const known: Scenario = {
+  name: 'known',
+  summary: 'known machines, 1 M licenses and 100 k rules, against bare uWebSockets.js',
+  run: async (bench) => {
+    requireWrk()
+    const shape = shapeOf(1_000_000, 100_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
+    const keyward = await startKeyward(databaseUrl, bench.plan)
+    const trusting = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
+    try {
+      const plain = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
+      const addressed = checksOf(shape, { count: CHECK_COUNT, addressRules: true })
+      const forwarded = checksOf(shape, { count: CHECK_COUNT, addressRules: true, forwarded: true })
+      return await compare(bench, [
+        { name: 'ceiling', server: ceiling, checks: plain, constant: true },
+        { name: 'no rules about addresses', server: keyward, checks: plain },
+        { name: 'peer look-up', server: keyward, checks: addressed },
+        { name: 'ceiling, x-forwarded-for', server: ceiling, checks: forwarded, constant: true },
+        { name: 'all proxies trusted', server: trusting, checks: forwarded },
+      ])
+    } finally {
+      await Promise.all([ceiling.stop(), keyward.stop(), trusting.stop()])
+    }
+  },
+}
+
+async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> {
+  const rounds = await alternate(contenders, bench)
+  const throughput = COMPARED.map(({ name, ceiling }) =>
+    ratios(column(rounds, name, 'perSecond'), column(rounds, ceiling, 'perSecond')),
+  )
+  const goals: GoalOutcome[] = COMPARED.map(({ goal }, n) => judge(goal, summarize(throughput[n] ?? [])))
+  const charts: Chart[] = [
+    {
+      kind: 'dots',
+      title: 'Throughput against bare uWebSockets.js, one dot a round',
+      unit: 'x',
+      rows: goals.map((goal, n) => ({
+        label: COMPARED[n]?.name ?? '',
+        values: throughput[n] ?? [],
+        goal: goal.value,
+        direction: goal.direction,
+      })),
+    },
+    barsOf('Checks a second, one worker on one core', 'checks/s', contenders, (name) =>
+      column(rounds, name, 'perSecond'),
+    ),
+    barsOf('Processor time of the server for one answer', 'us', contenders, (name) => column(rounds, name, 'cpuUs')),
+  ]
+  const cpu = COMPARED.map(({ name, ceiling }) => ({
+    name,
+    timesTheCeiling: summarize(ratios(column(rounds, name, 'cpuUs'), column(rounds, ceiling, 'cpuUs'))),
+  }))
+  return {
+    title: 'Known machines, against the ceiling',
+    question: 'How much of what the socket library can do is left when every answer is a real verdict?',
+    goals,
+    charts,
+    notes: [
+      'The ceiling reads the body and answers the bytes of a valid verdict. It gets the same requests.',
+      'Checks walk through 200,000 licenses picked all over the index, so that no cache holds them all.',
+    ],
+    figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds), cpu },
+  }
+}

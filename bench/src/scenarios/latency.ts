@@ -1,0 +1,89 @@
+// Latency at half of what the server can do, measured from when each check was due: against the ceiling, and while rules change.
+import { fileURLToPath } from 'node:url'
+
+import { checksOf, CHECK_COUNT, shapeOf } from '../local/checks-of.ts'
+import { startChild } from '../local/children.ts'
+import { pinPrefix } from '../local/cores.ts'
+import { judge } from '../local/goals.ts'
+import { findRate, paceInTurn, percentileSeries, type PacedContender } from '../local/paced-rounds.ts'
+import { openShape } from '../local/postgres.ts'
+import { startBaseline, startKeyward } from '../local/servers.ts'
+import { ratios, summarize } from '../local/stats.ts'
+import type { Outcome, Scenario } from './scenario.ts'
+
+const CHANGES_PER_SECOND = 100
+const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
+const QUIET = 'Keyward, quiet'
+const CHANGING = `Keyward, ${CHANGES_PER_SECOND} rules a second change`
+
+export const latency: Scenario = {
+  name: 'latency',
+  summary: 'p99 at half of the peak rate, quiet and while 100 rules a second change, against the ceiling',
+  run: async (bench) => {
+    const shape = shapeOf(1_000_000, 100_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    // Rules change in both cases, but here where no validator looks: so Postgres takes the same share of the machine.
+    const elsewhereUrl = await openShape(bench.postgres, shapeOf(1000, 10), bench.say)
+    const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
+    const keyward = await startKeyward(databaseUrl, bench.plan)
+    const changer = await startChild({
+      file: CHANGER,
+      env: { RULE_CHANGES: String(CHANGES_PER_SECOND) },
+      prefix: pinPrefix(bench.plan.postgres, bench.plan),
+    })
+    try {
+      const checks = checksOf(shape, { count: CHECK_COUNT / 4, addressRules: true })
+      const rate = await findRate(keyward, ceiling, checks, bench)
+      const contenders: PacedContender[] = [
+        { name: 'ceiling', server: ceiling, checks, prepare: () => changer.send(elsewhereUrl) },
+        { name: QUIET, server: keyward, checks, prepare: () => changer.send(elsewhereUrl) },
+        { name: CHANGING, server: keyward, checks, prepare: () => changer.send(databaseUrl) },
+      ]
+      return describe(await paceInTurn(contenders, rate.perSecond, bench), rate)
+    } finally {
+      await Promise.all([ceiling.stop(), keyward.stop(), changer.stop()])
+    }
+  },
+}
+
+function describe(rounds: Awaited<ReturnType<typeof paceInTurn>>, rate: Awaited<ReturnType<typeof findRate>>): Outcome {
+  const p99 = (name: string): number[] => (rounds.get(name) ?? []).map(({ percentilesUs }) => percentilesUs['99'] ?? 0)
+  const againstCeiling = ratios(p99(QUIET), p99('ceiling'))
+  const changing = ratios(p99(CHANGING), p99(QUIET))
+  return {
+    title: 'Latency at half of the peak rate',
+    question: 'How long does a check take when the server is busy but not full, and while rules change?',
+    goals: [judge('p99', summarize(againstCeiling)), judge('p99Changing', summarize(changing))],
+    charts: [
+      {
+        kind: 'lines',
+        title: `Latency at ${Math.round(rate.perSecond).toLocaleString('en-US')} checks a second, median of the rounds`,
+        x: { label: 'per cent of all checks', log: true, ticks: PERCENTILE_TICKS },
+        y: { label: 'us', log: true },
+        series: [...rounds.keys()].map((name) => ({
+          label: name,
+          ours: name !== 'ceiling',
+          points: percentileSeries(rounds.get(name) ?? []),
+        })),
+      },
+      {
+        kind: 'dots',
+        title: 'p99, one dot a round',
+        unit: 'x',
+        rows: [
+          { label: 'quiet / ceiling', values: againstCeiling, goal: 1.5, direction: 'at most' },
+          { label: 'changing / quiet', values: changing, goal: 1.2, direction: 'at most' },
+        ],
+      },
+    ],
+    notes: [
+      `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
+      'Every latency counts from when the check was due, so a stall counts for all checks that waited.',
+      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not; their share is in every figure.",
+    ],
+    figures: { rate, rounds: Object.fromEntries(rounds) },
+  }
+}
+
+// Placed at 1 / (1 - p), so that every further nine is as far again.
+const PERCENTILE_TICKS = ['50', '90', '99', '99.9', '99.99'].map((text) => ({ at: 1 / (1 - Number(text) / 100), text }))

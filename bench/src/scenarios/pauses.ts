@@ -1,0 +1,99 @@
+// How long the garbage collector makes a thread of the validator stand still, under load and while rules change.
+import { fileURLToPath } from 'node:url'
+
+import { runPaced } from '../load/paced.ts'
+import { createSupply } from '../load/supply.ts'
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { startChild } from '../local/children.ts'
+import { pinPrefix } from '../local/cores.ts'
+import { parseCollection, type Collection } from '../local/gc-trace.ts'
+import { judge } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { startKeyward, type Server } from '../local/servers.ts'
+import { summarize } from '../local/stats.ts'
+import type { Bench, Outcome, Scenario } from './scenario.ts'
+
+const MINUTES = 10
+const RATE = 20_000
+const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
+
+export const pauses: Scenario = {
+  name: 'pauses',
+  summary: `garbage-collection pauses, 3 M licenses, ${MINUTES} minutes of load and changes`,
+  run: async (bench) => {
+    const shape = bench.quick ? shapeOf(100_000, 10_000) : shapeOf(3_000_000, 1_000_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const keyward = await startKeyward(databaseUrl, bench.plan, {
+      nodeArguments: ['--trace-gc'],
+      keepLine: (line) => parseCollection(line) !== null,
+    })
+    const changer = await startChild({
+      file: CHANGER,
+      env: { RULE_CHANGES: '100' },
+      prefix: pinPrefix(bench.plan.postgres, bench.plan),
+    })
+    try {
+      changer.send(databaseUrl)
+      const before = keyward.lines.length
+      const durationMs = bench.quick ? 5000 : MINUTES * 60_000
+      const checks = checksOf(shape, { count: CHECK_COUNT / 4 })
+      const outcome = await runPaced({
+        url: keyward.url,
+        nextRequest: createSupply(checks, 'v2', keyward.url),
+        ratePerSecond: RATE,
+        connections: bench.connections,
+        durationMs,
+        onProgress: progressOf(bench),
+        signal: bench.signal,
+      })
+      return describe(collectionsOf(keyward, 0), collectionsOf(keyward, before), outcome.latency, durationMs)
+    } finally {
+      await Promise.all([keyward.stop(), changer.stop()])
+    }
+  },
+}
+
+function collectionsOf(server: Server, from: number): Collection[] {
+  return server.lines
+    .slice(from)
+    .map(parseCollection)
+    .filter((collection) => collection !== null)
+}
+
+function progressOf(bench: Bench): (answered: number) => void {
+  let seconds = 0
+  return (answered) => {
+    seconds += 1
+    if (seconds % 30 === 0) bench.say(`${seconds} s   ${answered.toLocaleString('en-US')} checks`)
+  }
+}
+
+function describe(all: Collection[], underLoad: Collection[], latency: unknown, durationMs: number): Outcome {
+  const longest = Math.max(0, ...underLoad.map(({ pauseMs }) => pauseMs))
+  const kinds = [...new Set(underLoad.map(({ kind }) => kind))]
+  const of = (kind: string): number[] =>
+    underLoad.filter((collection) => collection.kind === kind).map(({ pauseMs }) => pauseMs)
+  return {
+    title: 'Garbage-collection pauses',
+    question: 'Does any thread stand still long enough to be noticed while millions of licenses are loaded?',
+    goals: [judge('pause', summarize([longest]))],
+    charts: [
+      {
+        kind: 'dots',
+        title: `Every collection in ${(durationMs / 60_000).toFixed(1)} minutes of load and changes, main thread and worker`,
+        unit: 'ms',
+        rows: kinds.map((kind) => ({ label: kind, values: of(kind), goal: 10, direction: 'at most' })),
+      },
+    ],
+    notes: [
+      `${RATE.toLocaleString('en-US')} checks and 100 changes of rules a second. Collections while loading are in the result file, not in the chart.`,
+    ],
+    figures: {
+      longestMs: longest,
+      collections: all.length,
+      underLoad,
+      loading: all.slice(0, all.length - underLoad.length),
+      latency,
+    },
+  }
+}

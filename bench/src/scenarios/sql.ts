@@ -1,0 +1,79 @@
+// Keyward against what people write first: a framework and one good SQL statement for every check.
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { descendants, pinTree } from '../local/cores.ts'
+import { judge } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, describeRounds } from '../local/rounds.ts'
+import { startBaseline, startKeyward } from '../local/servers.ts'
+import { ratios, summarize } from '../local/stats.ts'
+import { barsOf } from './bars.ts'
+import type { Bench, Outcome, Scenario } from './scenario.ts'
+
+const TOGETHER = 'Fastify + SQL, one core'
+const APART = 'Fastify + SQL, Postgres on a core of its own'
+
+export const sql: Scenario = {
+  name: 'sql',
+  summary: 'known machines, 1 M licenses and 100 k rules, against Fastify with one SQL statement a check',
+  run: async (bench) => {
+    const shape = shapeOf(1_000_000, 100_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const keyward = await startKeyward(databaseUrl, bench.plan)
+    const fastify = await startBaseline('fastify-sql', databaseUrl, bench.plan)
+    try {
+      const checks = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
+      const helpers = (): number[] => postgresProcesses(bench)
+      const contenders = [
+        { name: 'Keyward', server: keyward, checks, helpers, prepare: () => movePostgres(bench, bench.plan.server) },
+        { name: TOGETHER, server: fastify, checks, helpers, prepare: () => movePostgres(bench, bench.plan.server) },
+        { name: APART, server: fastify, checks, helpers, prepare: () => movePostgres(bench, bench.plan.postgres) },
+      ]
+      const rounds = await alternate(contenders, bench)
+      return describe(rounds)
+    } finally {
+      movePostgres(bench, bench.plan.postgres)
+      await Promise.all([keyward.stop(), fastify.stop()])
+    }
+  },
+}
+
+function describe(rounds: Awaited<ReturnType<typeof alternate>>): Outcome {
+  const gain = ratios(column(rounds, 'Keyward', 'perSecond'), column(rounds, TOGETHER, 'perSecond'))
+  const shown = [{ name: 'Keyward' }, { name: TOGETHER, constant: true }, { name: APART, constant: true }]
+  const cpu = summarize(ratios(column(rounds, TOGETHER, 'cpuUs'), column(rounds, 'Keyward', 'cpuUs')))
+  return {
+    title: 'Against Fastify and one SQL statement a check',
+    question: 'What does it buy to decide from memory instead of asking the database each time?',
+    goals: [judge('againstSql', summarize(gain))],
+    charts: [
+      {
+        kind: 'dots',
+        title: 'Throughput against Fastify + SQL on the same one core',
+        unit: 'x',
+        rows: [{ label: 'Keyward', values: gain, goal: 25, direction: 'at least' }],
+      },
+      barsOf('Checks a second', 'checks/s', shown, (name) => column(rounds, name, 'perSecond'), true),
+      barsOf(
+        'Processor time for one answer, Postgres included',
+        'us',
+        shown,
+        (name) => column(rounds, name, 'cpuUs'),
+        true,
+      ),
+    ],
+    notes: [
+      'Both have one core for all that answers a check: the server and its Postgres. The third bar gives Postgres another core.',
+      'The baseline is let off lightly: it knows no rules about addresses and countries and takes no slots.',
+    ],
+    figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds), cpuTimesKeyward: cpu },
+  }
+}
+
+function postgresProcesses(bench: Bench): number[] {
+  const { pid } = bench.postgres
+  return pid === null ? [] : [pid, ...descendants(pid)]
+}
+
+function movePostgres(bench: Bench, cores: number[]): void {
+  if (bench.postgres.pid !== null) pinTree(bench.postgres.pid, cores, bench.plan)
+}

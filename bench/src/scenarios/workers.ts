@@ -1,0 +1,92 @@
+// What further workers bring, on as many cores as the machine has to spare beside the load generator.
+import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { planCores } from '../local/cores.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, requireWrk } from '../local/rounds.ts'
+import { startKeyward } from '../local/servers.ts'
+import { summarize, type Summary } from '../local/stats.ts'
+import { residentBytes } from '../local/usage.ts'
+import type { Bench, Scenario } from './scenario.ts'
+
+const WORKERS = [1, 2, 4, 8, 16]
+
+interface Step {
+  workers: number
+  perSecond: Summary
+  residentMiB: number | null
+}
+
+export const workers: Scenario = {
+  name: 'workers',
+  summary: 'throughput over 1, 2, 4, 8 and 16 workers, as far as there are cores',
+  run: async (bench) => {
+    requireWrk()
+    const shape = bench.quick ? shapeOf(100_000, 10_000) : shapeOf(1_000_000, 100_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const steps: Step[] = []
+    const left: number[] = []
+    for (const count of WORKERS) {
+      if (coresAllow(count))
+        steps.push(await measureStep(bench, databaseUrl, count, checksOf(shape, { count: CHECK_COUNT })))
+      else left.push(count)
+    }
+    const first = steps[0]?.perSecond.median ?? 0
+    return {
+      title: 'Scaling over workers',
+      question: 'How much more does a host answer with more cores?',
+      goals: [],
+      charts: [
+        {
+          kind: 'lines',
+          title: 'Checks a second over workers',
+          x: { label: 'workers', log: true, ticks: steps.map(({ workers: at }) => ({ at, text: String(at) })) },
+          y: { label: 'checks/s', log: false },
+          series: [
+            { label: 'Keyward', ours: true, points: steps.map(({ workers: at, perSecond }) => [at, perSecond.median]) },
+            {
+              label: 'as many times one worker',
+              ours: false,
+              points: steps.map(({ workers: at }) => [at, at * first]),
+            },
+          ],
+        },
+      ],
+      notes: [
+        "The main thread, which follows the change log, runs on the workers' cores.",
+        ...(left.length === 0 ? [] : [`Left out for want of cores: ${left.join(', ')} workers.`]),
+      ],
+      figures: { steps, leftOut: left },
+    }
+  },
+}
+
+// Load needs about as many cores as the workers do: wrk is hardly faster than what it measures.
+function coresAllow(count: number): boolean {
+  try {
+    return planCores(count).load.length >= count / 2
+  } catch {
+    return false
+  }
+}
+
+async function measureStep(
+  bench: Bench,
+  databaseUrl: string,
+  count: number,
+  checks: ReturnType<typeof checksOf>,
+): Promise<Step> {
+  const plan = planCores(count)
+  const server = await startKeyward(databaseUrl, plan, { workers: count })
+  try {
+    const stepBench = { ...bench, plan, connections: bench.connections * count, rounds: Math.ceil(bench.rounds / 2) }
+    const rounds = await alternate([{ name: `${count} workers`, server, checks }], stepBench)
+    const bytes = residentBytes(server.pid)
+    return {
+      workers: count,
+      perSecond: summarize(column(rounds, `${count} workers`, 'perSecond')),
+      residentMiB: bytes === null ? null : bytes / 2 ** 20,
+    }
+  } finally {
+    await server.stop()
+  }
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+
+import { shapeOf, checksOf } from '../src/local/checks-of.ts'
+import { parseCoreList, planCores } from '../src/local/cores.ts'
+import { parseCollection } from '../src/local/gc-trace.ts'
+import { judge } from '../src/local/goals.ts'
+import { ratios, summarize } from '../src/local/stats.ts'
+
+describe('rounds', () => {
+  test('the median and the quartiles of an even and an odd number', () => {
+    expect(summarize([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, low: 1.5, high: 2.5, rounds: 3 })
+    expect(summarize([4, 1, 3, 2]).median).toBe(2.5)
+    expect(() => summarize([])).toThrow(/no round/)
+  })
+
+  test('ratios compare round with round', () => {
+    expect(ratios([90, 45], [100, 50])).toEqual([0.9, 0.9])
+  })
+
+  test('a goal is judged by the median, in its direction', () => {
+    expect(judge('knownPeer', summarize([0.7, 0.79, 0.9])).reached).toBe(true)
+    expect(judge('knownPeer', summarize([0.77])).reached).toBe(false)
+    expect(judge('start', summarize([7.9])).reached).toBe(true)
+    expect(judge('start', summarize([8.1])).reached).toBe(false)
+  })
+})
+
+describe('cores', () => {
+  test('reads the lists of the kernel', () => {
+    expect(parseCoreList('0-2,5')).toEqual([0, 1, 2, 5])
+    expect(parseCoreList('3')).toEqual([3])
+  })
+
+  test('never puts load on a core of the server', () => {
+    expect(planCores(1, [0, 1], true)).toEqual({ server: [0], load: [1], postgres: [1], pinned: true })
+    expect(planCores(2, [0, 1, 2, 3], true)).toEqual({ server: [0, 1], load: [2], postgres: [3], pinned: true })
+    expect(() => planCores(2, [0, 1], true)).toThrow(/need 3 cores, there are 2/)
+  })
+})
+
+describe('lines of --trace-gc', () => {
+  test.each([
+    [
+      '[32250:0x2af34000]       34 ms: Scavenge 4.4 (5.1) -> 3.5 (6.1) MB, pooled: 0 MB, 0.36 / 0.00 ms  (average mu = 1.000, current mu = 1.000) allocation failure;',
+      { isolate: '0x2af34000', atMs: 34, kind: 'Scavenge', pauseMs: 0.36 },
+    ],
+    [
+      '[711:0x7f12:0] 1834 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps since start of marking, biggest step 0.5 ms)',
+      { isolate: '0x7f12', atMs: 1834, kind: 'Mark-Compact (reduce)', pauseMs: 5.12 },
+    ],
+  ])('%s', (line, expected) => {
+    expect(parseCollection(line)).toEqual(expected)
+  })
+
+  test('other lines are none', () => {
+    expect(parseCollection('{"level":30,"msg":"listening"}')).toBe(null)
+  })
+})
+
+test('checks of a shape name known machines of licenses that no rule touches, the same ones each time', () => {
+  const shape = shapeOf(5000, 100)
+  const checks = checksOf(shape, { count: 300, addressRules: true, forwarded: true })
+  expect(checks.length).toBe(1000)
+  expect(checksOf(shape, { count: 300, addressRules: true, forwarded: true })).toEqual(checks)
+  expect(new Set(checks.map(({ apiKey }) => apiKey)).size).toBe(5)
+  expect(checks.every(({ forwardedFor }) => forwardedFor !== null)).toBe(true)
+})
