@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
-import { collectDefaultMetrics, type Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
 
 export interface Readiness {
   ready: boolean
@@ -17,7 +17,7 @@ export interface AdminOptions {
   /** 0 lets the system choose. */
   port: number
   isReady: () => Readiness
-  /** Node's own metrics (memory, event-loop delay, garbage collection) are added to it. */
+  /** `keyward_ready` and Node's own metrics (memory, event-loop delay, garbage collection) are added to it. */
   registry: Registry
 }
 
@@ -38,6 +38,7 @@ type Endpoint = () => Answer | Promise<Answer>
 export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
   const { registry } = options
   if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
+  if (!registry.getSingleMetric('keyward_ready')) addReadyGauge(registry, options.isReady)
   const endpoints: Record<string, Endpoint> = {
     '/livez': () => json(200, { live: true }),
     '/readyz': () => readiness(options.isReady),
@@ -67,13 +68,26 @@ async function answer(endpoints: Record<string, Endpoint>, request: IncomingMess
 }
 
 function readiness(isReady: () => Readiness): Answer {
-  let state: Readiness
-  try {
-    state = isReady()
-  } catch {
-    state = { ready: false, reasons: ['The state could not be determined.'] }
-  }
+  const state = stateOf(isReady)
   return json(state.ready ? 200 : 503, { ready: state.ready, reasons: state.reasons })
+}
+
+function stateOf(isReady: () => Readiness): Readiness {
+  try {
+    return isReady()
+  } catch {
+    return { ready: false, reasons: ['The state could not be determined.'] }
+  }
+}
+
+/** What `/readyz` says, for alerts. */
+function addReadyGauge(registry: Registry, isReady: () => Readiness): void {
+  const gauge = new Gauge({
+    name: 'keyward_ready',
+    help: 'Whether the program says that it is ready: 1 or 0.',
+    registers: [registry],
+    collect: () => gauge.set(stateOf(isReady).ready ? 1 : 0),
+  })
 }
 
 function json(status: number, value: object): Answer {

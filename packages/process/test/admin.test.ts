@@ -46,8 +46,14 @@ test("/metrics has the program's own metrics, the event loop's delay and garbage
   expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
   const body = await response.text()
   expect(body).toContain('keyward_test_total 3')
+  expect(body).toContain('keyward_ready 1')
   expect(body).toContain('nodejs_eventloop_lag_p99_seconds')
   expect(body).toContain('# TYPE nodejs_gc_duration_seconds histogram')
+})
+
+test('/metrics says what /readyz says', async () => {
+  state = () => ({ ready: false, reasons: ['The index is being loaded.'] })
+  expect(await (await fetch(`${base}/metrics`)).text()).toContain('keyward_ready 0')
 })
 
 test('HEAD answers as GET does, without a body', async () => {
