@@ -20,7 +20,7 @@ export function draw(chart: Chart): string {
 }
 
 function rowsBox(rows: number): Box {
-  return { width: WIDTH, height: rows * ROW + 56, left: LABELS, right: 78, top: 8, bottom: 48 }
+  return { width: WIDTH, height: rows * ROW + 56, left: LABELS, right: 92, top: 8, bottom: 48 }
 }
 
 function drawBars(chart: BarChart): string {
@@ -37,13 +37,16 @@ function drawBars(chart: BarChart): string {
     const whisker =
       bar.low === undefined || bar.high === undefined ? '' : line(x(bar.low), middle, x(bar.high), middle, 'whisker')
     return [
-      text(box.left - 10, middle + 4, bar.label, 'text-anchor="end"'),
+      rowLabel(box, middle, bar.label),
       rect(box.left, y + 6, end - box.left, ROW - 12, bar.ours ? 'ours' : 'other'),
       whisker,
       text(Math.max(end, x(bar.high ?? bar.value)) + 6, middle + 4, compact(bar.value), 'class="value"'),
     ]
   })
-  return svg(box, chart.title, [...xAxis(box, at, x, chart.unit), ...content])
+  return svg(box, chart.title, [
+    ...xAxis(box, at, x, chart.log ? `${chart.unit}, logarithmic` : chart.unit),
+    ...content,
+  ])
 }
 
 function drawDots(chart: DotChart): string {
@@ -56,30 +59,26 @@ function drawDots(chart: DotChart): string {
     const middle = y + ROW / 2
     const sorted = row.values.toSorted((a, b) => a - b)
     const median = sorted[Math.floor(sorted.length / 2)] ?? 0
+    const right = box.width - box.right + 10
     const goal =
       row.goal === null
         ? []
         : [
             line(x(row.goal), y + 2, x(row.goal), y + ROW - 2, 'goal'),
-            text(
-              x(row.goal),
-              y + ROW + 2,
-              `${row.direction} ${compact(row.goal)}`,
-              'text-anchor="middle" class="small goal-text"',
-            ),
+            text(right, middle + 13, `${row.direction} ${compact(row.goal)}`, 'class="small goal-text"'),
           ]
     return [
-      text(box.left - 10, middle + 4, row.label, 'text-anchor="end"'),
+      rowLabel(box, middle, row.label),
       line(box.left, middle, box.width - box.right, middle, 'grid'),
       ...row.values.map((value, round) =>
         dot(x(value), middle, 'dot', `round ${round + 1}: ${compact(value)} ${chart.unit}`),
       ),
       line(x(median), y + 7, x(median), y + ROW - 7, 'median'),
-      text(box.width - box.right + 10, middle + 4, compact(median), 'class="value"'),
+      text(right, row.goal === null ? middle + 4 : middle, compact(median), 'class="value"'),
       ...goal,
     ]
   })
-  return svg(box, chart.title, [...xAxis(box, at, x, chart.unit), ...content])
+  return svg(box, chart.title, [...xAxis(box, at, x, chart.unit === 'x' ? 'times' : chart.unit), ...content])
 }
 
 function drawLines(chart: LineChart): string {
@@ -113,12 +112,18 @@ function drawLines(chart: LineChart): string {
       ...series.points.map(([px, py]) =>
         dot(x(px), y(py), `mark ${color}`, `${series.label}: ${compact(py)} ${chart.y.label}`),
       ),
-      ...wrap(series.label).map((words, row) =>
+      ...wrap(series.label, 20).map((words, row) =>
         text(box.width - box.right + 10, (ends[n] ?? 0) + 4 + row * 13, words, `class="small label ${color}"`),
       ),
     ]
   })
   return svg(box, chart.title, [...axes, ...drawn])
+}
+
+function rowLabel(box: Box, middle: number, label: string): string {
+  const rows = wrap(label, 30)
+  const top = middle + 4 - (rows.length - 1) * 7
+  return rows.map((words, n) => text(box.left - 10, top + n * 14, words, 'text-anchor="end"')).join('')
 }
 
 function xAxis(box: Box, at: readonly number[], x: (value: number) => number, unit: string): string[] {
@@ -149,9 +154,9 @@ function spread(places: readonly number[]): number[] {
   return moved
 }
 
-/** Two lines at most for a label beside its line. */
-function wrap(label: string): string[] {
-  if (label.length <= 20) return [label]
-  const space = label.lastIndexOf(' ', 20)
+/** Two lines at most for a label. */
+function wrap(label: string, width: number): string[] {
+  if (label.length <= width) return [label]
+  const space = label.lastIndexOf(' ', width)
   return space < 0 ? [label] : [label.slice(0, space), label.slice(space + 1)]
 }
