@@ -9,6 +9,7 @@ import { startPostgres } from '@keyward/embedded-postgres'
 
 import { FOLDER } from './state.ts'
 import { keepRunning } from './supervisor.ts'
+import { ensureValidatorLogin } from './validator-login.ts'
 
 export interface StartDatabase {
   /** For management and migrations. */
@@ -24,7 +25,6 @@ export interface GivenUrls {
 }
 
 const DATABASE = 'keyward'
-/** A login that is allowed what the group role `keyward_validator` is, and nothing else. */
 const VALIDATOR_LOGIN = 'keyward_embedded_validator'
 
 /** `parent` is where `.keyward/` lies. A Postgres that is killed is started again on the same port. */
@@ -47,7 +47,7 @@ export async function startDatabase(
     const url = withDatabase(postgres.url)
     await createDatabase(postgres.url)
     await migrateAndReport(url, report)
-    await createValidatorLogin(url)
+    await ensureValidatorLogin(url, VALIDATOR_LOGIN)
     const validatorUrl = new URL(url)
     validatorUrl.username = VALIDATOR_LOGIN
     return { url, validatorUrl: given.VALIDATOR_DATABASE_URL ?? validatorUrl.href, stop: kept.stop }
@@ -69,23 +69,10 @@ function withDatabase(url: string): string {
 }
 
 async function createDatabase(superuserUrl: string): Promise<void> {
-  await createUnless(
-    superuserUrl,
-    `select from pg_database where datname = '${DATABASE}'`,
-    `create database ${DATABASE}`,
-  )
-}
-
-async function createValidatorLogin(url: string): Promise<void> {
-  const exists = `select from pg_roles where rolname = '${VALIDATOR_LOGIN}'`
-  await createUnless(url, exists, `create role ${VALIDATOR_LOGIN} login in role keyward_validator`)
-}
-
-async function createUnless(url: string, exists: string, create: string): Promise<void> {
-  const pool = createPool(url, { name: 'keyward start', max: 1 })
+  const pool = createPool(superuserUrl, { name: 'keyward start', max: 1 })
   try {
-    const { rowCount } = await pool.query(exists)
-    if (rowCount === 0) await pool.query(create)
+    const { rowCount } = await pool.query('select from pg_database where datname = $1', [DATABASE])
+    if (rowCount === 0) await pool.query(`create database ${DATABASE}`)
   } finally {
     await pool.end()
   }

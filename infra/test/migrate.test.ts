@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { createPool } from '@keyward/database'
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { ensureValidatorLogin } from '../src/validator-login.ts'
+
+const MIGRATE = fileURLToPath(new URL('../src/migrate.ts', import.meta.url))
+const LOGIN = `odd "name' ${process.pid}`
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+
+afterAll(async () => {
+  await database.pool.query(`drop role if exists "odd ""name' ${process.pid}"`)
+  await database.drop()
+})
+
+const run = (env: Record<string, string>) =>
+  promisify(execFile)(process.execPath, [MIGRATE], { env: { ...process.env, ...env } })
+
+test('migrates, and says so once only', async () => {
+  const { stdout } = await run({ DATABASE_URL: database.url, VALIDATOR_LOGIN: LOGIN, VALIDATOR_PASSWORD: "pass'word" })
+  expect(stdout).toBe('The schema is up to date.\n')
+})
+
+test('the login it makes is a member of the restricted role and may not write licenses', async () => {
+  await ensureValidatorLogin(database.url, LOGIN, "other'pass")
+  const url = new URL(database.url)
+  url.username = encodeURIComponent(LOGIN)
+  url.password = encodeURIComponent("other'pass")
+  const pool = createPool(url.href, { name: 'test', max: 1 })
+  await expect(pool.query(`update licenses set status = 'active'`)).rejects.toThrow('permission denied')
+  const { rows } = await pool.query<{ member: boolean }>(`select pg_has_role('keyward_validator', 'member') as member`)
+  expect(rows).toEqual([{ member: true }])
+  await pool.end()
+})
+
+test('says in a sentence what is wrong', async () => {
+  await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
+    'DATABASE_URL has a bad value (not shown); it takes an address such as',
+  )
+})

@@ -1,0 +1,193 @@
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+
+import { listenOn } from '../src/ports.ts'
+import { untilGone } from './processes.ts'
+import { paste, StartProcess } from './start-process.ts'
+
+const running: StartProcess[] = []
+let home: string
+
+function start(env: Record<string, string> = {}): StartProcess {
+  const started = new StartProcess(home, env)
+  running.push(started)
+  return started
+}
+
+async function newHome(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-start-'))
+  await chmod(folder, 0o755)
+  return folder
+}
+
+/** Calls until the answer is the one that is waited for; the last one is returned. */
+async function until<T>(call: () => Promise<T>, isGood: (answer: T) => boolean): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    const answer = await call()
+    if (isGood(answer) || attempt === 400) return answer
+    await sleep(25)
+  }
+}
+
+async function stopAll(): Promise<void> {
+  for (const one of running.splice(0)) {
+    const family = one.family()
+    if (one.child.exitCode === null) await one.end('SIGTERM')
+    await untilGone(family)
+  }
+}
+
+describe('a start', { timeout: 60_000 }, () => {
+  let started: StartProcess
+  let check: () => ReturnType<typeof paste>
+
+  beforeAll(async () => {
+    home = await newHome()
+    started = start()
+    await started.ready()
+    check = () => paste(started.curlLines()[0] ?? '')
+  }, 60_000)
+
+  afterAll(async () => {
+    await stopAll()
+    await rm(home, { recursive: true, force: true })
+  }, 60_000)
+
+  test('prints lines that show a verdict, and a rule that changes it', async () => {
+    const [, blacklist = ''] = started.curlLines()
+    expect(await check()).toMatchObject({ status: 200, body: { valid: true, code: 'VALID' } })
+    const rule = await paste(blacklist)
+    expect(rule.status).toBe(201)
+    const refused = await until(check, ({ body }) => body['code'] === 'BLACKLISTED')
+    expect(refused).toMatchObject({ status: 400, body: { valid: false, code: 'BLACKLISTED' } })
+    const { baseUrl, managementToken } = await started.demo()
+    const deleted = await fetch(`${baseUrl}/api/v1/access-rules/${String(rule.body['id'])}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${managementToken}` },
+    })
+    expect(deleted.status).toBe(204)
+    expect(await until(check, ({ status }) => status === 200)).toMatchObject({ body: { code: 'VALID' } })
+  })
+
+  test('says everything in demo.json, for its owner only', async () => {
+    const demo = await started.demo()
+    expect(demo.databaseUrl).toMatch(/^postgres:\/\/postgres@127\.0\.0\.1:\d+\/keyward$/)
+    for (const url of [demo.baseUrl, demo.validatorUrl, demo.managementUrl])
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect((await stat(join(home, '.keyward'))).mode & 0o777).toBe(0o700)
+    expect((await stat(join(home, '.keyward', 'demo.json'))).mode & 0o777).toBe(0o600)
+  })
+
+  test('makes an organization on the plan STANDARD with a license for a year and 5 machines', async () => {
+    const demo = await started.demo()
+    const get = async (path: string, token: string): Promise<unknown> =>
+      (await fetch(`${demo.baseUrl}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })).json()
+    expect(await get('/organization', demo.managementToken)).toMatchObject({
+      id: demo.organizationId,
+      plan: 'STANDARD',
+    })
+    const license = await get(`/licenses/${demo.licenseId}`, demo.managementToken)
+    expect(license).toMatchObject({ key: demo.licenseKey, status: 'active', policy: { maxMachines: 5 } })
+    const validator = await fetch(`${demo.validatorUrl}/api/v1/public-key`, {
+      headers: { authorization: `Bearer ${demo.apiKey}` },
+    })
+    expect(validator.status).toBe(200)
+  })
+
+  test("sees the caller's address, not the one it claims", async () => {
+    const { baseUrl, managementToken } = await started.demo()
+    const headers = { authorization: `Bearer ${managementToken}`, 'x-forwarded-for': '203.0.113.7' }
+    const answer = await fetch(`${baseUrl}/api/v1/access-rules/my-ip`, { headers })
+    expect(await answer.json()).toMatchObject({ ip: '127.0.0.1' })
+  })
+
+  test.each(['validator', 'management', 'postgres'] as const)('brings back a %s that was killed', async (part) => {
+    const before = started.member(part)
+    process.kill(before.pid, 'SIGKILL')
+    await untilGone([before])
+    const { baseUrl, operatorToken } = await started.demo()
+    const list = () =>
+      fetch(`${baseUrl}/api/v1/organizations`, { headers: { authorization: `Bearer ${operatorToken}` } })
+    expect((await until(list, ({ status }) => status === 200)).status).toBe(200)
+    expect((await until(check, ({ status }) => status === 200)).body['code']).toBe('VALID')
+    expect(started.member(part).pid).not.toBe(before.pid)
+  })
+
+  test('finds everything again after the starter was killed, and leaves nothing behind when it is told to stop', async () => {
+    const demo = await started.demo()
+    const orphans = started.family()
+    await started.end('SIGKILL')
+    await rm(join(home, '.keyward', 'demo.json'))
+    started = start()
+    await started.ready()
+    await untilGone(orphans)
+    const again = await started.demo()
+    expect({ ...again, ...addressesOf(demo) }).toEqual(demo)
+    expect((await check()).body['code']).toBe('VALID')
+
+    const family = started.family()
+    expect(family.length).toBeGreaterThan(4)
+    expect(await started.end('SIGTERM')).toBe(0)
+    await untilGone(family, 2_000)
+  })
+})
+
+function addressesOf(demo: object): object {
+  const addresses = new Set(['baseUrl', 'validatorUrl', 'managementUrl', 'databaseUrl'])
+  return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
+}
+
+describe('a start that cannot', { timeout: 60_000 }, () => {
+  afterEach(async () => {
+    await stopAll()
+    await rm(home, { recursive: true, force: true })
+  }, 60_000)
+
+  test('names the variable that is wrong', async () => {
+    home = await newHome()
+    const started = start({ GATEWAY_PORT: 'eighty' })
+    await started.ended
+    expect([started.child.exitCode, started.output]).toEqual([1, ''])
+    expect(started.errors).toBe('GATEWAY_PORT got "eighty"; it takes a port from 0 to 65535\n')
+  })
+
+  test('passes on, once, what a service says of its variables', async () => {
+    home = await newHome()
+    const started = start({ EDGE: 'nowhere' })
+    await started.ended
+    expect(started.child.exitCode).toBe(1)
+    expect(started.errors.match(/EDGE/g)).toHaveLength(1)
+    expect(started.errors.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('names the port that is taken', async () => {
+    home = await newHome()
+    const server = createServer()
+    const port = await listenOn(server, 0)
+    const started = start({ MANAGEMENT_PORT: String(port) })
+    await started.ended
+    server.close()
+    expect(started.child.exitCode).toBe(1)
+    expect(started.errors).toBe(`Port ${port} is taken by another program; set MANAGEMENT_PORT to a free port\n`)
+  })
+
+  test('says that its state is damaged and leaves it alone', async () => {
+    home = await newHome()
+    const first = start()
+    await first.ready()
+    await first.end('SIGTERM')
+    const path = join(home, '.keyward', 'state.json')
+    const half = (await readFile(path, 'utf8')).slice(0, 60)
+    await writeFile(path, half)
+    const second = start()
+    await second.ended
+    expect(second.child.exitCode).toBe(1)
+    expect(second.errors).toMatch(/state\.json is damaged/)
+    expect(await readFile(path, 'utf8')).toBe(half)
+  })
+})
