@@ -33,9 +33,12 @@ export class Authorizer {
     if (header.slice(0, 7).toLowerCase() !== 'bearer ') return null
     const secret = header.slice(7).trim()
     if (parseSecret(secret)?.kind !== 'API_KEY') return null
-    const row = this.#reader.findCredential(hashSecret(secret))
+    const hash = hashSecret(secret)
+    const row = this.#reader.findCredential(hash)
     const view = this.#view
     if (row < 0 || !this.#reader.credential(row, view) || !isGood(view, nowMs)) return null
+    // Still the same after its row was read: so the row was not given to another one in between.
+    if (this.#reader.findCredential(hash) !== row) return null
     if (this.#rows.size >= MAX_REMEMBERED) this.#rows.clear()
     this.#rows.set(header, { row, serial: view.serial })
     return view

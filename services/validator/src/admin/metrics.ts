@@ -1,0 +1,119 @@
+/** What the validator counts, in Prometheus's conventions. Counters live in shared memory and are read when asked for. */
+
+import { CODES, type IndexWriter } from '@keyward/engine'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+import type { Freshness } from '../feed/freshness.ts'
+import type { WorkerPool } from '../link/worker-pool.ts'
+import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
+
+export interface MetricSources {
+  pool: WorkerPool
+  index: IndexWriter
+  freshness: Freshness
+  waitingClaims: () => number
+  lostRecords: () => { records: number; batches: number }
+}
+
+export class Metrics {
+  readonly registry = new Registry()
+  readonly #register = { registers: [this.registry] }
+  readonly poison = new Counter({
+    name: 'keyward_feed_skipped_rows_total',
+    help: 'Rows that could not be read or applied and were skipped.',
+    labelNames: ['entity'],
+    ...this.#register,
+  })
+  readonly feedErrors = new Counter({
+    name: 'keyward_feed_errors_total',
+    help: 'Times that the change log could not be followed.',
+    ...this.#register,
+  })
+  readonly reloads = new Counter({ name: 'keyward_feed_loads_total', help: 'Full loads.', ...this.#register })
+  readonly claimBatches = new Histogram({
+    name: 'keyward_claim_batch_size',
+    help: 'Claims in one statement.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    ...this.#register,
+  })
+  readonly claimSeconds = new Histogram({
+    name: 'keyward_claim_statement_seconds',
+    help: 'Time of one claim statement.',
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
+    ...this.#register,
+  })
+  readonly claimErrors = new Counter({
+    name: 'keyward_claim_errors_total',
+    help: 'Claim and release statements that failed.',
+    ...this.#register,
+  })
+  readonly workerFaults = new Counter({
+    name: 'keyward_worker_faults_total',
+    help: 'Worker threads that failed and were replaced.',
+    ...this.#register,
+  })
+
+  /** Adds what is read from elsewhere at the moment of asking. */
+  observe(sources: MetricSources): void {
+    this.#observeWorkers(sources.pool)
+    this.#gauge('keyward_feed_silence_seconds', 'Seconds since Postgres was last heard.', () =>
+      Math.min(sources.freshness.silentMs / 1_000, 1e9),
+    )
+    this.#gauge('keyward_claims_waiting', 'Claims that wait for Postgres.', sources.waitingClaims)
+    this.#gauge(
+      'keyward_records_dropped',
+      'Records of checks dropped for want of room, since the start.',
+      () => sources.lostRecords().records,
+    )
+    this.#gauge(
+      'keyward_record_batches_refused',
+      'Batches of records that Postgres refused, since the start.',
+      () => sources.lostRecords().batches,
+    )
+    this.#gauge('keyward_index_used_bytes', 'Bytes of the index in use.', () => sources.index.stats().usedBytes)
+    this.#gauge(
+      'keyward_index_reserved_bytes',
+      'Bytes that the index has taken from the system.',
+      () => sources.index.stats().reservedBytes,
+    )
+    const rows = new Gauge({
+      name: 'keyward_index_rows',
+      help: 'Rows of the index.',
+      labelNames: ['table'],
+      ...this.#register,
+      collect: () => {
+        for (const [table, count] of Object.entries(sources.index.stats().rows)) rows.set({ table }, count)
+      },
+    })
+  }
+
+  #observeWorkers(pool: WorkerPool): void {
+    const checks = new Counter({
+      name: 'keyward_checks_total',
+      help: 'Checks answered with a verdict.',
+      labelNames: ['api', 'code'],
+      ...this.#register,
+      collect: () => {
+        const totals = pool.totals()
+        checks.reset()
+        for (const api of CHECK_APIS) for (const code of CODES) checks.inc({ api, code }, totals.checks(api, code))
+      },
+    })
+    const events = new Counter({
+      name: 'keyward_http_events_total',
+      help: 'What else happened to requests.',
+      labelNames: ['event'],
+      ...this.#register,
+      collect: () => {
+        const totals = pool.totals()
+        events.reset()
+        for (const event of EVENTS) events.inc({ event }, totals.events(event))
+      },
+    })
+    this.#gauge('keyward_workers', 'Worker threads.', () => pool.workers.size)
+  }
+
+  #gauge(name: string, help: string, read: () => number): void {
+    const gauge: Gauge = new Gauge({ name, help, ...this.#register, collect: () => gauge.set(read()) })
+  }
+}

@@ -1,0 +1,93 @@
+/** What the validator reads from its environment, and what the rest of the program takes from that. */
+
+import { availableParallelism } from 'node:os'
+
+import { type ClientResolverOptions, EDGES, parseTrustedProxies } from '@keyward/address'
+import {
+  choice,
+  durationMs,
+  integer,
+  list,
+  logLevel,
+  type LogLevel,
+  port,
+  postgresUrl,
+  text,
+  variable,
+} from '@keyward/process'
+import { z } from 'zod'
+
+export interface ValidatorConfig {
+  databaseUrl: string
+  host: string
+  port: number
+  adminHost: string
+  adminPort: number
+  workers: number
+  corsOrigins: readonly string[]
+  resolver: ClientResolverOptions
+  /** Postgres silent for so long: not ready, but answering. */
+  staleAfterMs: number
+  /** Postgres silent for so long: no more answers. */
+  staleLimitMs: number
+  logLevel: LogLevel
+  /** How long a stopping validator goes on taking connections, so that a balancer sees that it is not ready. */
+  drainMs: number
+}
+
+const headerName = (): z.ZodType<string, string> =>
+  variable('the name of a header', (name) =>
+    /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
+  )
+
+const trustedProxies = (): z.ZodType<ClientResolverOptions['trustedProxies'], string> =>
+  variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)
+
+export const environment = z
+  .object({
+    DATABASE_URL: postgresUrl().optional(),
+    VALIDATOR_DATABASE_URL: postgresUrl().optional(),
+    VALIDATOR_HOST: text().default('127.0.0.1'),
+    VALIDATOR_PORT: port().default(8080),
+    VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
+    VALIDATOR_ADMIN_PORT: port().default(9080),
+    VALIDATOR_ADMIN_HOST: text().optional(),
+    TRUSTED_PROXIES: trustedProxies().default([]),
+    CLIENT_IP_HEADER: headerName().optional(),
+    COUNTRY_HEADER: headerName().optional(),
+    EDGE: choice(EDGES).optional(),
+    CORS_ORIGINS: list().default([]),
+    STALE_AFTER: durationMs(100).default(5_000),
+    STALE_LIMIT: durationMs(100).default(900_000),
+    LOG_LEVEL: logLevel().default('info'),
+  })
+  .transform((env, context): ValidatorConfig => {
+    const databaseUrl = env.VALIDATOR_DATABASE_URL ?? env.DATABASE_URL
+    if (databaseUrl === undefined) {
+      context.addIssue({
+        code: 'custom',
+        path: ['VALIDATOR_DATABASE_URL'],
+        message: 'an address such as postgres://user:password@host:5432/database',
+      })
+      return z.NEVER
+    }
+    return {
+      databaseUrl,
+      host: env.VALIDATOR_HOST,
+      port: env.VALIDATOR_PORT,
+      adminHost: env.VALIDATOR_ADMIN_HOST ?? env.VALIDATOR_HOST,
+      adminPort: env.VALIDATOR_ADMIN_PORT,
+      workers: env.VALIDATOR_WORKERS,
+      corsOrigins: env.CORS_ORIGINS,
+      resolver: {
+        trustedProxies: env.TRUSTED_PROXIES,
+        clientIpHeader: env.CLIENT_IP_HEADER ?? null,
+        countryHeader: env.COUNTRY_HEADER ?? null,
+        edge: env.EDGE ?? null,
+      },
+      staleAfterMs: env.STALE_AFTER,
+      staleLimitMs: env.STALE_LIMIT,
+      logLevel: env.LOG_LEVEL,
+      drainMs: 1_000,
+    }
+  })

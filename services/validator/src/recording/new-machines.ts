@@ -1,0 +1,58 @@
+/**
+ * Machines of licenses without a limit (API document, license fields): they are recorded behind, in batches, and a check
+ * never waits for it. The database keeps so many a license; of one that is full nothing more is asked for a while, so that
+ * nobody can make it a load.
+ */
+
+import type { ClaimAnswer } from '@keyward/database'
+import { toHex } from '@keyward/database/ids'
+
+import type { Claim } from '../slots/claim-queue.ts'
+
+const MOST_WAITING = 10_000
+const BATCH = 500
+const CAPPED_MS = 30_000
+
+export interface NewMachinesOptions {
+  record(claims: readonly Claim[]): Promise<ClaimAnswer[]>
+  note(claim: Claim, answer: ClaimAnswer): void
+}
+
+export class NewMachines {
+  readonly #options: NewMachinesOptions
+  readonly #waiting = new Map<string, Claim>()
+  readonly #cappedUntil = new Map<string, number>()
+
+  constructor(options: NewMachinesOptions) {
+    this.#options = options
+  }
+
+  /** A machine that does not fit now comes again with its next check. */
+  add(licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
+    if (this.#waiting.size >= MOST_WAITING) return
+    const license = toHex(licenseId)
+    const untilMs = this.#cappedUntil.get(license)
+    if (untilMs !== undefined && untilMs > performance.now()) return
+    const key = license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
+    if (!this.#waiting.has(key)) this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname })
+  }
+
+  /** Rejects when a batch fails; what it held then waits on. */
+  async flush(): Promise<void> {
+    for (const [license, untilMs] of this.#cappedUntil)
+      if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
+    while (this.#waiting.size > 0) {
+      const batch = [...this.#waiting].slice(0, BATCH)
+      const claims = batch.map(([, claim]) => claim)
+      const answers = await this.#options.record(claims)
+      for (const [key] of batch) this.#waiting.delete(key)
+      for (const [i, claim] of claims.entries()) this.#settle(claim, answers[i])
+    }
+  }
+
+  #settle(claim: Claim, answer: ClaimAnswer | undefined): void {
+    if (!answer) return
+    if (answer.outcome === 'capped') this.#cappedUntil.set(toHex(claim.licenseId), performance.now() + CAPPED_MS)
+    this.#options.note(claim, answer)
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Reads the workers' rings several times a second, merges what they hold, and writes it about once a second. While the
+ * database is away the merging goes on within its bounds. On close everything that was gathered is written.
+ */
+
+import type { ClaimAnswer } from '@keyward/database'
+import { openIndex, type SharedIndex } from '@keyward/engine'
+
+import type { Claim } from '../slots/claim-queue.ts'
+import { Flusher } from './flusher.ts'
+import { Gathered, type Names } from './gathered.ts'
+import { NewMachines } from './new-machines.ts'
+import { createRing, type RecordView, RingReader } from './ring.ts'
+import { SeenMachines } from './seen-machines.ts'
+
+const DRAIN_MS = 50
+const FLUSH_MS = 1_000
+const LIMITS = { machines: 4_000, entries: 8_000, seen: 1_000 }
+
+export interface RecordKeeperOptions {
+  url: string
+  validatorId: string
+  index: SharedIndex
+  /** Records machines of licenses without a limit. */
+  record: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
+  note: (claim: Claim, answer: ClaimAnswer) => void
+  onError: (error: unknown) => void
+}
+
+export class RecordKeeper {
+  readonly #options: RecordKeeperOptions
+  readonly #rings = new Map<SharedArrayBuffer, RingReader>()
+  readonly #gathered: Gathered
+  readonly #seen = new SeenMachines()
+  readonly #newMachines: NewMachines
+  readonly #flusher: Flusher
+  readonly #names: Names
+  readonly #timers: NodeJS.Timeout[] = []
+  #givenUp = 0
+  #recording: Promise<void> | null = null
+
+  constructor(options: RecordKeeperOptions) {
+    this.#options = options
+    this.#names = createNames(options.index)
+    this.#gathered = new Gathered(this.#names, LIMITS)
+    this.#newMachines = new NewMachines(options)
+    this.#flusher = new Flusher(options.url, options.validatorId, {
+      onError: options.onError,
+      onGivenUp: () => this.#givenUp++,
+    })
+  }
+
+  /** Records dropped for want of room, and batches given up. */
+  get lost(): { records: number; batches: number } {
+    return { records: this.#gathered.dropped, batches: this.#givenUp }
+  }
+
+  addRing(): SharedArrayBuffer {
+    const shared = createRing()
+    this.#rings.set(shared, new RingReader(shared))
+    return shared
+  }
+
+  /** The ring's worker has ended: what it still holds is taken. */
+  removeRing(shared: SharedArrayBuffer): void {
+    this.#rings.get(shared)?.drain((record) => this.#take(record))
+    this.#rings.delete(shared)
+  }
+
+  start(): void {
+    this.#timers.push(setInterval(() => this.#drain(), DRAIN_MS))
+    this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#drain()
+    await this.#recording
+    await this.#flusher.flush()
+    await this.#flush()
+    await this.#flusher.close()
+  }
+
+  #drain(): void {
+    for (const ring of this.#rings.values()) ring.drain((record) => this.#take(record))
+  }
+
+  #take(record: RecordView): void {
+    if (record.isNewMachine) {
+      const licenseId = this.#names.licenseId(record.license, record.licenseSerial)
+      if (licenseId !== null) this.#newMachines.add(licenseId, record.machineId, record.hostname)
+    }
+    this.#gathered.add(record)
+  }
+
+  async #flush(): Promise<void> {
+    this.#recording ??= this.#newMachines
+      .flush()
+      .catch(this.#options.onError)
+      .finally(() => {
+        this.#recording = null
+      })
+    // What could not be written yet stays as it is: it must be sent again unchanged.
+    if (this.#flusher.isIdle)
+      this.#flusher.add(this.#gathered.take((license, machine) => this.#seen.isDue(license, machine)))
+    await Promise.all([this.#recording, this.#flusher.flush()])
+  }
+}
+
+/** Ids by row and serial, each in an array of its own. */
+function createNames(shared: SharedIndex): Names {
+  const reader = openIndex(shared)
+  const read = (fill: (out: Uint8Array) => boolean): Uint8Array | null => {
+    const id = new Uint8Array(16)
+    return fill(id) ? id : null
+  }
+  return {
+    licenseId: (row, serial) => read((out) => reader.licenseId(row, serial, out)),
+    productId: (row, serial) => read((out) => reader.productId(row, serial, out)),
+    ruleId: (row, serial) => read((out) => reader.ruleId(row, serial, out)),
+    organizationId: (row) => read((out) => reader.organizationId(row, out)),
+  }
+}

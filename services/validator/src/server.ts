@@ -1,0 +1,235 @@
+/**
+ * The validator as a whole: the main thread follows Postgres, writes the index, takes slots and shows its health; worker
+ * threads answer checks from the index. Data flows one way: change log, index, check.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { createIndex } from '@keyward/engine'
+import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
+
+import { Metrics } from './admin/metrics.ts'
+import type { ValidatorConfig } from './config.ts'
+import { Follower } from './feed/follower.ts'
+import { Freshness } from './feed/freshness.ts'
+import { KeyRing } from './feed/key-ring.ts'
+import { PostgresSource } from './feed/postgres-source.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { Keeper } from './keeper.ts'
+import type { ReleaseRequest, WorkAnswer, WorkRequest } from './link/messages.ts'
+import { WorkerPool } from './link/worker-pool.ts'
+import { RecordKeeper } from './recording/record-keeper.ts'
+import { Control } from './shared/control.ts'
+import { Reverified } from './shared/reverified.ts'
+import { PostgresSlots } from './slots/postgres-slots.ts'
+import { noteClaim, SlotDesk } from './slots/slot-desk.ts'
+
+export interface RunningValidator {
+  port: number
+  adminPort: number
+  /** Resolves when the index is loaded. */
+  loaded: Promise<void>
+  /** Finishes what is in flight, writes what is gathered, closes. */
+  close(): Promise<void>
+}
+
+/** In flight requests have their own deadline of 2 s. */
+const STOP_GRACE_MS = 2_500
+
+/** Listens at once and answers 503 until everything is loaded. Rejects when a port cannot be had. */
+export async function startValidator(config: ValidatorConfig): Promise<RunningValidator> {
+  const validator = new Validator(config)
+  try {
+    return await validator.start()
+  } catch (error) {
+    await validator.close()
+    throw error
+  }
+}
+
+class Validator {
+  readonly #config: ValidatorConfig
+  readonly #log: Logger
+  readonly #metrics = new Metrics()
+  readonly #index = createIndex({ hashKey: randomBytes(16), reserve: 'large' })
+  readonly #keys = new KeyRing()
+  readonly #control = new Control()
+  readonly #freshness: Freshness
+  readonly #keeper: Keeper
+  readonly #slots: PostgresSlots
+  readonly #desk: SlotDesk
+  readonly #records: RecordKeeper
+  readonly #heartbeat: Heartbeat
+  readonly #follower: Follower
+  readonly #pool: WorkerPool
+  #admin: { port: number; close(): Promise<void> } | null = null
+  #isClosing = false
+
+  constructor(config: ValidatorConfig) {
+    this.#config = config
+    this.#log = createLogger('validator', config.logLevel)
+    this.#freshness = new Freshness(this.#control, config)
+    this.#heartbeat = new Heartbeat(
+      config.databaseUrl,
+      () => this.#readiness().ready,
+      this.#warn('The heartbeat failed.'),
+    )
+    this.#keeper = new Keeper(this.#index, this.#keys, { heard: (snapshot) => this.#heard(snapshot) })
+    const onClaimError = this.#warn('A slot statement failed.', () => this.#metrics.claimErrors.inc())
+    this.#slots = new PostgresSlots(config.databaseUrl, onClaimError)
+    this.#desk = new SlotDesk(this.#slots, this.#keeper, {
+      onError: onClaimError,
+      onBatch: (size, tookMs) => {
+        this.#metrics.claimBatches.observe(size)
+        this.#metrics.claimSeconds.observe(tookMs / 1_000)
+      },
+    })
+    this.#records = new RecordKeeper({
+      url: config.databaseUrl,
+      validatorId: this.#heartbeat.id,
+      index: this.#index.shared,
+      record: (claims) => this.#slots.execute(claims, false),
+      note: (claim, answer) => noteClaim(this.#keeper, claim, answer),
+      onError: this.#warn('Records could not be written.'),
+    })
+    this.#follower = this.#createFollower()
+    this.#pool = this.#createPool()
+    this.#metrics.observe({
+      pool: this.#pool,
+      index: this.#index,
+      freshness: this.#freshness,
+      waitingClaims: () => this.#desk.waiting,
+      lostRecords: () => this.#records.lost,
+    })
+  }
+
+  async start(): Promise<RunningValidator> {
+    const { adminHost, adminPort, host } = this.#config
+    await assertFree(host, this.#config.port)
+    const port = await this.#pool.start()
+    this.#admin = await startAdminServer({
+      host: adminHost,
+      port: adminPort,
+      isReady: () => this.#readiness(),
+      registry: this.#metrics.registry,
+    })
+    this.#follower.start()
+    this.#heartbeat.start()
+    this.#records.start()
+    this.#log.info({ port, adminPort: this.#admin.port }, 'Listening.')
+    return { port, adminPort: this.#admin.port, loaded: this.#loaded, close: () => this.close() }
+  }
+
+  /** Not ready first, so that the balancer turns away; then what is in flight; then what is gathered. */
+  async close(): Promise<void> {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    if (this.#admin) await sleep(this.#config.drainMs)
+    this.#control.stop()
+    await this.#pool.stop(STOP_GRACE_MS)
+    await this.#follower.stop()
+    this.#desk.close()
+    await this.#records.close()
+    await Promise.all([this.#heartbeat.close(), this.#slots.close()])
+    this.#freshness.close()
+    await this.#admin?.close()
+    this.#log.info('Stopped.')
+  }
+
+  #resolveLoaded: () => void = () => undefined
+  readonly #loaded = new Promise<void>((resolve) => {
+    this.#resolveLoaded = resolve
+  })
+
+  #heard(snapshot: string): void {
+    this.#freshness.heard()
+    this.#resolveLoaded()
+    this.#heartbeat.applied(snapshot)
+  }
+
+  #readiness(): Readiness {
+    const reasons: string[] = []
+    if (this.#isClosing) reasons.push('The validator is stopping.')
+    if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
+    else if (this.#freshness.isStale) reasons.push('Postgres has been silent for longer than STALE_AFTER.')
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  #createFollower(): Follower {
+    const onError = this.#warn('The change log cannot be followed.', () => this.#metrics.feedErrors.inc())
+    return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#keeper, {
+      onError,
+      onPoison: (poison) => {
+        this.#metrics.poison.inc({ entity: poison.entity })
+        this.#log.error(poison, 'A row was skipped.')
+      },
+      onLoaded: (tookMs, rows) => {
+        this.#metrics.reloads.inc()
+        this.#log.info({ tookMs: Math.round(tookMs), rows }, 'Loaded.')
+      },
+    })
+  }
+
+  #createPool(): WorkerPool {
+    const { host, port, workers, corsOrigins, resolver } = this.#config
+    return new WorkerPool({
+      count: workers,
+      port,
+      setup: {
+        index: this.#index.shared,
+        control: this.#control.shared,
+        reverified: new Reverified().shared,
+        host,
+        corsOrigins,
+        resolver,
+      },
+      createRecords: () => this.#records.addRing(),
+      releaseRecords: (records) => this.#records.removeRing(records),
+      onRequest: (request, answer) => this.#answer(request, answer),
+      onError: (error, fatal) => {
+        if (fatal) this.#metrics.workerFaults.inc()
+        this.#log.error({ err: error, fatal }, 'A worker reports an error.')
+      },
+    })
+  }
+
+  #answer(request: WorkRequest, answer: (answer: WorkAnswer) => void): void {
+    const { ticket } = request
+    switch (request.kind) {
+      case 'claim':
+        this.#desk.claim(request, (outcome) => answer({ kind: 'claim', ticket, outcome }))
+        return
+      case 'release':
+        void this.#release(request, answer)
+        return
+      case 'keys':
+        answer({ kind: 'keys', ticket, outcome: this.#keys.bodies(request.organizationId) })
+        return
+      default:
+        request satisfies never
+    }
+  }
+
+  async #release(request: ReleaseRequest, answer: (answer: WorkAnswer) => void): Promise<void> {
+    const outcome = await this.#desk.release(request.licenseId, request.machineId)
+    answer({ kind: 'release', ticket: request.ticket, outcome })
+  }
+
+  #warn(message: string, also?: () => void): (error: unknown) => void {
+    return (error) => {
+      also?.()
+      this.#log.warn({ err: error }, message)
+    }
+  }
+}
+
+/** Workers share a port among them, and would share it with another program just as silently. */
+function assertFree(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
+  })
+}

@@ -1,0 +1,156 @@
+/** A validator over a database of its own, and requests to it. */
+
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import {
+  createTestDatabase,
+  insertApiKey,
+  insertLicense,
+  insertOrganization,
+  type LicenseToInsert,
+  type TestDatabase,
+} from '@keyward/testkit'
+import { expect } from 'vitest'
+
+import type { ValidatorConfig } from '../src/config.ts'
+import { type RunningValidator, startValidator } from '../src/server.ts'
+
+export interface Reply {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+  body: unknown
+}
+
+export interface World {
+  database: TestDatabase
+  organizationId: string
+  secret: string
+  license(given?: Partial<LicenseToInsert>): Promise<Awaited<ReturnType<typeof insertLicense>>>
+}
+
+export async function createWorld(): Promise<World> {
+  const database = await createTestDatabase()
+  const organizationId = await insertOrganization(database.pool)
+  const { secret } = await insertApiKey(database.pool, { organizationId })
+  return {
+    database,
+    organizationId,
+    secret,
+    license: (given = {}) => insertLicense(database.pool, { organizationId, ...given }),
+  }
+}
+
+export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> = {}): ValidatorConfig {
+  return {
+    databaseUrl,
+    host: '127.0.0.1',
+    port: 0,
+    adminHost: '127.0.0.1',
+    adminPort: 0,
+    workers: 1,
+    corsOrigins: [],
+    resolver: { trustedProxies: 'all', countryHeader: 'x-country' },
+    staleAfterMs: 5_000,
+    staleLimitMs: 900_000,
+    logLevel: 'silent',
+    drainMs: 0,
+    ...given,
+  }
+}
+
+export async function startLoaded(
+  databaseUrl: string,
+  given: Partial<ValidatorConfig> = {},
+): Promise<RunningValidator> {
+  const validator = await startValidator(configFor(databaseUrl, given))
+  await validator.loaded
+  return validator
+}
+
+export interface Sent {
+  method?: string
+  headers?: Record<string, string>
+  body?: unknown
+  secret?: string
+}
+
+/** One request on a connection of its own. A string or bytes as body go out as they are, anything else as JSON. */
+export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
+  const { body, secret } = sent
+  const bytes =
+    body === undefined ? null : typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method: sent.method ?? 'POST',
+        agent: false,
+        headers: {
+          ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+          ...(bytes === null ? {} : { 'content-length': String(Buffer.byteLength(bytes)) }),
+          ...sent.headers,
+        },
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString()
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: parse(text) })
+        })
+      },
+    )
+    request.on('error', reject)
+    request.end(bytes ?? undefined)
+  })
+}
+
+function parse(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes raw bytes and returns all that comes back until the peer closes or `waitMs` have passed. */
+export function raw(
+  port: number,
+  bytes: string | Uint8Array,
+  waitMs = 300,
+): Promise<{ text: string; closed: boolean }> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    let closed = false
+    const finish = (): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, closed })
+    }
+    const timer = setTimeout(finish, waitMs)
+    socket.on('data', (data) => (text += data.toString('latin1')))
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      closed = true
+      finish()
+    })
+    socket.write(bytes)
+  })
+}
+
+/** Waits until `holds` is true; the test's own time-out is the limit. */
+export async function until(holds: () => Promise<boolean> | boolean, everyMs = 10): Promise<void> {
+  while (!(await holds())) await sleep(everyMs)
+}
+
+/** Any text, in an expected body. */
+export const someText: unknown = expect.any(String)
+
+export const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern)
