@@ -1,4 +1,4 @@
-// Makes the npm package of the client: `node scripts/pack.ts [folder]` writes keyward-client-<version>.tgz there (default:
+// Makes the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
 // the current folder) and prints its path. `npm publish <that file>` publishes it.
 
 import { execFileSync } from 'node:child_process'
