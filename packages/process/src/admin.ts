@@ -82,7 +82,7 @@ function stateOf(isReady: () => Readiness): Readiness {
 
 /** What `/readyz` says, for alerts. */
 function addReadyGauge(registry: Registry, isReady: () => Readiness): void {
-  const gauge = new Gauge({
+  const gauge: Gauge = new Gauge({
     name: 'keyward_ready',
     help: 'Whether the program says that it is ready: 1 or 0.',
     registers: [registry],
