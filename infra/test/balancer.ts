@@ -23,6 +23,8 @@ export function isInstalled(program: string, ...args: string[]): boolean {
 export interface BalancerPorts {
   https: number
   http: number
+  /** Of haproxy, for Prometheus. */
+  metrics: number
 }
 
 export abstract class Balancer {

@@ -33,7 +33,10 @@ const cases = [
     make: () => new Haproxy(),
     isHere: hasOpenssl && isInstalled('haproxy', '-v'),
     listen: (conf: string, ports: BalancerPorts) =>
-      conf.replace('bind :443', `bind 127.0.0.1:${ports.https}`).replace('bind :80', `bind 127.0.0.1:${ports.http}`),
+      conf
+        .replace('bind :443', `bind 127.0.0.1:${ports.https}`)
+        .replace('bind :80', `bind 127.0.0.1:${ports.http}`)
+        .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`),
     checksReadiness: true,
   },
   {
@@ -92,7 +95,7 @@ for (const { name, configuration, make, isHere, listen, checksReadiness } of cas
     beforeAll(async () => {
       validators = await Promise.all(['v1', 'v2', 'v3'].map((one) => new Upstream(one).listen()))
       managements = await Promise.all(['m1', 'm2'].map((one) => new Upstream(one).listen()))
-      ports = { https: await freePort(), http: await freePort() }
+      ports = { https: await freePort(), http: await freePort(), metrics: await freePort() }
       balancer = make()
       await balancer.start(configuration, ports, (conf) => listen(place(conf), ports))
     }, 30_000)

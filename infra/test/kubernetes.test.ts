@@ -1,0 +1,114 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { isInstalled } from './balancer.ts'
+import { INFRA, type Manifest, readManifests, readYaml } from './manifests.ts'
+
+const manifests = readManifests()
+const named = (kind: string, name: string): Manifest => {
+  const found = manifests.find((one) => one.kind === kind && one.metadata.name === name)
+  if (!found) throw new Error(`There is no ${kind} ${name}`)
+  return found
+}
+
+const container = z.looseObject({
+  name: z.string(),
+  image: z.string(),
+  env: z.array(z.looseObject({ name: z.string() })).default([]),
+  ports: z.array(z.object({ name: z.string(), containerPort: z.int() })).default([]),
+  securityContext: z.object({
+    allowPrivilegeEscalation: z.literal(false),
+    readOnlyRootFilesystem: z.literal(true),
+    capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }),
+  }),
+  resources: z.object({ requests: z.record(z.string(), z.string()), limits: z.looseObject({ memory: z.string() }) }),
+})
+const workload = z.looseObject({
+  template: z.looseObject({
+    metadata: z.looseObject({ labels: z.record(z.string(), z.string()) }),
+    spec: z.looseObject({
+      automountServiceAccountToken: z.literal(false),
+      securityContext: z.looseObject({ runAsNonRoot: z.literal(true), runAsUser: z.int().min(1) }),
+      containers: z.array(container).length(1),
+    }),
+  }),
+})
+const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
+const kustomization = z
+  .looseObject({ resources: z.array(z.string()), images: z.array(z.object({ name: z.string(), newTag: z.string() })) })
+  .parse(readYaml('kubernetes/kustomization.yaml')[0])
+
+test('the kustomization names every manifest but the example of a secret', () => {
+  const own = kustomization.resources.filter((name) => !name.startsWith('..'))
+  for (const name of kustomization.resources) expect(existsSync(join(INFRA, 'kubernetes', name)), name).toBe(true)
+  expect(own.flatMap((name) => readYaml(`kubernetes/${name}`)).length).toBe(manifests.length - 1)
+  expect(own).not.toContain('secret.example.yaml')
+})
+
+test.each(workloads.map((one) => [one.metadata.name, one] as const))(
+  '%s runs without privileges, with a read-only file system and limits',
+  (_name, one) => {
+    const [only] = workload.parse(one.spec).template.spec.containers
+    expect(kustomization.images.map(({ name }) => name)).toContain(only?.image)
+  },
+)
+
+test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
+  '%s may be disrupted but not gone',
+  (name) => {
+    const { template } = workload.parse(named('Deployment', name).spec)
+    const budget = z
+      .object({ minAvailable: z.int().min(1), selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) })
+      .parse(named('PodDisruptionBudget', name).spec)
+    expect(template.metadata.labels).toMatchObject(budget.selector.matchLabels)
+    const service = z.looseObject({ selector: z.record(z.string(), z.string()) }).parse(named('Service', name).spec)
+    expect(template.metadata.labels).toMatchObject(service.selector)
+  },
+)
+
+test('secrets come by reference, and the validator gets none of management', () => {
+  const example = z
+    .looseObject({ stringData: z.record(z.string(), z.string()) })
+    .parse(manifests.find(({ kind }) => kind === 'Secret'))
+  const references = (name: string, kind = 'Deployment'): string[] =>
+    JSON.stringify(named(kind, name))
+      .match(/"secretKeyRef":\{"name":"keyward","key":"\w+"/g)
+      ?.map((found) => /"key":"(\w+)"/.exec(found)?.[1] ?? '') ?? []
+  expect(references('keyward-validator')).toEqual(['VALIDATOR_DATABASE_URL'])
+  for (const key of [...references('keyward-management'), ...references('keyward-migrate', 'Job')])
+    if (key !== 'MASTER_KEY_PREVIOUS') expect(Object.keys(example.stringData)).toContain(key)
+  const literals = workloads.flatMap(
+    (one) => workload.parse(one.spec).template.spec.containers[0]?.env.filter((entry) => 'value' in entry) ?? [],
+  )
+  expect(literals.map(({ name }) => name).filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
+})
+
+test("the balancer's configuration is the one of every other installation but for its servers", () => {
+  const withoutServers = (path: string): string[] =>
+    readFileSync(join(INFRA, path), 'utf8')
+      .replace(/^[^]*?(?=^global$)/m, '')
+      .split('\n')
+      .filter((line) => !/^ {4}server(?:-template)? /.test(line))
+  expect(withoutServers('kubernetes/haproxy.cfg')).toEqual(withoutServers('haproxy/haproxy.cfg'))
+})
+
+describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
+  test('accepts it', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
+    const pem = join(folder, 'tls.pem')
+    const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']
+    // The certificate and its key in two files, as the volume of the secret shows them.
+    execFileSync('openssl', ['req', '-x509', ...options, '-keyout', `${pem}.key`, '-out', pem], { stdio: 'ignore' })
+    const text = readFileSync(join(INFRA, 'kubernetes/haproxy.cfg'), 'utf8').replaceAll('/etc/keyward', folder)
+    writeFileSync(join(folder, 'haproxy.cfg'), text)
+    const check = (): Buffer =>
+      execFileSync('haproxy', ['-c', '-f', join(folder, 'haproxy.cfg')], { cwd: join(INFRA, 'haproxy'), stdio: 'pipe' })
+    expect(check().toString()).toContain('valid')
+    rmSync(folder, { recursive: true })
+  })
+})

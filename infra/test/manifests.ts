@@ -1,0 +1,31 @@
+/** YAML of this folder as plain values, several documents in a file. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+
+export const INFRA = fileURLToPath(new URL('..', import.meta.url))
+
+/** Throws where the YAML is not sound, anchors and all. */
+export function readYaml(path: string): unknown[] {
+  return parseAllDocuments(readFileSync(join(INFRA, path), 'utf8'), { merge: true, strict: true }).map((document) => {
+    if ('errors' in document && document.errors.length > 0) throw document.errors[0] ?? new Error(path)
+    return document.toJS({}) as unknown
+  })
+}
+
+export const manifest = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()).optional() }),
+  spec: z.record(z.string(), z.unknown()).optional(),
+})
+export type Manifest = z.infer<typeof manifest>
+
+export function readManifests(): Manifest[] {
+  return readdirSync(join(INFRA, 'kubernetes'))
+    .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
+    .flatMap((name) => readYaml(`kubernetes/${name}`).map((document) => manifest.parse(document)))
+}
