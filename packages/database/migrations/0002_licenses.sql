@@ -69,7 +69,7 @@ create table license_slots (
 create function add_license_slots() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
-  insert into license_slots (license_id) select id from new_rows order by id;
+  insert into license_slots (license_id) select id from new_rows;
   return null;
 end $$;
 create trigger licenses_slots after insert on licenses

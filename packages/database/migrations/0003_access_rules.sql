@@ -44,7 +44,7 @@ create table access_rule_counters (
 create function add_rule_counters() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
-  insert into access_rule_counters (rule_id) select id from new_rows order by id;
+  insert into access_rule_counters (rule_id) select id from new_rows;
   return null;
 end $$;
 create trigger access_rules_counters after insert on access_rules

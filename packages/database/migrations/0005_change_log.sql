@@ -34,6 +34,16 @@ create function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean langua
   select pg_snapshot_xmax(a) >= pg_snapshot_xmax(b)
      and not exists (select from pg_snapshot_xip(a) x where pg_visible_in_snapshot(x, b)) $$;
 
+-- What changed after a snapshot and is visible now. Stable, so that it sees what the statement sees that calls it. The
+-- planner cannot know how little that is, so it is told to use the index.
+create function changed_since(since pg_snapshot) returns table (entity "char", id uuid, machine_id bytea) language plpgsql
+  stable rows 100 set search_path = public, pg_temp set enable_seqscan = off as $$
+begin
+  return query
+  select distinct l.entity, l.id, l.machine_id from change_log l
+  where l.xid >= pg_snapshot_xmax(since) or l.xid = any (array(select pg_snapshot_xip(since)));
+end $$;
+
 -- Arguments: the entity's letter, the columns that a verdict depends on, and optionally which rows count at all. An
 -- update that leaves those columns alone is not logged and wakes nobody.
 create function log_changes() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
@@ -43,11 +53,11 @@ declare
   after text := format(wanted, 'new_rows');
   logged bigint;
 begin
-  execute format('insert into change_log (entity, id) select distinct %L::"char", id from (%s) changed', tg_argv[0],
+  execute format('insert into change_log (entity, id) select %L::"char", id from (%s) changed', tg_argv[0],
     case tg_op
       when 'INSERT' then after
       when 'DELETE' then before
-      else format('(%1$s except %2$s) union all (%2$s except %1$s)', before, after)
+      else format('select distinct id from ((%1$s except %2$s) union all (%2$s except %1$s)) different', before, after)
     end);
   get diagnostics logged = row_count;
   if logged > 0 then

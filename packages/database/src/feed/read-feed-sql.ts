@@ -87,9 +87,7 @@ export const READ_FEED = `
   with feed as materialized (
     select pg_current_snapshot() as snapshot, not snap_covers($1::pg_snapshot, pruned) as behind from feed_state
   ), changed as materialized (
-    select distinct l.entity, l.id, l.machine_id from change_log l
-    where (select not behind from feed)
-      and (l.xid >= pg_snapshot_xmax($1::pg_snapshot) or l.xid = any (array(select pg_snapshot_xip($1::pg_snapshot))))
+    select entity, id, machine_id from changed_since($1::pg_snapshot) where (select not behind from feed)
     limit $2
   )
   ${[...BRANCHES, MACHINES, HEAD].join('\n  union all\n  ')}`

@@ -15,7 +15,7 @@ export interface FeedReading {
 }
 
 /** More changes than this are no longer fetched one by one. */
-const MOST_CHANGES = 100_000
+const MOST_CHANGES = 20_000
 
 /**
  * What changed after `snapshot`, each entity once, with its row as it is now. When `behind`, there are no changes and
