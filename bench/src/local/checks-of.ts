@@ -38,6 +38,11 @@ export function checksOf(shape: Shape, choice: CheckChoice): Check[] {
   })
 }
 
+/** A quick run is content with 100 k licenses and 10 k rules. */
+export function shapeFor(bench: { quick: boolean }, licenses: number, rules: number): Shape {
+  return bench.quick ? shapeOf(Math.min(licenses, 100_000), Math.min(rules, 10_000)) : shapeOf(licenses, rules)
+}
+
 export function shapeOf(licenses: number, rules: number): Shape {
   return { seed: 1, licenses, rules, organizations: 10, machinesPerLicense: 3, maxMachines: 5 }
 }

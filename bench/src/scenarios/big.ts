@@ -1,5 +1,5 @@
 // The same checks over a small index and over a large one, in turn: whether the cost of a check grows with what is stored.
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
 import { judge } from '../local/goals.ts'
 import { openShape } from '../local/postgres.ts'
 import { alternate, column, describeRounds, requireWrk } from '../local/rounds.ts'
@@ -16,7 +16,7 @@ export const big: Scenario = {
   summary: '3 M licenses and 1 M rules against 1 k licenses and 10 rules',
   run: async (bench) => {
     requireWrk()
-    const [small, large] = [shapeOf(1000, 10), shapeOf(3_000_000, 1_000_000)]
+    const [small, large] = [shapeFor(bench, 1000, 10), shapeFor(bench, 3_000_000, 1_000_000)]
     const smallUrl = await openShape(bench.postgres, small, bench.say)
     const largeUrl = await openShape(bench.postgres, large, bench.say)
     const env = { TRUSTED_PROXIES: 'all' }

@@ -1,13 +1,11 @@
 // How long a validator takes to be ready, and what it keeps in memory: for a license, and for a further worker.
-import { shapeOf } from '../local/checks-of.ts'
+import { shapeFor } from '../local/checks-of.ts'
 import { judge } from '../local/goals.ts'
 import { openShape } from '../local/postgres.ts'
 import { startKeyward } from '../local/servers.ts'
 import { summarize } from '../local/stats.ts'
 import { residentBytes } from '../local/usage.ts'
 import type { Bench, Outcome, Scenario } from './scenario.ts'
-
-const LICENSES = 1_000_000
 
 interface Start {
   readyMs: number
@@ -18,8 +16,9 @@ export const footprint: Scenario = {
   name: 'footprint',
   summary: 'start to ready with 1 M licenses and 100 k rules; memory for a license and for a second worker',
   run: async (bench) => {
-    const url = await openShape(bench.postgres, shapeOf(LICENSES, 100_000), bench.say)
-    const smallUrl = await openShape(bench.postgres, shapeOf(1000, 10), bench.say)
+    const shape = shapeFor(bench, 1_000_000, 100_000)
+    const url = await openShape(bench.postgres, shape, bench.say)
+    const smallUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.say)
     const repeats = bench.quick ? 1 : 5
     const one: Start[] = []
     const two: Start[] = []
@@ -31,7 +30,7 @@ export const footprint: Scenario = {
       small.push(await start(bench, smallUrl, 1))
       bench.say(`start ${n + 1}/${repeats}   ready in ${((one.at(-1)?.readyMs ?? 0) / 1000).toFixed(2)} s`)
     }
-    return describe(one, two, small)
+    return describe(one, two, small, shape.licenses)
   },
 }
 
@@ -48,8 +47,8 @@ async function start(bench: Bench, databaseUrl: string, workers: number): Promis
   }
 }
 
-function describe(one: Start[], two: Start[], small: Start[]): Outcome {
-  const perLicense = summarize(one.map(({ bytes }, n) => (bytes - (small[n]?.bytes ?? 0)) / LICENSES))
+function describe(one: Start[], two: Start[], small: Start[], licenses: number): Outcome {
+  const perLicense = summarize(one.map(({ bytes }, n) => (bytes - (small[n]?.bytes ?? 0)) / licenses))
   const worker = summarize(two.map(({ bytes }, n) => (bytes - (one[n]?.bytes ?? 0)) / 1e6))
   const ready = summarize(one.map(({ readyMs }) => readyMs / 1000))
   const median = (starts: Start[]): number => summarize(starts.map(({ bytes }) => bytes / 2 ** 20)).median

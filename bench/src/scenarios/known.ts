@@ -1,6 +1,6 @@
 // A machine that holds its slot checks its license: the call that nearly all load is made of, against the same socket library
 // answering a constant.
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
 import { judge, type GoalOutcome } from '../local/goals.ts'
 import { openShape } from '../local/postgres.ts'
 import { alternate, column, describeRounds, requireWrk, type Contender } from '../local/rounds.ts'
@@ -22,7 +22,7 @@ export const known: Scenario = {
   summary: 'known machines, 1 M licenses and 100 k rules, against bare uWebSockets.js',
   run: async (bench) => {
     requireWrk()
-    const shape = shapeOf(1_000_000, 100_000)
+    const shape = shapeFor(bench, 1_000_000, 100_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.say)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)

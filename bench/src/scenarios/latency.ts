@@ -1,7 +1,7 @@
 // Latency at half of what the server can do, measured from when each check was due: against the ceiling, and while rules change.
 import { fileURLToPath } from 'node:url'
 
-import { checksOf, CHECK_COUNT, shapeOf } from '../local/checks-of.ts'
+import { checksOf, CHECK_COUNT, shapeFor } from '../local/checks-of.ts'
 import { startChild } from '../local/children.ts'
 import { pinPrefix } from '../local/cores.ts'
 import { judge } from '../local/goals.ts'
@@ -20,10 +20,10 @@ export const latency: Scenario = {
   name: 'latency',
   summary: 'p99 at half of the peak rate, quiet and while 100 rules a second change, against the ceiling',
   run: async (bench) => {
-    const shape = shapeOf(1_000_000, 100_000)
+    const shape = shapeFor(bench, 1_000_000, 100_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.say)
     // Rules change in both cases, but here where no validator looks: so Postgres takes the same share of the machine.
-    const elsewhereUrl = await openShape(bench.postgres, shapeOf(1000, 10), bench.say)
+    const elsewhereUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.say)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const changer = await startChild({

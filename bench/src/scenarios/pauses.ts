@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 import { runPaced } from '../load/paced.ts'
 import { createSupply } from '../load/supply.ts'
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
 import { startChild } from '../local/children.ts'
 import { pinPrefix } from '../local/cores.ts'
 import { parseCollection, type Collection } from '../local/gc-trace.ts'
@@ -21,7 +21,7 @@ export const pauses: Scenario = {
   name: 'pauses',
   summary: `garbage-collection pauses, 3 M licenses, ${MINUTES} minutes of load and changes`,
   run: async (bench) => {
-    const shape = bench.quick ? shapeOf(100_000, 10_000) : shapeOf(3_000_000, 1_000_000)
+    const shape = shapeFor(bench, 3_000_000, 1_000_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.say)
     const keyward = await startKeyward(databaseUrl, bench.plan, {
       nodeArguments: ['--trace-gc'],

@@ -1,5 +1,5 @@
 // Keyward against what people write first: a framework and one good SQL statement for every check.
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
 import { descendants, pinTree } from '../local/cores.ts'
 import { judge } from '../local/goals.ts'
 import { openShape } from '../local/postgres.ts'
@@ -16,7 +16,7 @@ export const sql: Scenario = {
   name: 'sql',
   summary: 'known machines, 1 M licenses and 100 k rules, against Fastify with one SQL statement a check',
   run: async (bench) => {
-    const shape = shapeOf(1_000_000, 100_000)
+    const shape = shapeFor(bench, 1_000_000, 100_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.say)
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const fastify = await startBaseline('fastify-sql', databaseUrl, bench.plan)

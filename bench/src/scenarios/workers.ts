@@ -1,5 +1,5 @@
 // What further workers bring, on as many cores as the machine has to spare beside the load generator.
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
 import { planCores } from '../local/cores.ts'
 import { openShape } from '../local/postgres.ts'
 import { alternate, column, requireWrk } from '../local/rounds.ts'
@@ -21,7 +21,7 @@ export const workers: Scenario = {
   summary: 'throughput over 1, 2, 4, 8 and 16 workers, as far as there are cores',
   run: async (bench) => {
     requireWrk()
-    const shape = bench.quick ? shapeOf(100_000, 10_000) : shapeOf(1_000_000, 100_000)
+    const shape = shapeFor(bench, 1_000_000, 100_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.say)
     const steps: Step[] = []
     const left: number[] = []
