@@ -4,14 +4,14 @@
 import type { Endpoint } from './http.ts'
 import { isObject, parseObject, readMessage } from './json.ts'
 import type { Settings } from './options.ts'
-import type { RejectionCode } from './results.ts'
+import type { FileRefusalCode, RejectionCode } from './results.ts'
 
 export type Verdict =
   | { valid: true; expiresAt: string | null }
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
 
 /** The service's own file, or why it gives none. */
-export type FileAnswer = { file: string } | { code: RejectionCode; message: string }
+export type FileAnswer = { file: string } | { code: FileRefusalCode; message: string }
 
 const REJECTION_CODES: readonly RejectionCode[] = [
   'NOT_FOUND',
@@ -68,9 +68,11 @@ function readFileAnswer(status: number, text: string): FileAnswer | null {
   if (status === 200) return { file: text }
   const body = parseObject(text)
   const code = body?.['code']
-  return body === null || typeof code !== 'string'
-    ? null
-    : { code: rejectionCode(code), message: readMessage(body) ?? 'This check was refused.' }
+  if (body === null || typeof code !== 'string') return null
+  return {
+    code: code === 'MACHINE_NOT_ACTIVE' ? code : rejectionCode(code),
+    message: readMessage(body) ?? 'This check was refused.',
+  }
 }
 
 function rejectionCode(code: string): RejectionCode {

@@ -8,6 +8,7 @@ export type {
   ConfigurationError,
   ConfigurationReason,
   DeactivationResult,
+  FileRefusalCode,
   ImportResult,
   OfflineReason,
   OutageCause,

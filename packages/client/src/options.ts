@@ -13,11 +13,14 @@ export interface LicenseStorage {
   write(text: string): Promise<void>
 }
 
-/** A public key of the organization as the service's `GET /api/v1/public-keys` gives it. */
+/** A public key of the organization as the service's `GET /api/v1/public-keys` gives it; the first two fields are enough. */
 export interface PublicKey {
   keyId: string
   /** Standard base64 of the X.509 SubjectPublicKeyInfo. */
   publicKey: string
+  algorithm?: string
+  createdAt?: string
+  retiredAt?: string | null
 }
 
 export interface ClientOptions {

@@ -12,6 +12,9 @@ export type RejectionCode =
   | 'TOO_MANY_MACHINES'
   | 'REJECTED'
 
+/** Why the service hands out no file. `MACHINE_NOT_ACTIVE`: this machine holds no slot yet; `validate` takes one. */
+export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE'
+
 /**
  * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: somebody answered, but not the service, such as the login
  * page of a network.
@@ -98,11 +101,11 @@ export type DeactivationResult =
 
 /**
  * Outcome of `refreshFile`. `BAD_FILE`: what came is not a file for this license signed by a shipped key; a stored file
- * stays. `NOT_STORED`: the storage failed. A `RejectionCode`: the service hands out no file to this machine now.
+ * stays. `NOT_STORED`: the storage failed. A `FileRefusalCode`: the service hands out no file to this machine now.
  */
 export type RefreshResult =
   | { source: 'online'; refreshed: true; code: 'REFRESHED'; expiresAt: string | null; refreshAfter: string }
-  | { source: 'online'; refreshed: false; code: RejectionCode; message: string }
+  | { source: 'online'; refreshed: false; code: FileRefusalCode; message: string }
   | { source: 'online'; refreshed: false; code: 'BAD_FILE'; reason: OfflineReason }
   | { source: 'online'; refreshed: false; code: 'NOT_STORED' }
   | ({ refreshed: false } & ConfigurationError)

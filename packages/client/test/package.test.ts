@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+import { rolldown } from 'rolldown'
 import { afterAll, expect, test } from 'vitest'
 
 import { startGateway } from './gateway.ts'
@@ -33,6 +34,13 @@ test('nothing but the client, @noble/curves and what that needs is installed', (
   expect(readdirSync(join(modules, '@noble'))).toEqual(['curves', 'hashes'])
   const manifest: unknown = JSON.parse(readFileSync(join(modules, '@keyward/client/package.json'), 'utf8'))
   expect(manifest).toHaveProperty(['dependencies', '@noble/curves'])
+})
+
+test('a bundler keeps only what is used', async () => {
+  writeFileSync(join(folder, 'little.js'), `export { memoryStorage } from '@keyward/client'`)
+  const build = await rolldown({ input: join(folder, 'little.js') })
+  const { output } = await build.generate({ format: 'es', minify: true })
+  expect(output[0].code.length).toBeLessThan(300)
 })
 
 test('the command line example: online, offline, refused, set up wrongly', async () => {

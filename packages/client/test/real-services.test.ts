@@ -30,7 +30,6 @@ function clientWith(options: Partial<ClientOptions> = {}) {
     machineId: 'machine-1',
     hostname: "Ada's laptop",
     storage,
-    timeoutMs: 1000,
     ...options,
   })
 }
@@ -51,6 +50,7 @@ const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPI
 const soon = { timeout: 5000, interval: 50 }
 
 test('the first activation takes the slot and leaves a file', async () => {
+  expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'MACHINE_NOT_ACTIVE' })
   expect(await client.activate()).toEqual(online)
   await client.settled()
   expect(await client.refreshFile()).toMatchObject({ refreshed: true, expiresAt: EXPIRES_AT })
@@ -68,7 +68,7 @@ test('another machine finds no slot', async () => {
 describe('the validator', () => {
   test('hangs', async () => {
     programs.validator.process.kill('SIGSTOP')
-    expect(await client.validate()).toMatchObject({ ...offline, cause: 'TIMEOUT' })
+    expect(await clientWith({ timeoutMs: 800 }).validate()).toMatchObject({ ...offline, cause: 'TIMEOUT' })
     programs.validator.process.kill('SIGCONT')
     await expect.poll(() => client.validate(), soon).toEqual(online)
   })

@@ -76,7 +76,7 @@ describe.concurrent('in the background', () => {
   })
 
   test('a file that was asked for before a refusal is not stored after it', async () => {
-    const { client, service, gateway } = await startWorld({ timeoutMs: 4000 })
+    const { client, service, gateway } = await startWorld()
     gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 300 }]
     await client.validate()
     const refreshing = client.refreshFile()

@@ -40,7 +40,6 @@ export async function startWorld(given: Partial<ClientOptions> = {}): Promise<Wo
       publicKeys: service.publicKeys,
       licenseKey: service.licenseKey,
       machineId: 'machine-1',
-      timeoutMs: 1000,
       now: () => Date.now() + clock.aheadMs,
       onRefresh: (result) => refreshes.push(result),
       ...given,

@@ -42,7 +42,7 @@ describe.concurrent('an answer of the service is trusted', () => {
   })
 
   test('a slow answer inside the time budget', async () => {
-    const { client, gateway } = await startWorldWithFile({ timeoutMs: 4000 })
+    const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'slow', delayMs: 300 }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
   })
@@ -75,7 +75,7 @@ const outages: [string, Fault | 'stopped', string][] = [
   ['the connection is dropped', { kind: 'drop' }, 'NETWORK_ERROR'],
   ['the answer is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
   ['no answer comes in time', { kind: 'hang' }, 'TIMEOUT'],
-  ['the answer comes too late', { kind: 'slow', delayMs: 5000 }, 'TIMEOUT'],
+  ['the answer comes too late', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
   ...[500, 502, 503, 504, 599].map((status): [string, Fault, string] => [
     `status ${status}`,
     { kind: 'answer', status },
@@ -94,11 +94,13 @@ const outages: [string, Fault | 'stopped', string][] = [
 
 describe.concurrent('when the service cannot be reached, a good file decides, and without one nothing is valid', () => {
   test.each(outages)('%s', async (_name, fault, cause) => {
-    const { client, service, gateway, restart } = await startWorldWithFile()
-    const clientWithoutFile = restart({ storage: memoryStorage() })
+    const { service, gateway, restart } = await startWorldWithFile()
+    // Only a service that does not answer uses up the budget; elsewhere it leaves room for a busy machine.
+    const timeoutMs = cause === 'TIMEOUT' ? 600 : 9000
     if (fault === 'stopped') await gateway.stop()
     else gateway.fault = fault
-    const [withFile, withoutFile] = await Promise.all([client.validate(), clientWithoutFile.validate()])
+    const clients = [restart({ timeoutMs }), restart({ timeoutMs, storage: memoryStorage() })]
+    const [withFile, withoutFile] = await Promise.all(clients.map((client) => client.validate()))
     const { expiresAt } = service.license
     expect(withFile).toMatchObject({ source: 'offline', valid: true, code: 'VALID', expiresAt, cause })
     const refusal = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: 'NO_FILE' }
