@@ -1,0 +1,186 @@
+import { readdir } from 'node:fs/promises'
+import { createServer, request, type Server } from 'node:http'
+import { join } from 'node:path'
+
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Desk, openDesk } from './run-cli.ts'
+import { type RunningService, startProgram } from './services.ts'
+
+const OPERATOR_TOKEN = 'operator-of-this-test'
+
+let database: TestDatabase
+let management: RunningService
+let validator: RunningService
+let desk: Desk
+/** Of an organization on the plan STANDARD. */
+let organizationToken: string
+let productId: string
+let customerId: string
+
+/** The JSON result of a command that is to succeed. */
+async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
+  const said = await desk.cli('--json', ...args)
+  expect(said.err).toBe('')
+  return schema.parse(JSON.parse(said.out))
+}
+
+async function post(path: string, body: object): Promise<string> {
+  const response = await fetch(`${management.url}/api/v1${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${organizationToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return z.object({ id: z.string() }).parse(await response.json()).id
+}
+
+async function ruleCount(): Promise<number> {
+  const { rows } = await database.pool.query<{ count: string }>('select count(*) from access_rules')
+  return Number(rows[0]?.count)
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  desk = await openDesk()
+  const env = { PATH: process.env['PATH'] ?? '', TRUSTED_PROXIES: '127.0.0.1' }
+  ;[management, validator] = await Promise.all([
+    startProgram('management', {
+      ...env,
+      DATABASE_URL: database.url,
+      OPERATOR_TOKEN,
+      MASTER_KEY: 'ab'.repeat(32),
+    }),
+    startProgram('validator', { ...env, VALIDATOR_DATABASE_URL: database.validatorUrl, VALIDATOR_WORKERS: '1' }),
+  ])
+  desk.env['KEYWARD_URL'] = management.url
+  desk.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  const made = z.object({ managementToken: z.string() })
+  organizationToken = (await result(made, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+  desk.env['KEYWARD_TOKEN'] = organizationToken
+  productId = await post('/products', { name: 'Editor' })
+  customerId = await post('/customers', { email: 'ada@example.com' })
+}, 30_000)
+
+afterAll(async () => {
+  await Promise.all([management.stop(), validator.stop()])
+  await desk.clear()
+  await database.drop()
+}, 30_000)
+
+test('a token that is made can do what it was given and nothing else', async () => {
+  const made = await result(z.object({ secret: z.string() }), 'token', 'create', 'reader', '-p', 'licenses.read')
+  const denied = await desk.cli('--token', made.secret, 'keys', 'rotate')
+  expect(denied.code).toBe(1)
+  expect(denied.err).toMatch(/credentials\.write.*\(FORBIDDEN\)/)
+})
+
+test('a license is made, shown by key and by id, checked and revoked', async () => {
+  const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })
+  const flags = ['--product', productId, '--customer', customerId, '--max-machines', '1', '--expires', '30d']
+  const made = await result(shown, 'license', 'create', ...flags)
+  expect(await result(shown, 'license', 'show', made.key)).toMatchObject({ id: made.id, status: 'active' })
+  expect((await desk.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^VALID/)
+  const evaluated = await desk.cli('check', made.id)
+  expect([evaluated.code, evaluated.out]).toEqual([4, expect.stringMatching(/^FINGERPRINT_REQUIRED/)])
+  const revoked = await desk.cli('license', 'revoke', made.id)
+  expect(revoked.out).toMatch(/revoked[^]*Applied by all 1 validators\./)
+  expect((await desk.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^REVOKED/)
+  const unknown = await desk.cli('license', 'show', 'NO-SUCH-KEY')
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringMatching(/NOT_FOUND/)])
+})
+
+test('a check says which rule decides', async () => {
+  const flags = ['--product', productId, '--customer', customerId]
+  const { key } = await result(z.object({ key: z.string() }), 'license', 'create', ...flags)
+  await desk.write('one.txt', '203.0.113.0/24 # abuse\n')
+  expect(await result(z.object({ created: z.int() }), 'rules', 'import', 'one.txt')).toEqual({ created: 1 })
+  const said = await desk.cli('check', key, '--ip', '203.0.113.9')
+  expect(said.code).toBe(4)
+  expect(said.out).toMatch(/^BLACKLISTED[^]*Decided by the blacklist rule .*203\.0\.113\.0\/24.*noted "abuse"/)
+})
+
+test('keys are rotated, and the status shows every validator', async () => {
+  const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
+  expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
+  const status = await desk.cli('status')
+  expect(status.code).toBe(0)
+  expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +ready +(?:nothing|\d+ transactions?) /)
+})
+
+describe('a long list', () => {
+  const imported = z.object({ rows: z.int(), invalid: z.int(), created: z.int(), skipped: z.int() })
+  const addresses = (count: number, net: number): string =>
+    Array.from({ length: count }, (_, i) => `10.${net}.${i >> 8}.${i & 255}`).join('\n')
+
+  test('goes in batches, and again without adding anything', async () => {
+    await desk.write('long.txt', addresses(2_345, 1))
+    const before = await ruleCount()
+    const first = await result(imported, 'rules', 'import', 'long.txt')
+    expect(first).toEqual({ rows: 2_345, invalid: 0, created: 2_345, skipped: 0 })
+    expect(await result(imported, 'rules', 'import', 'long.txt')).toMatchObject({ created: 0, skipped: 2_345 })
+    expect(await ruleCount()).toBe(before + 2_345)
+  })
+
+  test('that was cut off goes on where it was, and counts nothing twice', async () => {
+    await desk.write('cut.txt', addresses(3_500, 2))
+    const gate = await openGate(management.url, 2)
+    const args = ['--url', gate.url, 'rules', 'import', 'cut.txt']
+    const stopped = await desk.cli(...args)
+    expect([stopped.code, stopped.err]).toEqual([1, expect.stringMatching(/Added before: 2000/)])
+    gate.open()
+    const rest = await desk.cli(...args)
+    expect(rest.err).toMatch(/Going on after 2 batches/)
+    expect(rest.out).toMatch(/^3500 rules added, 0 existed already, 0 rows left out/)
+    expect(await readdir(join(desk.folder, '.keyward', 'imports'))).toEqual([])
+    gate.close()
+  })
+
+  test('that the service refuses is refused by the line of the file', async () => {
+    const rows = [
+      'value,type,scope',
+      ...addresses(1_100, 3)
+        .split('\n')
+        .map((value) => `${value},IP,ORGANIZATION`),
+    ]
+    rows.push('019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b,CUSTOMER,ORGANIZATION')
+    await desk.write('bad.csv', rows.join('\n'))
+    const said = await desk.cli('rules', 'import', 'bad.csv')
+    expect(said.code).toBe(1)
+    expect(said.err).toMatch(/Added before: 1000[^]*\n {2}line 1102: value /)
+  })
+})
+
+interface Gate {
+  url: string
+  open: () => void
+  close: () => void
+}
+
+/** Hands on every request but imports after the given number, which it refuses as a service would that was locked. */
+async function openGate(target: string, imports: number): Promise<Gate> {
+  let left = imports
+  const server: Server = createServer((incoming, response) => {
+    if (incoming.url?.endsWith('/import') === true && left-- <= 0) {
+      const problem = { type: 'x', title: 'x', status: 403, detail: 'Locked', instance: 'x', code: 'X', requestId: 'x' }
+      response.writeHead(403, { 'content-type': 'application/problem+json', connection: 'close' })
+      response.end(JSON.stringify(problem))
+      return
+    }
+    const { method = 'GET', headers, url = '/' } = incoming
+    const onward = request(`${target}${url}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    incoming.pipe(onward)
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const close = (): void => {
+    server.close()
+    server.closeAllConnections()
+  }
+  return { url: `http://127.0.0.1:${port}`, open: () => void (left = Infinity), close }
+}

@@ -1,0 +1,41 @@
+/** The real services as processes over a database of their own, the way a cluster runs them. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import { z } from 'zod'
+
+export interface RunningService {
+  url: string
+  adminUrl: string
+  stop: () => Promise<void>
+}
+
+const listening = z.object({ type: z.literal('listening'), port: z.int(), adminPort: z.int() })
+
+export async function startProgram(
+  name: 'validator' | 'management',
+  env: Record<string, string>,
+): Promise<RunningService> {
+  const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
+  const prefix = name.toUpperCase()
+  const child = fork(main, {
+    env: { ...env, [`${prefix}_PORT`]: '0', [`${prefix}_ADMIN_PORT`]: '0', LOG_LEVEL: 'silent' },
+  })
+  const ended = once(child, 'exit')
+  const message = await Promise.race([
+    once(child, 'message').then(([first]: unknown[]) => first),
+    ended.then(() => {
+      throw new Error(`The ${name} did not start`)
+    }),
+  ])
+  const { port, adminPort } = listening.parse(message)
+  const adminUrl = `http://127.0.0.1:${adminPort}`
+  while (!(await fetch(`${adminUrl}/readyz`)).ok) await sleep(10)
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await ended
+  }
+  return { url: `http://127.0.0.1:${port}`, adminUrl, stop }
+}
