@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenOn } from '../src/ports.ts'
-import { untilGone } from './processes.ts'
+import { runningProcesses, untilGone } from './processes.ts'
 import { paste, StartProcess } from './start-process.ts'
 
 const running: StartProcess[] = []
@@ -44,17 +44,21 @@ async function stopAll(): Promise<void> {
 
 describe('a start', { timeout: 60_000 }, () => {
   let started: StartProcess
+  /** Where the data really are: elsewhere when root starts it. */
+  let data: string
   let check: () => ReturnType<typeof paste>
 
   beforeAll(async () => {
     home = await newHome()
     started = start()
     await started.ready()
+    data = await realpath(join(home, '.keyward', 'postgres'))
     check = () => paste(started.curlLines()[0] ?? '')
   }, 60_000)
 
   afterAll(async () => {
     await stopAll()
+    await rm(data, { recursive: true, force: true })
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
@@ -118,7 +122,7 @@ describe('a start', { timeout: 60_000 }, () => {
     expect(started.member(part).pid).not.toBe(before.pid)
   })
 
-  test('finds everything again after the starter was killed, and leaves nothing behind when it is told to stop', async () => {
+  test('finds everything again after the starter was killed', async () => {
     const demo = await started.demo()
     const orphans = started.family()
     await started.end('SIGKILL')
@@ -129,11 +133,21 @@ describe('a start', { timeout: 60_000 }, () => {
     const again = await started.demo()
     expect({ ...again, ...addressesOf(demo) }).toEqual(demo)
     expect((await check()).body['code']).toBe('VALID')
+  })
 
+  test('leaves no process behind when it is told to stop', async () => {
     const family = started.family()
     expect(family.length).toBeGreaterThan(4)
     expect(await started.end('SIGTERM')).toBe(0)
     await untilGone(family, 2_000)
+  })
+
+  test('passes on, once, what the services say of a variable, and leaves nothing behind then either', async () => {
+    started = start({ EDGE: 'nowhere' })
+    await started.ended
+    expect(started.child.exitCode).toBe(1)
+    expect(started.errors).toMatch(/^EDGE got "nowhere"; it takes one of [\w, ]+\n$/)
+    expect(runningProcesses().filter(({ command }) => command.includes(data))).toEqual([])
   })
 })
 
@@ -156,15 +170,6 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     expect(started.errors).toBe('GATEWAY_PORT got "eighty"; it takes a port from 0 to 65535\n')
   })
 
-  test('passes on, once, what a service says of its variables', async () => {
-    home = await newHome()
-    const started = start({ EDGE: 'nowhere' })
-    await started.ended
-    expect(started.child.exitCode).toBe(1)
-    expect(started.errors.match(/EDGE/g)).toHaveLength(1)
-    expect(started.errors.trim().split('\n')).toHaveLength(1)
-  })
-
   test('names the port that is taken', async () => {
     home = await newHome()
     const server = createServer()
@@ -178,16 +183,13 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
 
   test('says that its state is damaged and leaves it alone', async () => {
     home = await newHome()
-    const first = start()
-    await first.ready()
-    await first.end('SIGTERM')
+    await mkdir(join(home, '.keyward'))
     const path = join(home, '.keyward', 'state.json')
-    const half = (await readFile(path, 'utf8')).slice(0, 60)
-    await writeFile(path, half)
-    const second = start()
-    await second.ended
-    expect(second.child.exitCode).toBe(1)
-    expect(second.errors).toMatch(/state\.json is damaged/)
-    expect(await readFile(path, 'utf8')).toBe(half)
+    await writeFile(path, '{"operatorToken":"half')
+    const started = start()
+    await started.ended
+    expect([started.child.exitCode, started.output]).toEqual([1, ''])
+    expect(started.errors).toMatch(/state\.json is damaged.*\n$/)
+    expect(await readFile(path, 'utf8')).toBe('{"operatorToken":"half')
   })
 })
