@@ -1,0 +1,18 @@
+# The migration, and the command line: what runs once and ends. Build at the root:
+#   docker build -f infra/docker/migrate.Dockerfile -t keyward-migrate .
+# Pin the base image to a digest of your own choosing. Run it with a read-only file system: it writes nothing to disk.
+
+FROM node:22-bookworm-slim AS workspace
+WORKDIR /keyward
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY packages packages
+COPY infra infra
+# Optional packages are an embedded Postgres and another Node.
+RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..."
+
+FROM node:22-bookworm-slim
+WORKDIR /keyward
+ENV NODE_ENV=production
+COPY --from=workspace /keyward /keyward
+USER node
+CMD ["node", "infra/src/migrate.ts"]

@@ -1,0 +1,25 @@
+# The validator: the part of the workspace that it needs, without development packages. Build at the root:
+#   docker build -f infra/docker/validator.Dockerfile -t keyward-validator .
+# Pin the base image to a digest of your own choosing. Run it with a read-only file system: it writes nothing to disk.
+
+FROM node:22-bookworm-slim AS workspace
+WORKDIR /keyward
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY packages packages
+COPY services/validator services/validator
+# Optional packages are another Node. uWebSockets.js brings binaries for every platform; one is enough.
+RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
+ && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \
+ && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
+ && find node_modules/.pnpm -name "$keep" | grep -q .
+
+FROM node:22-bookworm-slim
+WORKDIR /keyward
+ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0
+COPY --from=workspace /keyward /keyward
+USER node
+EXPOSE 8080 9080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=2s --start-period=60s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:9080/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "services/validator/src/main.ts"]
