@@ -107,8 +107,8 @@ class Validator {
 
   async start(): Promise<RunningValidator> {
     const { adminHost, adminPort, host } = this.#config
-    await assertFree(host, this.#config.port)
-    const port = await this.#pool.start()
+    const port = await reservePort(host, this.#config.port)
+    await this.#pool.start(port)
     this.#admin = await startAdminServer({
       host: adminHost,
       port: adminPort,
@@ -173,10 +173,9 @@ class Validator {
   }
 
   #createPool(): WorkerPool {
-    const { host, port, workers, corsOrigins, resolver } = this.#config
+    const { host, workers, corsOrigins, resolver } = this.#config
     return new WorkerPool({
       count: workers,
-      port,
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,
@@ -225,11 +224,18 @@ class Validator {
   }
 }
 
-/** Workers share a port among them, and would share it with another program just as silently. */
-function assertFree(host: string, port: number): Promise<void> {
+/**
+ * The port that the workers will share; 0 becomes a free one. They would share one with another program just as silently, so
+ * this rejects when there is one.
+ */
+function reservePort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', reject)
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
+    probe.listen({ host, port, exclusive: true }, () => {
+      const address = probe.address()
+      const found = typeof address === 'object' && address ? address.port : port
+      probe.close(() => resolve(found))
+    })
   })
 }

@@ -84,7 +84,8 @@ async function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): 
     link.say(errorMessage(error, true))
     port.close()
   })
-  link.say({ type: 'listening', port: await server.listen(setup.host, setup.port) })
+  await server.listen(setup.host, setup.port)
+  link.say({ type: 'listening' })
 }
 
 const port = parentPort

@@ -1,6 +1,6 @@
 /** A validator over a database of its own, and requests to it. */
 
-import { request as httpRequest } from 'node:http'
+import { type Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -75,9 +75,11 @@ export interface Sent {
   headers?: Record<string, string>
   body?: unknown
   secret?: string
+  /** Without one, the request has a connection of its own. */
+  agent?: Agent
 }
 
-/** One request on a connection of its own. A string or bytes as body go out as they are, anything else as JSON. */
+/** One request. A string or bytes as body go out as they are, anything else as JSON. */
 export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
   const { body, secret } = sent
   const bytes =
@@ -89,7 +91,7 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
         port,
         path,
         method: sent.method ?? 'POST',
-        agent: false,
+        agent: sent.agent ?? false,
         headers: {
           ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
           ...(bytes === null ? {} : { 'content-length': String(Buffer.byteLength(bytes)) }),

@@ -49,7 +49,7 @@ export type WorkAnswer =
   | { kind: 'keys'; ticket: number; outcome: KeysOutcome }
 
 export type ToMain =
-  | { type: 'listening'; port: number }
+  | { type: 'listening' }
   | { type: 'work'; requests: WorkRequest[] }
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
   | { type: 'closed' }

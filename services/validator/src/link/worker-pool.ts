@@ -12,7 +12,6 @@ export interface WorkerPoolOptions {
   count: number
   /** Everything but the port, the counters and the records, which are each worker's own. */
   setup: Omit<WorkerSetup, 'port' | 'counters' | 'records'>
-  port: number
   /** The ring that a new worker records into. */
   createRecords(): SharedArrayBuffer
   /** The worker of this ring has ended. */
@@ -37,6 +36,7 @@ export class WorkerPool {
   /** What ended workers had counted. */
   readonly #past = new Counters()
   #port = 0
+  #isStarted = false
   #isStopping = false
 
   constructor(options: WorkerPoolOptions) {
@@ -55,11 +55,11 @@ export class WorkerPool {
     return totals
   }
 
-  /** Resolves with the port when every worker listens; rejects when one cannot. */
-  async start(): Promise<number> {
-    this.#port = await this.#startOne(this.#options.port)
-    for (let i = 1; i < this.#options.count; i++) await this.#startOne(this.#port)
-    return this.#port
+  /** Resolves when every worker listens on the port; rejects when one cannot. */
+  async start(port: number): Promise<void> {
+    this.#port = port
+    await Promise.all(Array.from({ length: this.#options.count }, () => this.#startOne()))
+    this.#isStarted = true
   }
 
   /** Lets every worker answer what is in flight for at most `graceMs`, then close. */
@@ -72,18 +72,19 @@ export class WorkerPool {
     await Promise.all(ended)
   }
 
-  #startOne(port: number): Promise<number> {
+  #startOne(): Promise<void> {
+    const port = this.#port
     const counters = new Counters()
     const records = this.#options.createRecords()
     const thread = new Worker(new URL('../worker.ts', import.meta.url), { name: 'keyward-worker' })
     const worker = { thread, counters, records }
     this.#workers.add(worker)
     const answer = gatherAnswers(thread)
-    const listening = new Promise<number>((resolve, reject) => {
+    const listening = new Promise<void>((resolve, reject) => {
       thread.on('message', (message: ToMain) => {
         switch (message.type) {
           case 'listening':
-            resolve(message.port)
+            resolve()
             return
           case 'work':
             for (const request of message.requests) this.#options.onRequest(request, answer)
@@ -113,9 +114,9 @@ export class WorkerPool {
     this.#workers.delete(worker)
     this.#past.add(worker.counters)
     this.#options.releaseRecords(worker.records)
-    if (this.#isStopping || this.#port === 0) return
+    if (this.#isStopping || !this.#isStarted) return
     setTimeout(() => {
-      if (!this.#isStopping) this.#startOne(this.#port).catch(() => undefined) // reported by its events
+      if (!this.#isStopping) this.#startOne().catch(() => undefined) // reported by its events
     }, RESTART_MS)
   }
 }

@@ -3,14 +3,7 @@
  * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
  */
 
-import {
-  App,
-  type HttpRequest,
-  type HttpResponse,
-  type us_listen_socket,
-  us_listen_socket_close,
-  us_socket_local_port,
-} from 'uWebSockets.js'
+import { App, type HttpRequest, type HttpResponse, type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
@@ -59,13 +52,13 @@ export class Server {
     this.#app.any('/*', (response, request) => this.#open(notFound(shapeOf(request.getUrl())), response, request, ''))
   }
 
-  /** Rejects when the port cannot be had; 0 lets the system choose. Several servers may listen on one port. */
-  listen(host: string, port: number): Promise<number> {
+  /** Rejects when the port cannot be had. Several servers of this process listen on one port; the system deals out to them. */
+  listen(host: string, port: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#app.listen(host, port, (socket) => {
         if (socket === false) return reject(Object.assign(new Error(`Cannot listen on ${host}:${port}.`), { port }))
         this.#listening = socket
-        resolve(us_socket_local_port(socket))
+        resolve()
       })
     })
   }

@@ -1,0 +1,56 @@
+import { ConfigError, readConfig } from '@keyward/process'
+import { expect, test } from 'vitest'
+
+import { environment, type ValidatorConfig } from '../src/config.ts'
+
+const read = (env: Record<string, string>): ValidatorConfig =>
+  readConfig(environment, { DATABASE_URL: 'postgres://localhost/keyward', ...env })
+
+test('what is not set has the defaults that are promised', () => {
+  expect(read({})).toMatchObject({
+    host: '127.0.0.1',
+    port: 8080,
+    adminPort: 9080,
+    corsOrigins: [],
+    resolver: { trustedProxies: [], clientIpHeader: null, countryHeader: null, edge: null },
+    staleAfterMs: 5_000,
+    staleLimitMs: 900_000,
+    logLevel: 'info',
+  })
+  expect(read({ VALIDATOR_DATABASE_URL: 'postgres://v@localhost/keyward' }).databaseUrl).toContain('v@')
+})
+
+test('what is set is taken', () => {
+  const config = read({
+    TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+    COUNTRY_HEADER: 'CF-IPCountry',
+    EDGE: 'akamai',
+    CORS_ORIGINS: 'https://a.example.com, https://b.example.com',
+    STALE_LIMIT: '2min',
+  })
+  expect(config.resolver).toMatchObject({ countryHeader: 'cf-ipcountry', edge: 'akamai' })
+  expect(config.resolver.trustedProxies).toHaveLength(2)
+  expect(config.corsOrigins).toEqual(['https://a.example.com', 'https://b.example.com'])
+  expect(config.staleLimitMs).toBe(120_000)
+  expect(read({ TRUSTED_PROXIES: 'all' }).resolver.trustedProxies).toBe('all')
+})
+
+test.each([
+  ['VALIDATOR_PORT', '99999', 'a port from 0 to 65535'],
+  ['VALIDATOR_WORKERS', '0', 'a whole number from 1 to 256'],
+  ['TRUSTED_PROXIES', '10.0.0.0/8,nonsense', 'addresses and CIDR ranges separated by commas, or all'],
+  ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
+  ['EDGE', 'cloudflar', 'one of cloudflare, cloudfront, fastly, vercel, google, akamai'],
+  ['STALE_AFTER', 'soon', 'a duration'],
+  ['DATABASE_URL', 'mysql://x', 'postgres://'],
+])('a bad %s is one line that names it', (name, value, takes) => {
+  let message = ''
+  try {
+    read({ [name]: value })
+  } catch (error) {
+    message = error instanceof ConfigError ? error.message : ''
+  }
+  expect(message.split('\n')).toHaveLength(1)
+  expect(message).toContain(name)
+  expect(message).toContain(takes)
+})

@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent } from 'node:http'
+import { fileURLToPath } from 'node:url'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { createWorld, send, until, type World } from './harness.ts'
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const V2 = '/api/v2/license/validate'
+let world: World
+let license: Awaited<ReturnType<World['license']>>
+
+beforeAll(async () => {
+  world = await createWorld()
+  license = await world.license({ maxMachines: null })
+})
+afterAll(async () => {
+  await world.database.drop()
+})
+
+interface Started {
+  child: ChildProcess
+  output: () => string
+  exit: Promise<number | null>
+}
+
+function start(env: Record<string, string>): Started {
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PATH: process.env['PATH'],
+      VALIDATOR_PORT: '0',
+      VALIDATOR_ADMIN_PORT: '0',
+      VALIDATOR_WORKERS: '2',
+      DATABASE_URL: world.database.validatorUrl,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  let output = ''
+  child.stdout?.on('data', (data) => (output += String(data)))
+  child.stderr?.on('data', (data) => (output += String(data)))
+  return {
+    child,
+    output: () => output,
+    exit: once(child, 'exit').then(([code]) => (typeof code === 'number' ? code : null)),
+  }
+}
+
+async function ports(child: ChildProcess): Promise<{ port: number; adminPort: number }> {
+  return await new Promise(
+    (resolve) => void child.once('message', (message: { port: number; adminPort: number }) => resolve(message)),
+  )
+}
+
+test('it starts from the environment, becomes ready, and SIGTERM under load fails no request and loses nothing', async () => {
+  const started = start({})
+  const { port, adminPort } = await ports(started.child)
+  await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 200)
+  const agent = new Agent({ keepAlive: true, maxSockets: 10 })
+  let answered = 0
+  const state = { isStopping: false }
+  const failures: unknown[] = []
+  const load = Array.from({ length: 10 }, async () => {
+    while (!state.isStopping) {
+      const reply = await send(port, V2, { body: { license: license.key }, secret: world.secret, agent })
+      if (reply.status === 200) answered++
+      else failures.push(reply.status)
+    }
+  })
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  started.child.kill('SIGTERM')
+  await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 503)
+  // A balancer turns away now, and requests in flight are answered.
+  state.isStopping = true
+  await Promise.all(load)
+  expect(failures).toEqual([])
+  expect(await started.exit).toBe(0)
+  agent.destroy()
+  const { rows } = await world.database.pool.query<{ n: number }>('select sum(count)::int as n from check_counts')
+  expect(rows).toEqual([{ n: answered }])
+  expect(started.output()).not.toContain(license.key)
+}, 20_000)
+
+test('it stops when its parent lets go of it', async () => {
+  const started = start({})
+  await ports(started.child)
+  started.child.disconnect()
+  expect(await started.exit).toBe(0)
+})
+
+test('a bad variable stops it with one line', async () => {
+  const started = start({ VALIDATOR_WORKERS: 'many' })
+  expect(await started.exit).toBe(1)
+  expect(started.output().trim()).toBe('VALIDATOR_WORKERS got "many"; it takes a whole number from 1 to 256')
+})
+
+test('a port that is taken is named', async () => {
+  const first = start({})
+  const { port } = await ports(first.child)
+  const second = start({ VALIDATOR_PORT: String(port) })
+  expect(await second.exit).toBe(1)
+  expect(second.output()).toContain(String(port))
+  first.child.kill('SIGTERM')
+  expect(await first.exit).toBe(0)
+})
