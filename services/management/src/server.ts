@@ -27,6 +27,9 @@ export interface Management {
 const poolSize = 20
 const housekeepingMs = 10 * 60_000
 const healthEveryMs = 1_000
+const idleCheckMs = 50
+/** Longer than any request that waits for the validators. */
+const stopLimitMs = 12_000
 
 function listen(server: Server, port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -38,9 +41,16 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   })
 }
 
+/** Lets requests in flight end; a connection that is idle after that must not hold the stop up. */
 function closeServer(server: Server): Promise<void> {
+  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs)
+  const limit = setTimeout(() => server.closeAllConnections(), stopLimitMs)
   return new Promise((resolve) => {
-    server.close(() => resolve())
+    server.close(() => {
+      clearInterval(idle)
+      clearTimeout(limit)
+      resolve()
+    })
     server.closeIdleConnections()
   })
 }

@@ -3,8 +3,8 @@ import { customer as customerSchema, license as licenseSchema, product as produc
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type Harness, startHarness } from './harness.ts'
-import { createVendor, expectBody, outcome, type Vendor } from './vendor.ts'
+import { type Harness, startHarness } from './support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
 
 let harness: Harness
 let vendor: Vendor

@@ -21,7 +21,7 @@ export function timestamp(description: string) {
 /** A moment in a request: ISO 8601 with `Z` or an offset, between the years 1970 and 9999. */
 export function moment(description: string) {
   return z.iso
-    .datetime({ offset: true })
+    .datetime({ offset: true, abort: true })
     .transform((value) => new Date(value))
     .refine(
       (value) => value.getTime() >= 0 && value.getUTCFullYear() <= 9999,

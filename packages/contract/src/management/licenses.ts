@@ -39,6 +39,7 @@ export const policyInput = z
     expiresAt: expiresAt.default(null),
   })
   .refine(isWholePolicy, { path: ['expiresAt'], message: policyRule })
+  .meta({ description: 'The terms.' })
 export type PolicyInput = z.infer<typeof policyInput>
 
 export const licenseKey = z

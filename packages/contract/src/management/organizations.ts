@@ -39,12 +39,19 @@ export const updateOrganization = z.strictObject({ name: organizationName.option
 
 export const ownOrganization = organization
   .extend({
-    usage: z.object({
-      rules: z.object({
-        used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
-        limit: z.int().nullable().meta({ description: 'How many the plan allows; null: any number.', example: 500 }),
-      }),
-    }),
+    usage: z
+      .object({
+        rules: z
+          .object({
+            used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
+            limit: z
+              .int()
+              .nullable()
+              .meta({ description: 'How many the plan allows; null: any number.', example: 500 }),
+          })
+          .meta({ description: 'Access rules.' }),
+      })
+      .meta({ description: 'How much of the plan is used.' }),
   })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 

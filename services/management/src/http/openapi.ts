@@ -17,7 +17,8 @@ Lists take \`limit\` and \`cursor\` and are stable under inserts. A POST may car
 within 24 hours answer as the first time, without secrets. Changes that the validators act on take \`Prefer: wait=N\`.
 Errors are problems (RFC 9457) with a stable \`code\`. Every answer has \`x-request-id\`.`
 
-function describeAccess(access: Access): string {
+/** What the document says of who may call. */
+export function describeAccess(access: Access): string {
   switch (access.kind) {
     case 'operator':
       return 'Credential: the operator token.'

@@ -10,7 +10,7 @@ import type { Caller } from './authentication.ts'
 import type { Client, Endpoint } from './endpoint.ts'
 import { findAnswer, type IdempotentRequest, keepAnswer, type WireAnswer } from './idempotency.ts'
 import { isWorthRepeating, Refusal, toProblem } from './problem.ts'
-import { transactionId, waitForValidators } from './propagation.ts'
+import { changingTransaction, thisTransaction, waitForValidators } from './propagation.ts'
 
 const tries = 4
 
@@ -78,7 +78,10 @@ async function change(services: Services, task: Task): Promise<{ answer: WireAns
     const answer = idempotent
       ? await handleOnce(services, task, db, idempotent)
       : (await handle(services, task, db)).answer
-    return { answer, id: task.waitSeconds === null ? null : await transactionId(db) }
+    if (task.waitSeconds === null) return { answer, id: null }
+    // A repeat changes nothing itself; what it waits for was committed before it.
+    const isReplay = 'idempotency-replayed' in answer.headers
+    return { answer, id: await (isReplay ? thisTransaction(db) : changingTransaction(db)) }
   })
 }
 

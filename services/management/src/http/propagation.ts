@@ -20,9 +20,16 @@ export function parsePrefer(header: string | undefined): number | null {
   return seconds === undefined ? null : Math.min(longestWaitSeconds, Number(seconds))
 }
 
-/** The id of the running transaction, or null when it has changed nothing so far. */
-export async function transactionId(db: Db): Promise<string | null> {
-  const { rows } = await sql<{ id: string | null }>`select pg_current_xact_id_if_assigned()::text as id`.execute(db)
+/** The id of the running transaction, or null when it has logged no change, so that there is nothing to wait for. */
+export async function changingTransaction(db: Db): Promise<string | null> {
+  const { rows } = await sql<{ id: string }>`
+    select xid::text as id from change_log where xid = pg_current_xact_id_if_assigned() limit 1`.execute(db)
+  return rows[0]?.id ?? null
+}
+
+/** The id of the running transaction. Whoever has applied it has applied everything that was committed before. */
+export async function thisTransaction(db: Db): Promise<string | null> {
+  const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db)
   return rows[0]?.id ?? null
 }
 

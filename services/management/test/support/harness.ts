@@ -1,8 +1,8 @@
 /** A management service over a database of its own, and a client that speaks JSON to it. */
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 
-import { configSchema } from '../src/config.ts'
-import { startManagement } from '../src/server.ts'
+import { configSchema } from '../../src/config.ts'
+import { startManagement } from '../../src/server.ts'
 
 export const operatorToken = 'operator-token-of-the-tests'
 export const masterKey = '5e'.repeat(32)

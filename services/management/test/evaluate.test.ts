@@ -1,0 +1,95 @@
+/** The dry run: the engine's decision, which rules matched, and who the caller is. */
+import { evaluation, myIp } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { coveringPrefixes } from '../src/access-rules/candidates.ts'
+import { type Harness, startHarness } from './support/harness.ts'
+import { insertMachine } from './support/requests.ts'
+import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness({ TRUSTED_PROXIES: '127.0.0.1', COUNTRY_HEADER: 'x-country' })
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+async function evaluate(body: object) {
+  return expectBody(await vendor.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
+}
+
+test('the most specific scope decides, an exclusion beats a blacklist in it, and all that match are told', async () => {
+  const license = await vendor.license()
+  const check = { licenseKey: license.key, ip: '203.0.113.7', machineId: 'm1', country: 'de' }
+  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+  const wide = await vendor.rule({ value: '203.0.113.0/24' })
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED', decidedBy: { id: wide.id } })
+  const country = await vendor.rule({ type: 'COUNTRY', value: 'DE' })
+  const excluded = await vendor.rule({
+    kind: 'EXCLUSION',
+    value: '203.0.0.0/8',
+    scope: 'PRODUCT',
+    scopeId: license.productId,
+  })
+  const result = await evaluate(check)
+  expect(result).toMatchObject({ code: 'VALID', decidedBy: { id: excluded.id } })
+  expect(result.matched.map((rule) => rule.id).toSorted()).toEqual([wide.id, country.id, excluded.id].toSorted())
+  const customer = { type: 'CUSTOMER', value: license.customerId, scope: 'LICENSE', scopeId: license.id }
+  const named = await vendor.rule(customer)
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED', decidedBy: { id: named.id } })
+  expect(await evaluate({ ...check, ip: '::ffff:203.0.113.7' })).toMatchObject({ matched: { length: 4 } })
+  expect(await evaluate({ licenseId: license.id })).toMatchObject({ code: 'BLACKLISTED', matched: { length: 1 } })
+  const { rows } = await harness.database.pool.query('select sum(match_count)::integer as n from access_rule_counters')
+  expect(rows).toEqual([{ n: 0 }])
+})
+
+test('machines and limits are told as a check would', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+  const of = (machineId?: string) => evaluate({ licenseId: license.id, ...(machineId !== undefined && { machineId }) })
+  expect(await of()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+  expect(await of('m1')).toMatchObject({ code: 'VALID' })
+  await insertMachine({ harness, vendor }, license.id, 'm1')
+  expect(await of('m1')).toMatchObject({ code: 'VALID' })
+  expect(await of('m2')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
+  expect(await evaluate({ licenseKey: 'nothing' })).toEqual({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
+})
+
+test('an unknown license id and an address that is none are refused', async () => {
+  const refuse = async (body: object) => outcome(await vendor.call('POST', 'access-rules/evaluate', { body }))
+  const other = await (await createVendor(harness)).license()
+  expect(await refuse({ licenseId: other.id })).toBe('404 NOT_FOUND')
+  expect(await refuse({ licenseKey: 'k', ip: '1.2.3' })).toBe('422 INVALID_REQUEST')
+  expect(await refuse({ licenseKey: 'k', ip: '10.0.0.0/8' })).toBe('422 INVALID_REQUEST')
+  expect(await refuse({})).toBe('422 INVALID_REQUEST')
+  expect(await refuse({ licenseKey: 'k', licenseId: other.id })).toBe('422 INVALID_REQUEST')
+})
+
+test('an expired rule no longer matches', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
+  const rule = await vendor.rule({ value: '198.51.100.9', scope: 'LICENSE', scopeId: license.id })
+  const check = { licenseId: license.id, ip: '198.51.100.9' }
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED' })
+  await harness.database.pool.query('update access_rules set expires_at = now() where id = $1', [rule.id])
+  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+})
+
+test('every prefix that covers an address is looked for, in canonical form', () => {
+  const four = coveringPrefixes({ family: 4, words: [0xcb007107], prefixLength: 32 })
+  expect(four).toHaveLength(33)
+  expect(four.slice(0, 3)).toEqual(['0.0.0.0/0', '128.0.0.0/1', '192.0.0.0/2'])
+  expect(four.at(-1)).toBe('203.0.113.7')
+  expect(new Set(coveringPrefixes({ family: 6, words: [0x20010db8, 0, 0, 1], prefixLength: 128 })).size).toBe(129)
+})
+
+test('my-ip is what the validators would see', async () => {
+  const get = async (headers: Record<string, string>) => {
+    const answer = await vendor.call('GET', 'access-rules/my-ip', { headers })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    return expectBody(answer, 200, myIp)
+  }
+  expect(await get({})).toEqual({ ip: '127.0.0.1', country: null })
+  const forwarded = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7', 'x-country': 'fr' }
+  expect(await get(forwarded)).toEqual({ ip: '203.0.113.7', country: 'FR' })
+})

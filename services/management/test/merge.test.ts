@@ -1,0 +1,113 @@
+/** Merging customers: licenses and rules move in one step, twins become one, and the old id says where it went. */
+import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Harness, startHarness } from './support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const merge = (id: string, into: string) => vendor.call('POST', `customers/${id}/merge`, { body: { into } })
+const readRule = async (id: string) => expectBody(await vendor.call('GET', `access-rules/${id}`), 200, accessRule)
+
+async function count(ruleId: string, matches: number, lastMatchedAt: string): Promise<void> {
+  await harness.database.pool.query(
+    'update access_rule_counters set match_count = $2, last_matched_at = $3 where rule_id = $1',
+    [ruleId, matches, lastMatchedAt],
+  )
+}
+
+test('licenses and rules move, twins are folded together', async () => {
+  const first = await vendor.license()
+  const second = await vendor.license()
+  const [gone, kept] = [first.customerId, second.customerId]
+  const soon = new Date(Date.now() + 60_000).toISOString()
+  const later = new Date(Date.now() + 120_000).toISOString()
+  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone, scope: 'PRODUCT', scopeId: first.productId })
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone, expiresAt: later })
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt: soon })
+  await count(folded.id, 3, '2026-01-02T00:00:00.000Z')
+  await count(remaining.id, 4, '2026-01-01T00:00:00.000Z')
+  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(answer.id).toBe(kept)
+  expect(await readRule(moved.id)).toMatchObject({ value: kept, scope: 'PRODUCT' })
+  const merged = { matchCount: 7, lastMatchedAt: '2026-01-02T00:00:00.000Z', expiresAt: later }
+  expect(await readRule(remaining.id)).toMatchObject(merged)
+  expect((await vendor.call('GET', `access-rules/${folded.id}`)).status).toBe(404)
+  const license = expectBody(await vendor.call('GET', `licenses/${first.id}`), 200, licenseSchema)
+  expect(license.customerId).toBe(kept)
+})
+
+test('an expiry of none is the latest', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const expiresAt = new Date(Date.now() + 60_000).toISOString()
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt })
+  expect((await merge(gone, kept)).status).toBe(200)
+  expect((await readRule(remaining.id)).expiresAt).toBeNull()
+})
+
+test('the old id answers where it went, also after a second merge', async () => {
+  const [a, b, c] = [await vendor.customer(), await vendor.customer(), await vendor.customer()]
+  await merge(a, b)
+  await merge(b, c)
+  for (const [method, path] of [
+    ['GET', a],
+    ['PATCH', a],
+    ['DELETE', b],
+    ['POST', `${b}/merge`],
+  ] as const) {
+    const body = method === 'POST' ? { into: c } : {}
+    const answer = await vendor.call(
+      method,
+      `customers/${path}`,
+      method === 'GET' || method === 'DELETE' ? {} : { body },
+    )
+    expect(outcome(answer)).toBe('404 NOT_FOUND')
+    expect(problem.parse(answer.body).mergedInto).toBe(c)
+  }
+})
+
+test('nonsense is refused', async () => {
+  const mine = await vendor.customer()
+  const other = await (await createVendor(harness)).customer()
+  expect(outcome(await merge(mine, mine))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await merge(mine, other))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await merge(other, mine))).toBe('404 NOT_FOUND')
+})
+
+test('two merges of one pair against each other: one wins, nothing is lost', async () => {
+  for (let round = 0; round < 5; round++) {
+    const [a, b] = [await vendor.license(), await vendor.license()]
+    const answers = await Promise.all([merge(a.customerId, b.customerId), merge(b.customerId, a.customerId)])
+    expect(answers.map((answer) => answer.status === 200).filter(Boolean)).toHaveLength(1)
+    const owners = await Promise.all(
+      [a, b].map(
+        async ({ id }) => expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId,
+      ),
+    )
+    expect(new Set(owners).size).toBe(1)
+  }
+})
+
+test('licenses made during a merge are never lost', async () => {
+  const productId = await vendor.product()
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const body = { productId, customerId: gone, policy: { type: 'PERPETUAL' } }
+  const creates = Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body }))
+  const [merged, ...answers] = await Promise.all([merge(gone, kept), ...creates])
+  expect(merged?.status).toBe(200)
+  const refused = answers.filter((answer) => answer.status !== 201).map(outcome)
+  expect(refused.filter((one) => one !== '422 INVALID_REQUEST')).toEqual([])
+  for (const answer of answers.filter((one) => one.status === 201)) {
+    const { id } = licenseSchema.parse(answer.body)
+    expect(expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId).toBe(kept)
+  }
+})

@@ -1,0 +1,86 @@
+/** `Prefer: wait`, told by the snapshots that validators write down, and the operator's list of validators. */
+import { validatorList } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { parsePrefer } from '../src/http/propagation.ts'
+import { type Harness, startHarness } from './support/harness.ts'
+import { createVendor, expectBody, type Vendor } from './support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+beforeEach(() => harness.database.pool.query('delete from validators'))
+afterAll(() => harness.close())
+
+/** What a validator writes once it has read the change log up to now. */
+async function report(id: string, name = id): Promise<void> {
+  await harness.database.pool.query(
+    `insert into validators (id, name, applied, ready) values ($1, $2, pg_current_snapshot()::text, true)
+     on conflict (id) do update set applied = excluded.applied, seen_at = now()`,
+    [id, name],
+  )
+}
+
+const headers = (wait: number) => ({ prefer: `wait=${wait}` })
+let counter = 0
+const newRule = () => ({ kind: 'BLACKLIST', type: 'HWID', value: `m${++counter}`, scope: 'ORGANIZATION' })
+const create = (wait: number) => vendor.call('POST', 'access-rules', { body: newRule(), headers: headers(wait) })
+
+test('the answer comes when every live validator has applied the change', async () => {
+  const ids = [uuidv7(), uuidv7()]
+  await Promise.all(ids.map((id) => report(id)))
+  let answered = false
+  const pending = create(10).finally(() => (answered = true))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(answered).toBe(false)
+  await Promise.all(ids.map((id) => report(id)))
+  const answer = await pending
+  expect(answer.status).toBe(201)
+  expect(answer.headers.get('preference-applied')).toBe('wait')
+  expect(answer.headers.get('x-applied-by')).toBe('2/2')
+})
+
+test('when time runs out the change stands, and the header says how many have it', async () => {
+  await report(uuidv7())
+  const answer = await create(1)
+  expect(answer.status).toBe(201)
+  expect(answer.headers.get('x-applied-by')).toBe('0/1')
+})
+
+test('no validator and a change of nothing do not wait; nobody waits unasked', async () => {
+  expect((await create(10)).headers.get('x-applied-by')).toBe('0/0')
+  const { id } = await vendor.license()
+  await vendor.call('POST', `licenses/${id}/suspend`)
+  await report(uuidv7())
+  const again = await vendor.call('POST', `licenses/${id}/suspend`, { headers: headers(10) })
+  expect(again.headers.get('x-applied-by')).toBe('1/1')
+  const unasked = await vendor.call('POST', 'access-rules', { body: newRule() })
+  expect(unasked.headers.get('preference-applied')).toBeNull()
+})
+
+test('the preference is read as RFC 7240 has it', () => {
+  expect(parsePrefer('wait=3')).toBe(3)
+  expect(parsePrefer('respond-async, wait=100')).toBe(10)
+  expect(parsePrefer('handling=lenient; wait = "2"')).toBe(2)
+  for (const header of [undefined, '', 'wait', 'wait=x', 'await=3', 'wait=-1']) expect(parsePrefer(header)).toBeNull()
+})
+
+test('the operator sees who is live and how far behind', async () => {
+  const [current, late, dead] = [uuidv7(), uuidv7(), uuidv7()]
+  await report(late, 'late')
+  await vendor.rule(newRule())
+  await vendor.rule(newRule())
+  await report(current, 'current')
+  await report(dead, 'dead')
+  await harness.database.pool.query(`update validators set seen_at = now() - interval '1 minute' where id = $1`, [dead])
+  const { data } = expectBody(await harness.call('GET', 'validators'), 200, validatorList)
+  expect(data.map(({ name, pendingTransactions }) => [name, pendingTransactions])).toEqual([
+    ['current', 0],
+    ['late', 2],
+  ])
+})

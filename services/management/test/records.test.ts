@@ -1,0 +1,102 @@
+/** Activity, alerts and analytics as vendors read them. What validators write is written here straight to the tables. */
+import { activityEntry, alert, analytics } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from './support/harness.ts'
+import { insertMachine } from './support/requests.ts'
+import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const pageOf = <Schema extends z.ZodType>(schema: Schema) => z.object({ data: z.array(schema), nextCursor: z.null() })
+const query = (sql: string, values: unknown[]) => harness.database.pool.query(sql, values)
+
+test("a license's feed has its changes, its machines and its checks", async () => {
+  const license = await vendor.license()
+  await vendor.call('POST', `licenses/${license.id}/suspend`)
+  await vendor.call('PATCH', `licenses/${license.id}`, { body: { metadata: { a: 1 } } })
+  const machine = await insertMachine({ harness, vendor }, license.id, 'm1')
+  expect((await vendor.call('DELETE', `licenses/${license.id}/machines/${machine}`)).status).toBe(204)
+  await query(
+    `insert into activity (at, id, organization_id, license_id, type, code, machine_id, count, first_at, last_at)
+     values (date_trunc('minute', now()), $1, $2, $3, 'CHECK', 'SUSPENDED', 'm1', 17, now(), now())`,
+    [uuidv7(), vendor.id, license.id],
+  )
+  const answer = await vendor.call('GET', `licenses/${license.id}/activity`)
+  const { data } = expectBody(answer, 200, pageOf(activityEntry))
+  expect(data.map((entry) => entry.type)).toEqual([
+    'CHECK',
+    'MACHINE_RELEASED',
+    'LICENSE_CHANGED',
+    'LICENSE_SUSPENDED',
+    'LICENSE_CREATED',
+  ])
+  expect(data[0]).toMatchObject({ code: 'SUSPENDED', machineId: 'm1', count: 17 })
+  expect(data[1]).toMatchObject({ machineId: 'm1', actor: { type: 'MANAGEMENT_TOKEN' } })
+  const all = expectBody(await vendor.call('GET', 'activity'), 200, pageOf(activityEntry))
+  expect(all.data).toEqual(data)
+})
+
+test('an alert is acknowledged once', async () => {
+  const license = await vendor.license()
+  const id = uuidv7()
+  await query(
+    'insert into alerts (id, organization_id, license_id, count, first_at, last_at) values ($1, $2, $3, 9, now(), now())',
+    [id, vendor.id, license.id],
+  )
+  const { data } = expectBody(await vendor.call('GET', 'alerts'), 200, pageOf(alert))
+  expect(data).toMatchObject([{ id, kind: 'OVERUSE', licenseId: license.id, count: 9, acknowledgedAt: null }])
+  const first = expectBody(await vendor.call('POST', `alerts/${id}/acknowledge`), 200, alert)
+  expect(first.acknowledgedAt).not.toBeNull()
+  expect(expectBody(await vendor.call('POST', `alerts/${id}/acknowledge`), 200, alert)).toEqual(first)
+})
+
+test('checks are counted by hour and day, code and product', async () => {
+  const productId = await vendor.product()
+  const rows: [string, string | null, string, number][] = [
+    ['2026-03-01T22:00:00Z', productId, 'VALID', 5],
+    ['2026-03-01T23:00:00Z', productId, 'EXPIRED', 2],
+    ['2026-03-02T00:00:00Z', null, 'NOT_FOUND', 1],
+  ]
+  await query(
+    `create table check_counts_test partition of check_counts for values from ('2026-03-01') to ('2026-03-03')`,
+    [],
+  )
+  for (const row of rows)
+    await query(
+      'insert into check_counts (hour, organization_id, product_id, code, count) values ($1, $5, $2, $3, $4)',
+      [...row, vendor.id],
+    )
+  const span = 'from=2026-03-01T00:00:00Z&to=2026-03-03T00:00:00Z'
+  const count = async (more: string) =>
+    expectBody(await vendor.call('GET', `analytics/checks?${span}${more}`), 200, analytics).data
+  const [day1, day2] = ['2026-03-01T00:00:00.000Z', '2026-03-02T00:00:00.000Z']
+  expect(await count('')).toEqual([
+    { start: day1, count: 7 },
+    { start: day2, count: 1 },
+  ])
+  expect(await count('&groupBy=code')).toEqual([
+    { start: day1, code: 'EXPIRED', count: 2 },
+    { start: day1, code: 'VALID', count: 5 },
+    { start: day2, code: 'NOT_FOUND', count: 1 },
+  ])
+  expect(await count('&groupBy=product')).toEqual([
+    { start: day1, productId, count: 7 },
+    { start: day2, productId: null, count: 1 },
+  ])
+  expect(await count(`&interval=hour&productId=${productId}`)).toHaveLength(2)
+  const other = await createVendor(harness)
+  expect(expectBody(await other.call('GET', `analytics/checks?${span}`), 200, analytics).data).toEqual([])
+  const refuse = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
+  expect(await refuse('from=2026-03-03T00:00:00Z&to=2026-03-01T00:00:00Z')).toBe('422 INVALID_REQUEST')
+  expect(await refuse('from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&interval=hour')).toBe('422 INVALID_REQUEST')
+})

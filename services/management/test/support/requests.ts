@@ -1,0 +1,201 @@
+/** One valid request for every endpoint, by its operation id. What a request uses up is made anew each time. */
+import { apiKey, createdToken, member as memberSchema, signingKeyList, token as tokenSchema } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+
+import { endpoints } from '../../src/endpoints.ts'
+import type { Harness } from './harness.ts'
+import { createVendor, expectBody, type Vendor } from './vendor.ts'
+
+export interface World {
+  harness: Harness
+  vendor: Vendor
+}
+
+export interface Request {
+  path: string
+  body?: Record<string, unknown>
+}
+
+type Maker = (world: World) => Promise<Request>
+
+const inFuture = () => new Date(Date.now() + 3_600_000).toISOString()
+let counter = 0
+const unique = () => ++counter
+
+const fixed =
+  (path: string, body?: () => Record<string, unknown>): Maker =>
+  async () => ({ path, ...(body && { body: body() }) })
+
+/** A path below a fresh resource. */
+const below =
+  (resource: string, make: (world: World) => Promise<string>, rest = '', body?: Record<string, unknown>): Maker =>
+  async (world) => ({ path: `${resource}/${await make(world)}${rest}`, ...(body && { body }) })
+
+const organization = async ({ harness }: World) => (await createVendor(harness)).id
+const product = ({ vendor }: World) => vendor.product()
+const customer = ({ vendor }: World) => vendor.customer()
+const license = async ({ vendor }: World) => (await vendor.license()).id
+const subscription = async ({ vendor }: World) =>
+  (await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt: inFuture() } })).id
+const rule = async ({ vendor }: World) => (await vendor.rule({ type: 'HWID', value: `machine ${unique()}` })).id
+const key = async ({ vendor }: World) =>
+  expectBody(await vendor.call('POST', 'api-keys', { body: { name: 'k' } }), 201, apiKey.loose()).id
+const token = async ({ vendor }: World) =>
+  expectBody(await vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] } }), 201, tokenSchema.loose()).id
+const member = async ({ vendor }: World) => {
+  const body = { email: `m${unique()}@example.com`, permissions: ['licenses.read'] }
+  return expectBody(await vendor.call('POST', 'members', { body }), 201, memberSchema).id
+}
+
+async function accessToken(world: World): Promise<string> {
+  const memberId = await member(world)
+  const answer = await world.vendor.call('POST', `members/${memberId}/access-tokens`, {
+    body: { name: 'p', permissions: ['licenses.read'] },
+  })
+  return `members/${memberId}/access-tokens/${expectBody(answer, 201, createdToken).id}`
+}
+
+async function retiredKey({ vendor }: World): Promise<string> {
+  await vendor.call('POST', 'signing-keys/rotate')
+  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, signingKeyList)
+  const retired = data.find((one) => one.retiredAt !== null && one.withdrawnAt === null)
+  if (!retired) throw new Error('There is no retired key')
+  return retired.id
+}
+
+export async function insertMachine({ harness }: World, licenseId: string, machineId: string): Promise<string> {
+  const id = uuidv7()
+  await harness.database.pool.query(
+    'insert into machines (id, license_id, machine_id, hostname) values ($1, $2, $3, $4)',
+    [id, licenseId, Buffer.from(machineId), 'build-7'],
+  )
+  return id
+}
+
+async function machine(world: World): Promise<Request> {
+  const licenseId = await license(world)
+  return { path: `licenses/${licenseId}/machines/${await insertMachine(world, licenseId, `m ${unique()}`)}` }
+}
+
+async function alert(world: World): Promise<string> {
+  const id = uuidv7()
+  await world.harness.database.pool.query(
+    `insert into alerts (id, organization_id, license_id, count, first_at, last_at) values ($1, $2, $3, 2, now(), now())`,
+    [id, world.vendor.id, await license(world)],
+  )
+  return id
+}
+
+async function newLicense({ vendor }: World): Promise<Record<string, unknown>> {
+  const policy = { type: 'SUBSCRIPTION', maxMachines: 3, expiresAt: inFuture() }
+  return { productId: await vendor.product(), customerId: await vendor.customer(), policy, metadata: { a: 1 } }
+}
+
+const newRule = () => ({
+  kind: 'EXCLUSION',
+  type: 'HWID',
+  value: `machine ${unique()}`,
+  scope: 'ORGANIZATION',
+  note: 'a note',
+  expiresAt: inFuture(),
+  allowSuspendedOrExpired: true,
+})
+
+const makers: Record<string, Maker> = {
+  listOrganizations: fixed('organizations'),
+  createOrganization: fixed('organizations', () => ({ name: 'Acme', plan: 'LITE' })),
+  readOrganization: below('organizations', organization),
+  updateOrganization: below('organizations', organization, '', { name: 'Acme 2', plan: 'STANDARD' }),
+  deleteOrganization: below('organizations', organization),
+  readOwnOrganization: fixed('organization'),
+  listProducts: fixed('products'),
+  createProduct: fixed('products', () => ({ name: 'Studio', metadata: { a: [1] } })),
+  readProduct: below('products', product),
+  updateProduct: below('products', product, '', { name: 'Suite', metadata: {} }),
+  deleteProduct: below('products', product),
+  listCustomers: fixed('customers'),
+  createCustomer: fixed('customers', () => ({
+    email: 'a@example.com',
+    name: 'A',
+    externalId: `x-${unique()}`,
+    metadata: {},
+  })),
+  readCustomer: below('customers', customer),
+  updateCustomer: below('customers', customer, '', { email: 'b@example.com', name: null }),
+  deleteCustomer: below('customers', customer),
+  mergeCustomer: async (world) => ({
+    path: `customers/${await customer(world)}/merge`,
+    body: { into: await customer(world) },
+  }),
+  listLicenses: fixed('licenses'),
+  createLicense: async (world) => ({
+    path: 'licenses',
+    body: { ...(await newLicense(world)), key: `old ${unique()}` },
+  }),
+  importLicenses: async (world) => ({ path: 'licenses/import', body: { licenses: [await newLicense(world)] } }),
+  readLicense: below('licenses', license),
+  updateLicense: below('licenses', license, '', { policy: { maxMachines: 9 }, metadata: { b: 2 } }),
+  deleteLicense: below('licenses', license),
+  suspendLicense: below('licenses', license, '/suspend'),
+  reinstateLicense: below('licenses', license, '/reinstate'),
+  revokeLicense: below('licenses', license, '/revoke'),
+  renewLicense: below('licenses', subscription, '/renew', { expiresAt: '2040-01-01T00:00:00Z' }),
+  listMachines: below('licenses', license, '/machines'),
+  removeMachine: machine,
+  downloadLicenseFile: below('licenses', license, '/file'),
+  requestLicenseFile: async ({ vendor }) => {
+    const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }
+  },
+  listAccessRules: fixed('access-rules'),
+  createAccessRule: fixed('access-rules', newRule),
+  readAccessRule: below('access-rules', rule),
+  updateAccessRule: below('access-rules', rule, '', { note: 'n', expiresAt: null }),
+  deleteAccessRule: below('access-rules', rule),
+  importAccessRules: fixed('access-rules/import', () => ({ rules: [newRule(), newRule()] })),
+  readMyIp: fixed('access-rules/my-ip'),
+  evaluateAccessRules: async (world) => ({
+    path: 'access-rules/evaluate',
+    body: { licenseId: await license(world), ip: '203.0.113.7', machineId: 'm', country: 'DE' },
+  }),
+  listLicenseActivity: below('licenses', license, '/activity'),
+  listActivity: fixed('activity'),
+  listAlerts: fixed('alerts'),
+  acknowledgeAlert: below('alerts', alert, '/acknowledge'),
+  countChecks: fixed('analytics/checks'),
+  listAuditLog: fixed('audit-log'),
+  listApiKeys: fixed('api-keys'),
+  createApiKey: fixed('api-keys', () => ({ name: 'k', expiresAt: inFuture() })),
+  readApiKey: below('api-keys', key),
+  revokeApiKey: below('api-keys', key),
+  listTokens: fixed('tokens'),
+  createToken: fixed('tokens', () => ({ name: 't', permissions: ['licenses.read'], expiresAt: inFuture() })),
+  readToken: below('tokens', token),
+  revokeToken: below('tokens', token),
+  listMembers: fixed('members'),
+  createMember: fixed('members', () => ({ email: `n${unique()}@example.com`, permissions: ['audit.read'] })),
+  readMember: below('members', member),
+  updateMember: below('members', member, '', { permissions: ['audit.read'] }),
+  deleteMember: below('members', member),
+  listAccessTokens: below('members', member, '/access-tokens'),
+  createAccessToken: below('members', member, '/access-tokens', { name: 'p', permissions: ['audit.read'] }),
+  readAccessToken: async (world) => ({ path: await accessToken(world) }),
+  revokeAccessToken: async (world) => ({ path: await accessToken(world) }),
+  listSigningKeys: fixed('signing-keys'),
+  rotateSigningKey: fixed('signing-keys/rotate'),
+  withdrawSigningKey: below('signing-keys', retiredKey, '/withdraw'),
+  listValidators: fixed('validators'),
+}
+
+/** Operation ids without a request, and requests without an operation: both are to be none. */
+export function unmatched(): string[] {
+  const operations = endpoints.map((endpoint) => endpoint.definition.operationId)
+  const known = Object.keys(makers)
+  return [...operations.filter((id) => !known.includes(id)), ...known.filter((id) => !operations.includes(id))]
+}
+
+export async function validRequest(operationId: string, world: World): Promise<Request> {
+  const make = makers[operationId]
+  if (!make) throw new Error(`There is no request for ${operationId}`)
+  return make(world)
+}
