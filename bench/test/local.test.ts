@@ -5,6 +5,7 @@ import { parseCoreList, planCores } from '../src/local/cores.ts'
 import { parseCollection } from '../src/local/gc-trace.ts'
 import { judge } from '../src/local/goals.ts'
 import { ratios, summarize } from '../src/local/stats.ts'
+import { parseFigures } from '../src/scenarios/engine.ts'
 
 describe('rounds', () => {
   test('the median and the quartiles of an even and an odd number', () => {
@@ -64,4 +65,13 @@ test('checks of a shape name known machines of licenses that no rule touches, th
   expect(checksOf(shape, { count: 300, addressRules: true, forwarded: true })).toEqual(checks)
   expect(new Set(checks.map(({ apiKey }) => apiKey)).size).toBe(5)
   expect(checks.every(({ forwardedFor }) => forwardedFor !== null)).toBe(true)
+})
+
+test('reads the lines that the measurement of the engine prints', () => {
+  expect(parseFigures('verdict: unknown key            171.2 ns\ntrie: times faster    99.5 \nsomething else')).toEqual(
+    [
+      { name: 'verdict: unknown key', value: 171.2, unit: 'ns' },
+      { name: 'trie: times faster', value: 99.5, unit: '' },
+    ],
+  )
 })

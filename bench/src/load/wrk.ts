@@ -59,7 +59,8 @@ export async function runWrk(options: WrkOptions): Promise<LoadOutcome> {
   const script = ['--latency', '-s', SCRIPT, options.url.origin, '--', options.checksFile, NEW_MACHINE_MARK]
   const [command = 'wrk', ...rest] = [...(options.prefix ?? []), 'wrk', ...size, ...script]
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const stop = (): void => void child.kill('SIGTERM')
+  // On SIGINT wrk ends early and still prints what it has.
+  const stop = (): void => void child.kill('SIGINT')
   options.signal?.addEventListener('abort', stop, { once: true })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))

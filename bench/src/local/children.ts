@@ -79,6 +79,20 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
 }
 
+/** Runs a program to its end and resolves with what it printed. Rejects with its last words when it fails. */
+export async function runProgram(file: string, args: readonly string[], prefix: readonly string[]): Promise<string> {
+  const [command = process.execPath, ...rest] = [...prefix, process.execPath, file, ...args]
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
+  running.add(child)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  running.delete(child)
+  if (code !== 0) throw new Error(`${file} ended with ${code}: ${output.trim().split('\n').slice(-5).join('\n')}`)
+  return output
+}
+
 /** Stops whatever is still running. */
 export async function stopChildren(): Promise<void> {
   await Promise.all([...running].map(stop))

@@ -24,6 +24,7 @@ export const GOALS = {
   growth: atLeast('3 M licenses + 1 M rules against 1 k + 10', 0.85, 'x'),
   p99: atMost('p99 at half of the peak rate, against the ceiling', 1.5, 'x'),
   p99Changing: atMost('p99 while 100 rules a second change, against quiet', 1.2, 'x'),
+  verdict: atMost('verdict in the engine alone, worst kind of check, 1 M rules', 500, 'ns'),
   blockList: atLeast('trie, all covers, 1 M prefixes, against net.BlockList at 10,000', 100, 'x'),
   bytesPerLicense: atMost('memory for a license with 3 machines, all in', 200, 'bytes'),
   workerMemory: atMost('memory for a second worker', 40, 'MB'),

@@ -57,6 +57,7 @@ export async function paceInTurn(
       bench.signal.throwIfAborted()
       contender.prepare?.()
       const outcome = await pace(contender, perSecond, bench.roundMs, bench)
+      bench.signal.throwIfAborted()
       const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
       if (wrong.length > 0) throw new Error(`${contender.name}: answers that were not VALID: ${JSON.stringify(wrong)}`)
       rounds.get(contender.name)?.push(outcome.latency)

@@ -96,6 +96,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
   const pids = [contender.server.pid, ...(contender.helpers?.() ?? [])]
   const before = pids.map(cpuMs)
   const outcome = await load(contender, checksFile, bench)
+  bench.signal.throwIfAborted()
   refuseFailures(contender, outcome)
   const usedMs = pids.map((pid, n) => (cpuMs(pid) ?? Number.NaN) - (before[n] ?? Number.NaN))
   const cpuUs = (usedMs.reduce((sum, ms) => sum + ms, 0) * 1000) / outcome.requests

@@ -1,5 +1,6 @@
 // Every scenario of `npm run bench:local`, in the order in which they run.
 import { big } from './big.ts'
+import { engine } from './engine.ts'
 import { footprint } from './footprint.ts'
 import { growth } from './growth.ts'
 import { known } from './known.ts'
@@ -10,4 +11,15 @@ import type { Scenario } from './scenario.ts'
 import { sql } from './sql.ts'
 import { workers } from './workers.ts'
 
-export const SCENARIOS: readonly Scenario[] = [known, sql, scan, big, growth, footprint, latency, workers, pauses]
+export const SCENARIOS: readonly Scenario[] = [
+  engine,
+  known,
+  sql,
+  scan,
+  big,
+  growth,
+  footprint,
+  latency,
+  workers,
+  pauses,
+]

@@ -1,0 +1,70 @@
+// The decision engine alone, without a server: nanoseconds for each kind of verdict, and its trie against net.BlockList. The
+// measuring is done by bench/src/engine.ts; this scenario repeats it on the server's core and draws what it prints.
+import { fileURLToPath } from 'node:url'
+
+import { runProgram } from '../local/children.ts'
+import { pinPrefix } from '../local/cores.ts'
+import { judge } from '../local/goals.ts'
+import { summarize } from '../local/stats.ts'
+import type { Scenario } from './scenario.ts'
+
+const PROGRAM = fileURLToPath(new URL('../engine.ts', import.meta.url))
+const SIZES = ['--licenses', '1000000', '--rules', '1000000', '--prefixes', '1000000']
+const QUICK_SIZES = '--licenses 20000 --rules 10000 --prefixes 20000 --inserts 20000 --checks 20000'.split(' ')
+const REPEATS = 3
+
+export interface Figure {
+  name: string
+  value: number
+  unit: string
+}
+
+/** Reads lines such as `verdict: unknown key      171.2 ns`. */
+export function parseFigures(output: string): Figure[] {
+  return output.split('\n').flatMap((line) => {
+    const [, name = '', value = '', unit = ''] = /^(\S.*?)\s{2,}([\d.]+) ?(.*)$/.exec(line) ?? []
+    return name === '' ? [] : [{ name, value: Number(value), unit: unit.trim() }]
+  })
+}
+
+export const engine: Scenario = {
+  name: 'engine',
+  summary: 'the decision engine alone: time for a verdict by kind of check, and its trie against net.BlockList',
+  run: async (bench) => {
+    const runs: Figure[][] = []
+    for (let n = 0; n < (bench.quick ? 1 : REPEATS); n += 1) {
+      bench.signal.throwIfAborted()
+      runs.push(
+        parseFigures(
+          await runProgram(PROGRAM, bench.quick ? QUICK_SIZES : SIZES, pinPrefix(bench.plan.server, bench.plan)),
+        ),
+      )
+      bench.say(`run ${n + 1} done`)
+    }
+    const valuesOf = (name: string): number[] =>
+      runs.flatMap((run) => run.filter((each) => each.name === name).map(({ value }) => value))
+    const verdicts = [...new Set(runs.flat().map(({ name }) => name))].filter((name) => name.startsWith('verdict: '))
+    const worst = runs.map((run) =>
+      Math.max(...run.filter(({ name }) => name.startsWith('verdict: ')).map(({ value }) => value)),
+    )
+    return {
+      title: 'The engine alone',
+      question: 'What does a verdict cost before any socket is involved?',
+      goals: [judge('verdict', summarize(worst)), judge('blockList', summarize(valuesOf('trie: times faster')))],
+      charts: [
+        {
+          kind: 'bars',
+          title: 'One verdict',
+          unit: 'ns',
+          log: false,
+          bars: verdicts.map((name) => {
+            const { median, low, high } = summarize(valuesOf(name))
+            return { label: name.slice('verdict: '.length), value: median, low, high, ours: true }
+          }),
+        },
+      ],
+      notes: ['net.BlockList tells only whether any network covers an address; the trie finds all that do.'],
+      figures: { runs },
+    }
+  },
+}
