@@ -1,5 +1,8 @@
 -- Machine slots. A license's row in license_slots is the lock: whoever holds it decides alone about the license's slots.
 -- Rows are locked in the order of their ids, and a batch never waits for one, so a held row delays nobody else.
+--
+-- The functions are planned once, for look-ups by index: planning anew costs more than a claim, and a plan that was made
+-- while the tables were small would scan them when they have grown.
 
 -- Claims many slots at once; the answers stand in the order of the claims. `patient`: wait for a held row (half a second
 -- at most, then an error), for a license that another call has reported busy.
@@ -14,7 +17,8 @@
 -- `used` is the count after the call. `xid` is the transaction: a feed that has seen it has seen these claims.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
-  security definer set search_path = public, pg_temp set lock_timeout = '500ms' as $$
+  security definer set search_path = public, pg_temp
+  set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   most_recorded constant integer := 10000;
   held uuid[];
@@ -48,16 +52,16 @@ begin
     select j.*, row_number() over (partition by j.license_id order by j.i) as place
     from judged j where j.outcome is null and j.is_first
   ), granted as (
-    select * from newcomers n where n.used + n.place <= n.cap
+    select n.*, new_id() as id from newcomers n where n.used + n.place <= n.cap
   ), gains as (
     select g.license_id, count(*) as machines from granted g group by g.license_id
   ), inserted as (
     insert into machines (id, license_id, machine_id, hostname)
-    select new_id(), g.license_id, g.machine_id, g.hostname from granted g order by g.license_id, g.machine_id
+    select g.id, g.license_id, g.machine_id, g.hostname from granted g order by g.license_id, g.machine_id
     on conflict do nothing
   ), noted as (
     insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
-    select now(), new_id(), g.organization_id, g.license_id, 'MACHINE_ACTIVATED', g.machine_id, now(), now() from granted g
+    select now(), g.id, g.organization_id, g.license_id, 'MACHINE_ACTIVATED', g.machine_id, now(), now() from granted g
   ), counted as (
     update license_slots s set unrecorded = s.unrecorded + c.machines
     from (select n.license_id, count(*) as machines from newcomers n
@@ -84,7 +88,8 @@ end $$;
 -- Releases a machine's slot. Doing it again changes nothing. Waits for a held row half a second at most, then fails.
 create function release_slot(license uuid, machine bytea, acting jsonb)
   returns table (released boolean, used integer, max integer, xid text) language plpgsql
-  security definer set search_path = public, pg_temp set lock_timeout = '500ms' as $$
+  security definer set search_path = public, pg_temp
+  set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   gone boolean;
 begin

@@ -12,7 +12,8 @@
 -- table and row by row, so that they never wait for each other in a circle. A held row makes the batch fail after half a
 -- second; it is then to be sent again.
 create function write_behind(validator uuid, flush bigint, batch jsonb) returns boolean language plpgsql
-  security definer set search_path = public, pg_temp set lock_timeout = '500ms' as $$
+  security definer set search_path = public, pg_temp
+  set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
   insert into flushes (validator_id, number) values (validator, flush)
   on conflict (validator_id) do update set number = excluded.number, at = now() where flushes.number < excluded.number;
