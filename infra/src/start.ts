@@ -85,7 +85,15 @@ async function stopAll(): Promise<void> {
   for (const stop of stops.splice(0).toReversed()) await stop()
 }
 
+/** npm hands signals on to this process, but cannot hand on its own sudden death. */
+function stopWithNpm(): void {
+  if (process.env['npm_lifecycle_event'] === undefined) return
+  const npm = process.ppid
+  setInterval(() => (process.ppid === npm ? undefined : stop()), 500).unref()
+}
+
 const stop = onStop(stopAll, { limitMs: 30_000 })
+stopWithNpm()
 main().catch((error: unknown) => {
   report(explainStart(error))
   stop(1)

@@ -22,10 +22,11 @@ export class StartProcess {
   errors = ''
   readonly #home: string
 
-  constructor(home: string, env: Record<string, string> = {}) {
+  /** `through`: a program between, as npm is, that is killed without a word when the test ends it. */
+  constructor(home: string, env: Record<string, string> = {}, through: string[] = []) {
     this.#home = home
     const inherited = Object.entries(process.env).filter(([name]) => !/DATABASE_URL|NODE_|VITEST|KEYWARD/.test(name))
-    this.child = spawn(process.execPath, [START], {
+    this.child = spawn(process.execPath, [...through, START], {
       cwd: home,
       env: {
         ...Object.fromEntries(inherited),

@@ -142,6 +142,19 @@ describe('a start', { timeout: 60_000 }, () => {
     await untilGone(family, 2_000)
   })
 
+  test('stops when the npm that runs it is killed', async () => {
+    const npm = new StartProcess(home, { npm_lifecycle_event: 'start' }, [
+      '-e',
+      `require('node:child_process').spawn(process.execPath, [process.argv[1]], { stdio: 'inherit' })`,
+    ])
+    running.push(npm)
+    await npm.ready()
+    const family = npm.family()
+    expect(family.length).toBeGreaterThan(5)
+    process.kill(npm.child.pid ?? 0, 'SIGKILL')
+    await untilGone(family, 10_000)
+  })
+
   test('passes on, once, what the services say of a variable, and leaves nothing behind then either', async () => {
     started = start({ EDGE: 'nowhere' })
     await started.ended
