@@ -1,0 +1,140 @@
+/**
+ * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into organizations of
+ * growing size, and a list of 100,000 rules read page by page. `node bench/src/management.ts` writes bench/results/management.json.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { migrate } from '@keyward/database'
+import { startPostgres } from '@keyward/embedded-postgres'
+import { z } from 'zod'
+
+import { startChild } from './local/children.ts'
+import { writeResult } from './results.ts'
+
+const OPERATOR_TOKEN = 'operator-token-of-the-bench'
+const RULES_A_REQUEST = 1_000
+const IMPORTS = 100
+const PAGE = 100
+
+const created = z.object({ id: z.string(), managementToken: z.string() })
+const imported = z.object({ created: z.int(), skipped: z.int() })
+const listed = z.object({ data: z.array(z.object({ id: z.string() })), nextCursor: z.string().nullable() })
+
+type Call = <T>(method: string, path: string, schema: z.ZodType<T>, body?: object) => Promise<{ value: T; ms: number }>
+
+function caller(port: number, token: string): Call {
+  return async (method, path, schema, body) => {
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) }
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const started = performance.now()
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, { method, headers, ...payload })
+    const value: unknown = await response.json()
+    const ms = performance.now() - started
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(value)}`)
+    return { value: schema.parse(value), ms }
+  }
+}
+
+interface Times {
+  count: number
+  firstMs: number
+  medianMs: number
+  p99Ms: number
+  maxMs: number
+}
+
+function summarize(times: readonly number[]): Times {
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number): number => Math.round((sorted[Math.ceil(share * sorted.length) - 1] ?? 0) * 100) / 100
+  const firstMs = Math.round((times[0] ?? 0) * 100) / 100
+  return { count: times.length, firstMs, medianMs: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
+}
+
+/** Addresses, machine ids and countries mixed, none twice. */
+function rules(round: number): object[] {
+  return Array.from({ length: RULES_A_REQUEST }, (_, i) => {
+    const n = round * RULES_A_REQUEST + i
+    const common = { kind: n % 3 === 0 ? 'EXCLUSION' : 'BLACKLIST', scope: 'ORGANIZATION', note: `row ${n}` }
+    if (n % 2 === 0) return { ...common, type: 'HWID', value: `machine-${n}` }
+    return { ...common, type: 'IP', value: `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}` }
+  })
+}
+
+async function measureImports(call: Call): Promise<{ fresh: Times; repeated: Times }> {
+  const times: number[] = []
+  for (let round = 0; round < IMPORTS; round++) {
+    const { value, ms } = await call('POST', 'access-rules/import', imported, { rules: rules(round) })
+    if (value.created !== RULES_A_REQUEST) throw new Error(`only ${value.created} rules were created`)
+    times.push(ms)
+  }
+  const again: number[] = []
+  for (let round = 0; round < 10; round++) {
+    const { value, ms } = await call('POST', 'access-rules/import', imported, { rules: rules(round) })
+    if (value.skipped !== RULES_A_REQUEST) throw new Error(`only ${value.skipped} rules were skipped`)
+    again.push(ms)
+  }
+  return { fresh: summarize(times), repeated: summarize(again) }
+}
+
+/** Reads the whole list once; `slowestTenth` compares the depth: the median of the first and of the last tenth of the pages. */
+async function readList(
+  call: Call,
+): Promise<{ pages: Times; firstTenthMs: number; lastTenthMs: number; rows: number }> {
+  const times: number[] = []
+  let rows = 0
+  let cursor = ''
+  for (;;) {
+    const { value, ms } = await call('GET', `access-rules?limit=${PAGE}${cursor}`, listed)
+    times.push(ms)
+    rows += value.data.length
+    if (value.nextCursor === null) break
+    cursor = `&cursor=${value.nextCursor}`
+  }
+  const tenth = Math.floor(times.length / 10)
+  return {
+    pages: summarize(times),
+    firstTenthMs: summarize(times.slice(0, tenth)).medianMs,
+    lastTenthMs: summarize(times.slice(-tenth)).medianMs,
+    rows,
+  }
+}
+
+async function measure(databaseUrl: string): Promise<object> {
+  const management = await startChild({
+    file: join(import.meta.dirname, '../../services/management/src/main.ts'),
+    env: {
+      DATABASE_URL: databaseUrl,
+      MANAGEMENT_PORT: '0',
+      MANAGEMENT_ADMIN_PORT: '0',
+      MANAGEMENT_RATE_LIMIT: '1000000',
+      OPERATOR_TOKEN,
+      MASTER_KEY: '00'.repeat(32),
+      LOG_LEVEL: 'warn',
+    },
+  })
+  try {
+    const operator = caller(management.port, OPERATOR_TOKEN)
+    const { value } = await operator('POST', 'organizations', created, { name: 'Bench', plan: 'STANDARD' })
+    const call = caller(management.port, value.managementToken)
+    const imports = await measureImports(call)
+    await readList(call) // warms up
+    return { import1000: imports, list100000: await readList(call) }
+  } finally {
+    await management.stop()
+  }
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
+await chmod(folder, 0o755)
+const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
+try {
+  await migrate(postgres.url)
+  const data = await measure(postgres.url)
+  console.log(JSON.stringify(data, null, 2))
+  console.log(`written to ${writeResult('management', data)}`)
+} finally {
+  await postgres.stop()
+  await rm(folder, { recursive: true, force: true })
+}
