@@ -36,24 +36,60 @@ import {
 } from './records.ts'
 import type { RuleMatching } from './rule-matching.ts'
 
-/** `keyHash`, `machineHash`: the keyed hashes of the check's license key and machine id. */
+/** `machineHash`: the keyed hash of the check's machine id. The license key's is in the directory, see `readKey`. */
 export function decide(
   store: IndexStore,
   matching: RuleMatching,
   check: Check,
-  keyHash: Int32Array,
   machineHash: Int32Array,
   nowMs: number,
   verdict: Verdict,
 ): void {
-  const license = findLicense(store, check.organization, keyHash)
-  startVerdict(store, license, verdict)
-  if (license === 0) return
-  const rule = decidingRule(store, matching, license, check, machineHash, nowMs, verdict)
-  if (rule === 0) {
-    decideWithoutRule(store, license, check, machineHash, nowMs, verdict)
+  verdict.busy = false
+  verdict.slot = NO_SLOT
+  verdict.excluded = false
+  verdict.decidedBy = -1
+  verdict.matchedCount = 0
+  const license = store.organizations.region.words[check.organization * ROW_WORDS + SERIAL]
+    ? store.directory.findLicense(machineHash)
+    : 0
+  if (license === 0) {
+    answerUnknown(verdict)
     return
   }
+  readLicense(store, license, verdict)
+  const rule = decidingRule(store, matching, license, check, machineHash, nowMs, verdict)
+  if (rule === 0) decideWithoutRule(store, license, check, machineHash, nowMs, verdict)
+  else decideByRule(store, license, rule, nowMs, verdict)
+}
+
+/** No license of the organization has this key, so no rule is looked at (API document, Endpoints rule 4.1). */
+function answerUnknown(verdict: Verdict): void {
+  verdict.code = NOT_FOUND
+  verdict.license = -1
+  verdict.licenseSerial = 0
+  verdict.product = -1
+  verdict.productSerial = 0
+  verdict.expiresAtMs = Infinity
+  verdict.used = 0
+  verdict.max = -1
+}
+
+function readLicense(store: IndexStore, license: number, verdict: Verdict): void {
+  const { words, doubles } = store.licenses.region
+  const base = license * ROW_WORDS
+  const product = words[base + LICENSE_PRODUCT]! | 0
+  verdict.license = license
+  verdict.licenseSerial = words[base + SERIAL]! | 0
+  verdict.product = product
+  verdict.productSerial = store.products.region.words[product * ROW_WORDS + SERIAL]! | 0
+  verdict.expiresAtMs = doubles[license * ROW_DOUBLES + EXPIRY] ?? 0
+  verdict.used = words[base + LICENSE_USED]! | 0
+  verdict.max = words[base + LICENSE_MAX]! | 0
+}
+
+/** A blacklist refuses; an exclusion lets through what the license's own state allows (API document, Endpoints rule 4). */
+function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
   verdict.decidedBy = rule
   const traits = store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
   if ((traits & RULE_EXCLUSION) === 0) {
@@ -63,34 +99,6 @@ export function decide(
   verdict.excluded = true
   const code = stateCode(store, license, nowMs)
   verdict.code = code !== REVOKED && (traits & RULE_ALLOW) !== 0 ? VALID : code
-}
-
-/** The license with this key in the organization, 0 when there is none (API document, Endpoints rule 4.1). */
-function findLicense(store: IndexStore, organization: number, keyHash: Int32Array): number {
-  const serial = store.organizations.region.words[organization * ROW_WORDS + SERIAL]
-  if (serial === undefined || serial === 0) return 0
-  store.directory.combineKey(keyHash, serial)
-  return store.directory.findLicense()
-}
-
-function startVerdict(store: IndexStore, license: number, verdict: Verdict): void {
-  const { words, doubles } = store.licenses.region
-  const base = license * ROW_WORDS
-  const known = license !== 0
-  const product = known ? words[base + LICENSE_PRODUCT]! | 0 : -1
-  verdict.busy = false
-  verdict.code = known ? VALID : NOT_FOUND
-  verdict.slot = NO_SLOT
-  verdict.excluded = false
-  verdict.license = known ? license : -1
-  verdict.licenseSerial = known ? words[base + SERIAL]! | 0 : 0
-  verdict.product = product
-  verdict.productSerial = known ? store.products.region.words[product * ROW_WORDS + SERIAL]! | 0 : 0
-  verdict.expiresAtMs = known ? (doubles[license * ROW_DOUBLES + EXPIRY] ?? 0) : Infinity
-  verdict.used = known ? words[base + LICENSE_USED]! | 0 : 0
-  verdict.max = known ? words[base + LICENSE_MAX]! | 0 : -1
-  verdict.decidedBy = -1
-  verdict.matchedCount = 0
 }
 
 /**
@@ -142,7 +150,7 @@ function decideWithoutRule(
     if (limited) verdict.code = FINGERPRINT_REQUIRED
     return
   }
-  if (store.machines.has(verdict.licenseSerial, machineHash)) return
+  if (store.machines.has(license, verdict.licenseSerial, machineHash)) return
   if (!limited) {
     verdict.slot = RECORD_MACHINE
     return

@@ -41,6 +41,8 @@ export class Directory {
   /** The license key's hash within its organization, as `combineKey` left it. */
   readonly key = new Int32Array(4)
   private readonly secret = new Int32Array(8)
+  /** Written so that the reads that only warm the cache have a use. */
+  touched = 0
 
   constructor(store: IndexStore) {
     this.store = store
@@ -108,8 +110,16 @@ export class Directory {
     this.key[3] = hash[3]! ^ scramble(organizationSerial + 0x510e527f)
   }
 
-  /** The license whose key is `key`, 0 when there is none. */
-  findLicense(): number {
+  /** Begins to fetch what `findLicense` will read first; gives nothing of meaning. */
+  touchKey(): number {
+    return this.byValue.touch(this.key[0]!)
+  }
+
+  /**
+   * The license whose key is `key`, 0 when there is none. While its record is on the way from memory, the machine's
+   * entry is already being fetched.
+   */
+  findLicense(machineHash: Int32Array): number {
     const { key, byValue } = this
     const { words } = this.store.licenses.region
     const hash = key[0]!
@@ -117,7 +127,10 @@ export class Directory {
       const entry = byValue.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_KEY) continue
       const row = entry & ROW_MASK
-      if (sameWords(words, row * ROW_WORDS + KEY_HASH, key, 4)) return row
+      this.touched = this.store.machines.touch(row, machineHash)
+      const at0 = row * ROW_WORDS + KEY_HASH
+      if (words[at0] !== hash || words[at0 + 1] !== key[1]) continue
+      if (words[at0 + 2] === key[2] && words[at0 + 3] === key[3]) return row
     }
     return 0
   }
@@ -142,7 +155,7 @@ export class Directory {
       const entry = byValue.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_SECRET) continue
       const row = entry & ROW_MASK
-      if (sameWords(words, row * ROW_WORDS + SECRET, secret, 8)) return row
+      if (secret.every((word, i) => words[row * ROW_WORDS + SECRET + i] === word)) return row
     }
     return 0
   }
@@ -205,9 +218,4 @@ function removeEntry(table: BucketTable, hash: number, entry: number): void {
     table.remove(hash, at)
     return
   }
-}
-
-function sameWords(words: Int32Array, from: number, other: Int32Array, count: number): boolean {
-  for (let i = 0; i < count; i++) if (words[from + i] !== other[i]) return false
-  return true
 }

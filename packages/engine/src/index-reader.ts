@@ -52,17 +52,30 @@ export class IndexReader {
 
   /** Decides a check at `nowMs` into `verdict`. The index is not changed: a slot is only asked for, in `verdict.slot`. */
   decide(check: Check, nowMs: number, verdict: Verdict): void {
-    const { lock, store, keyHash, machineHash } = this
-    keyHash.hash(check.licenseKey, check.licenseKeyLength)
+    const { lock, store, machineHash } = this
+    this.readKey(check)
     if (check.machineIdLength > 0) machineHash.hash(check.machineId, check.machineIdLength)
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
       store.memory.follow()
-      decide(store, this.matching, check, keyHash.words, machineHash.words, nowMs, verdict)
+      decide(store, this.matching, check, machineHash.words, nowMs, verdict)
       if (lock.unchanged(version)) return
     }
     verdict.busy = true
+  }
+
+  /**
+   * Hashes the license key for `decide`, and begins to fetch where the license is found: memory works while the
+   * machine id is hashed. The organization's serial is read outside the lock: it is the same in all the row's life.
+   */
+  private readKey(check: Check): void {
+    const { store, keyHash } = this
+    store.memory.follow()
+    const serial = store.organizations.region.words[check.organization * ROW_WORDS + SERIAL] ?? 0
+    keyHash.hash(check.licenseKey, check.licenseKeyLength)
+    store.directory.combineKey(keyHash.words, serial)
+    store.directory.touched = store.directory.touchKey()
   }
 
   /** The row of the credential with this secret's SHA-256 (32 bytes); -1: unknown, -2: busy. */

@@ -80,8 +80,8 @@ export class LicenseWriter {
     const { words } = licenses.region
     const serial = words[row * ROW_WORDS + SERIAL]!
     hash.hash(change.machineId, change.machineId.length)
-    if (change.held) machines.add(serial, hash.words, this.rows.stamp)
-    else machines.remove(serial, hash.words)
+    if (change.held) machines.add(row, serial, hash.words, this.rows.stamp)
+    else machines.remove(row, serial, hash.words)
     words[row * ROW_WORDS + LICENSE_USED] = change.used
     return null
   }

@@ -1,12 +1,15 @@
 /**
  * Which machine holds a slot of which license: one set over all licenses, 12 bytes an entry, nothing else stored.
  *
- * An entry is the machine id's keyed 128-bit hash, cut to three words and each word XORed with a fixed bijection of the
- * license's serial, so that one hash of the machine id serves every look-up of a check. One bit marks the entry as
- * taken and one is the reload stamp, which leaves 94 bits. Two different entries are equal by accident with
- * probability 2^-94, since the hash is keyed and nobody can aim; a look-up meets about five entries, so a wrong answer
- * among 10^18 look-ups (300 years at 10 million a second) has a probability below 10^-9. A serial is never used again,
- * so an entry left behind by a deleted license can never speak for another.
+ * An entry is the machine id's keyed 128-bit hash, cut to three words: the first XORed with a fixed bijection of the
+ * license's row, the others with one of its serial, so that one hash of the machine id serves every look-up of a check.
+ * One bit marks the entry as taken and one is the reload stamp, which leaves 94 bits. Two different entries are equal
+ * by accident with probability 2^-94, since the hash is keyed and nobody can aim; a look-up meets about five entries,
+ * so a wrong answer among 10^18 look-ups (300 years at 100 million a second) has a probability below 10^-9. A serial is
+ * never used again, so an entry left behind by a deleted license can never speak for the row's next one.
+ *
+ * The first word says where the entry is, and it takes the row because a check knows the row before it has read the
+ * license: `touch` then fetches the entry's cache line while the license's is still on its way.
  */
 import { type BucketTable, NONE } from './bucket-table.ts'
 import { scramble } from './words.ts'
@@ -22,22 +25,27 @@ export class MachineSet {
     this.table = table
   }
 
-  /** `hash`: four words of the machine id's hash from `at` on. */
-  has(serial: number, hash: Int32Array): boolean {
-    return this.find(serial, hash) !== NONE
+  /** `hash`: the words of the machine id's hash. */
+  has(license: number, serial: number, hash: Int32Array): boolean {
+    return this.find(license, serial, hash) !== NONE
+  }
+
+  /** Begins to fetch what `has` will read; gives nothing of meaning. */
+  touch(license: number, hash: Int32Array): number {
+    return this.table.touch(address(license, hash))
   }
 
   /** Adds the machine, or stamps it where it is known. */
-  add(serial: number, hash: Int32Array, stamp: number): void {
+  add(license: number, serial: number, hash: Int32Array, stamp: number): void {
     const third = thirdWord(serial, hash) | (stamp << STAMP_SHIFT)
-    const position = this.find(serial, hash)
-    if (position === NONE) this.table.insert(address(serial, hash), secondWord(serial, hash), third)
+    const position = this.find(license, serial, hash)
+    if (position === NONE) this.table.insert(address(license, hash), secondWord(serial, hash), third)
     else this.table.setWord(position, 2, third)
   }
 
-  remove(serial: number, hash: Int32Array): void {
-    const position = this.find(serial, hash)
-    if (position !== NONE) this.table.remove(address(serial, hash), position)
+  remove(license: number, serial: number, hash: Int32Array): void {
+    const position = this.find(license, serial, hash)
+    if (position !== NONE) this.table.remove(address(license, hash), position)
   }
 
   stampAt(position: number): number {
@@ -48,9 +56,9 @@ export class MachineSet {
     this.table.setWord(position, 2, (this.table.word(position, 2) & VALUE_BITS) | (stamp << STAMP_SHIFT))
   }
 
-  private find(serial: number, hash: Int32Array): number {
+  private find(license: number, serial: number, hash: Int32Array): number {
     const { table } = this
-    const first = address(serial, hash)
+    const first = address(license, hash)
     const second = secondWord(serial, hash)
     const third = thirdWord(serial, hash)
     let position = table.first(first)
@@ -62,8 +70,8 @@ export class MachineSet {
   }
 }
 
-function address(serial: number, hash: Int32Array): number {
-  return hash[0]! ^ scramble(serial)
+function address(license: number, hash: Int32Array): number {
+  return hash[0]! ^ scramble(license)
 }
 
 function secondWord(serial: number, hash: Int32Array): number {
