@@ -107,7 +107,8 @@ function parse(args: readonly string[]) {
       },
     }).values
   } catch (error) {
-    throw new ArgumentError(`${error instanceof Error ? error.message : String(error)} (--help shows what there is)`)
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new ArgumentError(`${reason} (--help shows what there is)`)
   }
 }
 

@@ -1,0 +1,74 @@
+// The program as a user runs it, against a real server: the ceiling, which calls every check valid.
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { startChild, type Child } from '../src/local/children.ts'
+
+const PROGRAM = fileURLToPath(new URL('../src/bench.ts', import.meta.url))
+const CEILING = fileURLToPath(new URL('../baselines/ceiling.ts', import.meta.url))
+const report = z.object({
+  generator: z.string(),
+  requests: z.number(),
+  askedPerSecond: z.number().nullable(),
+  codes: z.record(z.string(), z.number()),
+  latency: z.object({ percentilesUs: z.record(z.string(), z.number()) }),
+})
+
+let server: Child
+beforeAll(async () => {
+  server = await startChild({ file: CEILING })
+})
+afterAll(() => server.stop())
+
+interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+function bench(...args: string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, ...args], { env: {} }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr })
+    })
+  })
+}
+
+function load(...args: string[]): Promise<Ended> {
+  const target = ['--url', `http://127.0.0.1:${server.port}`, '--api-key', 'kwk_test', '--license', 'AAAA']
+  return bench(...target, '--duration', '1', '--connections', '4', ...args)
+}
+
+describe('npm run bench', () => {
+  test('at a rate sends what was asked for, tells of unexpected verdicts, and prints JSON', async () => {
+    const { code, stdout, stderr } = await load('--rate', '100', '--json', '--mix', 'known=1,unknown=1')
+    expect(code).toBe(0)
+    const result = report.parse(JSON.parse(stdout))
+    expect(result).toMatchObject({ generator: 'paced', askedPerSecond: 100, requests: 100, codes: { VALID: 100 } })
+    expect(stderr).toContain('a check of kind "unknown" got VALID, not NOT_FOUND')
+    expect(Object.keys(result.latency.percentilesUs)).toEqual(['50', '75', '90', '99', '99.9', '99.99'])
+  })
+
+  test('without a rate sends as fast as it is answered, and prints what a person reads', async () => {
+    const { code, stdout } = await load()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /checks\/s.*autocannon\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n/,
+    )
+  })
+
+  test('a wrong argument ends with 2 and one line', async () => {
+    const { code, stdout, stderr } = await load('--rate', 'fast')
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toBe('bench: --rate takes a number above 0 and up to 1000000, got "fast"\n')
+  })
+
+  test('nobody at the address ends with 1 and the address', async () => {
+    const { code, stderr } = await bench('--url', 'http://127.0.0.1:1', '--api-key', 'k', '--license', 'A')
+    expect(code).toBe(1)
+    expect(stderr).toContain('http://127.0.0.1:1 cannot be reached')
+  })
+})
