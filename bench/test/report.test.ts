@@ -125,12 +125,18 @@ describe('the page', () => {
       notes: ['a < b'],
       figures: {},
     }
-    const page = renderReport([resultOf(outcome), { ...resultOf({ claims: { perSecond: 52_300 } }), name: 'claims' }])
+    const page = renderReport([
+      resultOf(outcome),
+      {
+        ...resultOf({ claims: { perSecond: 52_300 }, rounds: { single: [1, 2, 3], batched: [7, 8, 9] } }),
+        name: 'claims',
+      },
+    ])
     expect(page).toContain('against the ceiling')
     expect(page).toContain('a &lt; b')
     expect(page).toContain('claims.perSecond')
     expect(page).toContain('a &lt;fast&gt; one')
-    expect(page.match(/<svg/g)).toHaveLength(3)
+    expect(page.match(/<svg/g)).toHaveLength(4)
     expect(page).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/)
   })
 

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 
 import type { ResultFile } from '../results.ts'
-import { chart } from './chart.ts'
+import { chart, type DotChart } from './chart.ts'
 import { draw } from './draw.ts'
 import { STYLE } from './style.ts'
 import { compact, escapeXml } from './svg.ts'
@@ -25,6 +25,8 @@ const outcome = z.object({
   notes: z.array(z.string()),
   quick: z.boolean().default(false),
 })
+
+const rounds = z.array(z.number()).min(3).max(60)
 
 type Goal = z.infer<typeof goal>
 
@@ -97,8 +99,20 @@ function renderOther(file: ResultFile): string {
   const cells = rows.map(
     ([name, value]) => `<tr><td>${escapeXml(name)}</td><td class="number">${escapeXml(value)}</td></tr>`,
   )
-  return `<section><h2>${escapeXml(file.name)}</h2><table><tbody>${cells.join('')}</tbody></table>
+  const charts = roundsIn(file.data).map((rows) => draw({ kind: 'dots', title: file.name, unit: '', rows }))
+  return `<section><h2>${escapeXml(file.name)}</h2>${charts.map((each) => `<figure>${each}</figure>`).join('')}<table><tbody>${cells.join('')}</tbody></table>
 <p class="source">${escapeXml(file.name)}.json, ${escapeXml(file.date)}</p></section>`
+}
+
+/** Lists of a few numbers that stand beside one another are rounds of the same thing: one chart for each such group. */
+function roundsIn(value: unknown): DotChart['rows'][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+  const entries = Object.entries(value)
+  const rows = entries.flatMap(([label, list]) => {
+    const values = rounds.safeParse(list)
+    return values.success ? [{ label, values: values.data, goal: null, direction: 'at least' as const }] : []
+  })
+  return [...(rows.length === 0 ? [] : [rows]), ...entries.flatMap(([, inner]) => roundsIn(inner))]
 }
 
 /** Names with dots and their values; long lists are only counted. */
