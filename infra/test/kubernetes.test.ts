@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { isInstalled } from './balancer.ts'
+import { isInstalled } from '../rolling/balancer.ts'
 import { INFRA, type Manifest, readManifests, readYaml } from './manifests.ts'
 
 const manifests = readManifests()

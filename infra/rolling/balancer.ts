@@ -1,4 +1,7 @@
-/** Runs haproxy or nginx on this machine with the configuration of this folder, its servers and certificate replaced. */
+/**
+ * Runs haproxy or nginx on this machine with the configurations that are shipped, only their servers, ports and certificate
+ * replaced: what is tried here is what a cluster runs.
+ */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,6 +33,8 @@ export interface BalancerPorts {
 export abstract class Balancer {
   #output = ''
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
+  /** Its own certificate, for clients to trust. */
+  certificate = ''
   #child: ChildProcess | undefined
 
   /** `servers` maps what the configuration calls a server (`validator-1:8080`, `port 9080` behind it) to real ports. */
@@ -68,13 +73,11 @@ export abstract class Balancer {
   #makeCertificate(): void {
     const [key, certificate] = [join(this.folder, 'key.pem'), join(this.folder, 'certificate.pem')]
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-    execFileSync(
-      'openssl',
-      ['req', '-x509', ...options, '-subj', '/CN=localhost', '-keyout', key, '-out', certificate],
-      {
-        stdio: 'ignore',
-      },
-    )
+    const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+    execFileSync('openssl', ['req', '-x509', ...options, ...name, '-keyout', key, '-out', certificate], {
+      stdio: 'ignore',
+    })
+    this.certificate = readFileSync(certificate, 'utf8')
     writeFileSync(join(this.folder, 'tls.pem'), readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'))
   }
 }

@@ -1,0 +1,145 @@
+/**
+ * The topology of compose.yaml as processes of this machine: management processes and validators behind haproxy with TLS,
+ * the balancer with the shipped configuration. Every process keeps its ports over restarts, as a container its name.
+ */
+import { createServer } from 'node:http'
+
+import { listenOn } from '../src/ports.ts'
+import { startService, untilReady, type Service, type ServiceName } from '../src/service.ts'
+import { Haproxy } from './balancer.ts'
+
+export interface ClusterOptions {
+  databaseUrl: string
+  validatorUrl: string
+  operatorToken: string
+  /** 32 bytes in base64. */
+  masterKey: string
+  validators?: number
+  managements?: number
+  /** Threads of each validator. */
+  workers?: number
+}
+
+/** One process of the cluster. */
+export class Member {
+  readonly name: string
+  readonly #kind: ServiceName
+  readonly #env: Record<string, string>
+  #service: Service | undefined
+
+  constructor(kind: ServiceName, number: number, env: Record<string, string>) {
+    this.name = `${kind}-${number}`
+    this.#kind = kind
+    this.#env = env
+  }
+
+  get service(): Service {
+    if (!this.#service) throw new Error(`${this.name} does not run`)
+    return this.#service
+  }
+
+  /** Resolves when it is ready. */
+  async start(): Promise<void> {
+    const prefix = this.#kind.toUpperCase()
+    const { port = 0, adminPort = 0 } = this.#service ?? {}
+    const ports = { [`${prefix}_PORT`]: String(port), [`${prefix}_ADMIN_PORT`]: String(adminPort) }
+    this.#service = await startService(this.#kind, { ...this.#env, ...ports })
+    await untilReady(this.name, this.#service.adminPort)
+  }
+
+  /** As an orchestrator does: SIGTERM, wait for its end, start anew, wait until it is ready. */
+  async restart(): Promise<void> {
+    await this.service.stop()
+    await this.start()
+  }
+
+  /** Without any warning. */
+  async kill(): Promise<void> {
+    process.kill(this.service.pid, 'SIGKILL')
+    await this.service.ended
+  }
+}
+
+export interface Cluster {
+  /** With https. */
+  baseUrl: string
+  /** What a client has to trust. */
+  certificate: string
+  /** haproxy's own metrics. */
+  metricsUrl: string
+  validators: readonly Member[]
+  managements: readonly Member[]
+  /** What the balancer logged. */
+  balancerOutput: () => string
+  stop: () => Promise<void>
+}
+
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const common = {
+    PATH: process.env['PATH'] ?? '',
+    TRUSTED_PROXIES: '127.0.0.1',
+    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'error',
+  }
+  const validators = members('validator', options.validators ?? 3, {
+    ...common,
+    VALIDATOR_DATABASE_URL: options.validatorUrl,
+    VALIDATOR_WORKERS: String(options.workers ?? 1),
+  })
+  const managements = members('management', options.managements ?? 2, {
+    ...common,
+    DATABASE_URL: options.databaseUrl,
+    OPERATOR_TOKEN: options.operatorToken,
+    MASTER_KEY: options.masterKey,
+    MANAGEMENT_RATE_LIMIT: '1000000',
+  })
+  const all = [...validators, ...managements]
+  const balancer = new Haproxy()
+  const stop = async (): Promise<void> => {
+    await balancer.stop()
+    await Promise.all(all.map((member) => member.service.stop()))
+  }
+  try {
+    await Promise.all(all.map((member) => member.start()))
+    const ports = { https: await freePort(), http: await freePort(), metrics: await freePort() }
+    await balancer.start('haproxy/haproxy.cfg', ports, (text) => place(listen(text, ports), all))
+    return {
+      baseUrl: `https://127.0.0.1:${ports.https}`,
+      certificate: balancer.certificate,
+      metricsUrl: `http://127.0.0.1:${ports.metrics}/metrics`,
+      validators,
+      managements,
+      balancerOutput: () => balancer.output,
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+function members(kind: ServiceName, count: number, env: Record<string, string>): Member[] {
+  return Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env))
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const probe = createServer()
+  const port = await listenOn(probe, 0)
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}
+
+function listen(text: string, ports: { https: number; http: number; metrics: number }): string {
+  return text
+    .replace('bind :443', `bind 127.0.0.1:${ports.https}`)
+    .replace('bind :80\n', `bind 127.0.0.1:${ports.http}\n`)
+    .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`)
+}
+
+/** `server validator-2 validator-2:8080 port 9080` gets the real ports; servers that do not run are left out. */
+function place(text: string, all: readonly Member[]): string {
+  return text.replaceAll(/^ {4}server (\S+) \S+ port \d+$/gm, (_line, name: string) => {
+    const service = all.find((member) => member.name === name)?.service
+    return service ? `    server ${name} 127.0.0.1:${service.port} port ${service.adminPort}` : ''
+  })
+}

@@ -1,0 +1,72 @@
+/**
+ * `npm run rolling`: a cluster on this machine (haproxy, three validators, two management processes, a Postgres of its
+ * own), restarted, killed and upgraded under load. Prints what callers saw; exits with 1 when they saw anything.
+ * CHECKS_PER_SECOND and PAUSE change the load and how long each state lasts.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { migrate } from '@keyward/database'
+import { startPostgres } from '@keyward/embedded-postgres'
+import { durationMs, failStart, integer, readConfig } from '@keyward/process'
+import { z } from 'zod'
+
+import { ensureValidatorLogin } from '../src/validator-login.ts'
+import { startCluster } from './cluster.ts'
+import { roll, type RollReport } from './roll.ts'
+
+const LOGIN = 'keyward_rolling_validator'
+
+async function main(): Promise<void> {
+  const config = readConfig(
+    z.object({ CHECKS_PER_SECOND: integer(1, 20_000).default(1_000), PAUSE: durationMs().default(5_000) }),
+  )
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-rolling-'))
+  await chmod(folder, 0o755) // Postgres runs as another user when root runs this
+  const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
+  try {
+    await migrate(postgres.url)
+    await ensureValidatorLogin(postgres.url, LOGIN)
+    const report = await rollOver(postgres.url, config.CHECKS_PER_SECOND, config.PAUSE)
+    process.stdout.write(describeRoll(report, config.CHECKS_PER_SECOND))
+    if (report.load.failed + report.load.wrong + report.changes.failed.length > 0) process.exitCode = 1
+  } finally {
+    await postgres.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function rollOver(databaseUrl: string, checksPerSecond: number, pauseMs: number): Promise<RollReport> {
+  const validatorUrl = new URL(databaseUrl)
+  validatorUrl.username = LOGIN
+  const operatorToken = randomBytes(32).toString('base64url')
+  const masterKey = randomBytes(32).toString('base64')
+  const cluster = await startCluster({ databaseUrl, validatorUrl: validatorUrl.href, operatorToken, masterKey })
+  const report = (line: string): void => void process.stderr.write(`${line}\n`)
+  try {
+    const options = { cluster, databaseUrl, operatorToken, checksPerSecond, pauseMs, report }
+    return await roll({ ...options, connections: 64, next: Math.random })
+  } finally {
+    await cluster.stop()
+  }
+}
+
+function describeRoll({ load, changes, events }: RollReport, checksPerSecond: number): string {
+  const ms = (value: number): string => `${value.toFixed(1)} ms`
+  return `
+| | |
+|---|---|
+| events | ${events.length}, ${(events.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1_000).toFixed(1)} s of them |
+| checks | ${load.checks} at ${checksPerSecond}/s |
+| without a verdict | ${load.failed} |
+| with a wrong verdict | ${load.wrong} |
+| p50, p99, longest | ${ms(load.p50Ms)}, ${ms(load.p99Ms)}, ${ms(load.longestMs)} |
+| licenses made, checked, revoked, checked | ${changes.rounds} |
+| management requests that failed | ${changes.failed.length} |
+${[...load.examples, ...changes.failed.slice(0, 20)].map((line) => `\n${line}`).join('')}
+`
+}
+
+main().catch(failStart)

@@ -1,0 +1,53 @@
+import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { isInstalled } from '../rolling/balancer.ts'
+import { type Cluster, startCluster } from '../rolling/cluster.ts'
+import { roll } from '../rolling/roll.ts'
+
+const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
+const isLong = process.env['KEYWARD_LONG'] === '1'
+
+describe.skipIf(!isHere)('a cluster behind haproxy (needs haproxy and openssl)', () => {
+  const operatorToken = 'operator-of-this-test'
+  let database: TestDatabase
+  let cluster: Cluster
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    cluster = await startCluster({
+      databaseUrl: database.url,
+      validatorUrl: database.validatorUrl,
+      operatorToken,
+      masterKey: Buffer.alloc(32, 7).toString('base64'),
+    })
+  }, 60_000)
+
+  afterAll(async () => {
+    await cluster.stop()
+    await database.drop()
+  }, 60_000)
+
+  test('nobody outside notices upgrades, restarts and a kill', { timeout: 300_000 }, async () => {
+    const { load, changes, events } = await roll({
+      cluster,
+      databaseUrl: database.url,
+      operatorToken,
+      checksPerSecond: isLong ? 1_000 : 200,
+      connections: 16,
+      pauseMs: isLong ? 5_000 : 200,
+      next: random(7).next,
+      isHurried: !isLong,
+      report: () => undefined,
+    })
+    expect(load.examples).toEqual([])
+    expect(changes.failed).toEqual([])
+    expect(events).toHaveLength(8)
+    expect(load.checks).toBeGreaterThan(500)
+    expect(changes.rounds).toBeGreaterThan(3)
+    const { rows } = await database.pool.query(
+      'select from license_slots s join licenses l on l.id = s.license_id where s.used > l.max_machines',
+    )
+    expect(rows).toEqual([])
+  })
+})
