@@ -12,7 +12,8 @@ import type { KeyRing } from './feed/key-ring.ts'
 import { Pending } from './slots/pending.ts'
 
 export interface KeeperEvents {
-  heard(snapshot: string, changed: boolean): void
+  heard(snapshot: string): void
+  loading(): void
 }
 
 export class Keeper implements FeedTarget {
@@ -31,7 +32,8 @@ export class Keeper implements FeedTarget {
     return this.#pending.size
   }
 
-  beginReload(): void {
+  beginReload(isOtherServer: boolean): void {
+    if (isOtherServer) this.#pending.clear()
     this.#index.beginReload()
     this.#keys.beginReload()
   }
@@ -46,8 +48,12 @@ export class Keeper implements FeedTarget {
     this.#keys.endReload()
   }
 
-  heard(snapshot: string, changed: boolean): void {
-    this.#events.heard(snapshot, changed)
+  heard(snapshot: string): void {
+    this.#events.heard(snapshot)
+  }
+
+  loading(): void {
+    this.#events.loading()
   }
 
   /** A claim or release of this validator that transaction `xid` has committed. */

@@ -16,6 +16,7 @@ import { Follower } from './feed/follower.ts'
 import { Freshness } from './feed/freshness.ts'
 import { KeyRing } from './feed/key-ring.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
+import { Pruner } from './feed/pruner.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Keeper } from './keeper.ts'
 import type { ReleaseRequest, WorkAnswer, WorkRequest } from './link/messages.ts'
@@ -62,6 +63,7 @@ class Validator {
   readonly #desk: SlotDesk
   readonly #records: RecordKeeper
   readonly #heartbeat: Heartbeat
+  readonly #pruner: Pruner
   readonly #follower: Follower
   readonly #pool: WorkerPool
   #admin: { port: number; close(): Promise<void> } | null = null
@@ -76,7 +78,10 @@ class Validator {
       () => this.#readiness().ready,
       this.#warn('The heartbeat failed.'),
     )
-    this.#keeper = new Keeper(this.#index, this.#keys, { heard: (snapshot) => this.#heard(snapshot) })
+    this.#keeper = new Keeper(this.#index, this.#keys, {
+      heard: (snapshot) => this.#heard(snapshot),
+      loading: () => this.#freshness.loading(),
+    })
     const onClaimError = this.#warn('A slot statement failed.', () => this.#metrics.claimErrors.inc())
     this.#slots = new PostgresSlots(config.databaseUrl, onClaimError)
     this.#desk = new SlotDesk(this.#slots, this.#keeper, {
@@ -94,6 +99,7 @@ class Validator {
       note: (claim, answer) => noteClaim(this.#keeper, claim, answer),
       onError: this.#warn('Records could not be written.'),
     })
+    this.#pruner = new Pruner(config.databaseUrl, this.#warn('The change log could not be pruned.'))
     this.#follower = this.#createFollower()
     this.#pool = this.#createPool()
     this.#metrics.observe({
@@ -101,7 +107,7 @@ class Validator {
       index: this.#index,
       freshness: this.#freshness,
       waitingClaims: () => this.#desk.waiting,
-      lostRecords: () => this.#records.lost,
+      records: () => this.#records.standing,
     })
   }
 
@@ -118,6 +124,7 @@ class Validator {
     this.#follower.start()
     this.#heartbeat.start()
     this.#records.start()
+    this.#pruner.start()
     this.#log.info({ port, adminPort: this.#admin.port }, 'Listening.')
     return { port, adminPort: this.#admin.port, loaded: this.#loaded, close: () => this.close() }
   }
@@ -132,7 +139,7 @@ class Validator {
     await this.#follower.stop()
     this.#desk.close()
     await this.#records.close()
-    await Promise.all([this.#heartbeat.close(), this.#slots.close()])
+    await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close()])
     this.#freshness.close()
     await this.#admin?.close()
     this.#log.info('Stopped.')
@@ -169,6 +176,7 @@ class Validator {
         this.#metrics.reloads.inc()
         this.#log.info({ tookMs: Math.round(tookMs), rows }, 'Loaded.')
       },
+      onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
     })
   }
 

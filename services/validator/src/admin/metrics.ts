@@ -6,13 +6,14 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Freshness } from '../feed/freshness.ts'
 import type { WorkerPool } from '../link/worker-pool.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
+import { SampledDurations } from './sampled-durations.ts'
 
 export interface MetricSources {
   pool: WorkerPool
   index: IndexWriter
   freshness: Freshness
   waitingClaims: () => number
-  lostRecords: () => { records: number; batches: number }
+  records: () => { waiting: number; dropped: number; refusedBatches: number }
 }
 
 export class Metrics {
@@ -27,6 +28,12 @@ export class Metrics {
   readonly feedErrors = new Counter({
     name: 'keyward_feed_errors_total',
     help: 'Times that the change log could not be followed.',
+    ...this.#register,
+  })
+  readonly feedReads = new Histogram({
+    name: 'keyward_feed_read_duration_seconds',
+    help: 'Time of one read of the change log.',
+    buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
     ...this.#register,
   })
   readonly reloads = new Counter({ name: 'keyward_feed_loads_total', help: 'Full loads.', ...this.#register })
@@ -60,29 +67,40 @@ export class Metrics {
       Math.min(sources.freshness.silentMs / 1_000, 1e9),
     )
     this.#gauge('keyward_claims_waiting', 'Claims that wait for Postgres.', sources.waitingClaims)
+    const { records } = sources
+    this.#gauge('keyward_records_waiting', 'Rows of records that wait to be written.', () => records().waiting)
     this.#gauge(
       'keyward_records_dropped',
-      'Records of checks dropped for want of room, since the start.',
-      () => sources.lostRecords().records,
+      'Records dropped for want of room, since the start.',
+      () => records().dropped,
     )
     this.#gauge(
       'keyward_record_batches_refused',
       'Batches of records that Postgres refused, since the start.',
-      () => sources.lostRecords().batches,
+      () => records().refusedBatches,
     )
-    this.#gauge('keyward_index_used_bytes', 'Bytes of the index in use.', () => sources.index.stats().usedBytes)
-    this.#gauge(
-      'keyward_index_reserved_bytes',
-      'Bytes that the index has taken from the system.',
-      () => sources.index.stats().reservedBytes,
-    )
+    this.#observeIndex(sources.index)
+  }
+
+  #observeIndex(index: IndexWriter): void {
+    const bytes = new Gauge({
+      name: 'keyward_index_bytes',
+      help: 'Bytes of the index: in use, and taken from the system.',
+      labelNames: ['kind'],
+      ...this.#register,
+      collect: () => {
+        const { usedBytes, reservedBytes } = index.stats()
+        bytes.set({ kind: 'used' }, usedBytes)
+        bytes.set({ kind: 'reserved' }, reservedBytes)
+      },
+    })
     const rows = new Gauge({
       name: 'keyward_index_rows',
       help: 'Rows of the index.',
       labelNames: ['table'],
       ...this.#register,
       collect: () => {
-        for (const [table, count] of Object.entries(sources.index.stats().rows)) rows.set({ table }, count)
+        for (const [table, count] of Object.entries(index.stats().rows)) rows.set({ table }, count)
       },
     })
   }
@@ -110,6 +128,7 @@ export class Metrics {
         for (const event of EVENTS) events.inc({ event }, totals.events(event))
       },
     })
+    this.registry.registerMetric(new SampledDurations(() => pool.totals()))
     this.#gauge('keyward_workers', 'Worker threads.', () => pool.workers.size)
   }
 

@@ -33,17 +33,20 @@ export interface FeedSource {
 
 /** Where changes go. Calls come in order: `beginReload`, batches, `endReload`; or `apply` alone. */
 export interface FeedTarget {
-  beginReload(): void
+  beginReload(isOtherServer: boolean): void
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): Poison[]
   endReload(): void
   /** Everything up to the snapshot is applied. */
-  heard(snapshot: string, changed: boolean): void
+  heard(snapshot: string): void
+  /** Rows of a full load are coming in. */
+  loading(): void
 }
 
 export interface FollowerEvents {
   onPoison(poison: Poison): void
   onError(error: unknown): void
   onLoaded(tookMs: number, rows: number): void
+  onRead(tookMs: number): void
 }
 
 const POLL_MS = 1_000
@@ -115,28 +118,31 @@ export class Follower {
   async #load(connection: FeedConnection, identity: string): Promise<void> {
     const startedMs = performance.now()
     let rows = 0
-    this.#target.beginReload()
+    this.#target.beginReload(identity !== this.#identity)
     const snapshot = await connection.load(identity, (changes, at) => {
       rows += changes.length
       this.#apply(changes, at)
+      this.#target.loading()
     })
     this.#target.endReload()
     this.#identity = identity
     this.#snapshot = snapshot
     this.#events.onLoaded(performance.now() - startedMs, rows)
-    this.#target.heard(snapshot, true)
+    this.#target.heard(snapshot)
   }
 
   async #read(connection: FeedConnection, from: string): Promise<void> {
     this.#isAwake = false
+    const startedMs = performance.now()
     const { snapshot, behind, changes } = await connection.read(from)
+    this.#events.onRead(performance.now() - startedMs)
     if (behind) {
       this.#snapshot = null
       return
     }
     this.#apply(changes, snapshot)
     this.#snapshot = snapshot
-    this.#target.heard(snapshot, changes.length > 0)
+    this.#target.heard(snapshot)
   }
 
   #apply(changes: readonly FeedChange[], snapshot: string): void {

@@ -30,6 +30,11 @@ export class Freshness {
     this.#update()
   }
 
+  /** A full load brings rows: Postgres is heard, though the index is not yet as new as it is. */
+  loading(): void {
+    if (this.#isLoaded) this.#heardMs = performance.now()
+  }
+
   get isLoaded(): boolean {
     return this.#isLoaded
   }

@@ -4,7 +4,7 @@
  * reports how many checks it has matched").
  */
 
-import { createPool, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
+import { countRows, createPool, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
 /** A batch that the database refuses for what it holds is given up after so many times; nothing behind it would ever go. */
 const MOST_REFUSALS = 3
@@ -38,6 +38,11 @@ export class Flusher {
   /** Nothing waits to be written: more may be gathered and handed over. */
   get isIdle(): boolean {
     return this.#running === null && this.#queue.length === 0
+  }
+
+  /** How many rows wait to be written. */
+  get rows(): number {
+    return this.#queue.reduce((sum, batch) => sum + countRows(batch), 0)
   }
 
   add(batch: RecordBatch): void {

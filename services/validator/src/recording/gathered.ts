@@ -73,6 +73,11 @@ export class Gathered {
     return this.#dropped
   }
 
+  /** How many rows wait to be taken. */
+  get rows(): number {
+    return this.#entries + this.#rules.size + this.#checks.size
+  }
+
   add(record: RecordView): void {
     for (let i = 0; i < record.matchedCount; i++)
       this.#addRule(record.matched[i] ?? 0, record.matchedSerials[i] ?? 0, record.atMs)

@@ -36,7 +36,7 @@ export class RecordKeeper {
   readonly #flusher: Flusher
   readonly #names: Names
   readonly #timers: NodeJS.Timeout[] = []
-  #givenUp = 0
+  #refused = 0
   #recording: Promise<void> | null = null
 
   constructor(options: RecordKeeperOptions) {
@@ -46,13 +46,14 @@ export class RecordKeeper {
     this.#newMachines = new NewMachines(options)
     this.#flusher = new Flusher(options.url, options.validatorId, {
       onError: options.onError,
-      onGivenUp: () => this.#givenUp++,
+      onGivenUp: () => this.#refused++,
     })
   }
 
-  /** Records dropped for want of room, and batches given up. */
-  get lost(): { records: number; batches: number } {
-    return { records: this.#gathered.dropped, batches: this.#givenUp }
+  /** Rows that wait to be written; records dropped for want of room, and batches given up, since the start. */
+  get standing(): { waiting: number; dropped: number; refusedBatches: number } {
+    const waiting = this.#gathered.rows + this.#flusher.rows
+    return { waiting, dropped: this.#gathered.dropped, refusedBatches: this.#refused }
   }
 
   addRing(): SharedArrayBuffer {

@@ -27,13 +27,21 @@ export const EVENTS = [
 ] as const
 export type Event = (typeof EVENTS)[number]
 
+/** Upper bounds of the duration's buckets, in seconds; above the last one there is one more. */
+export const DURATION_BOUNDS = [
+  0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
+] as const
+
 const CHECK_SLOTS = CHECK_APIS.length * CODES.length
+const DURATION_SLOT = CHECK_SLOTS + EVENTS.length
+const SUM_SLOT = DURATION_SLOT + DURATION_BOUNDS.length + 1
+const SLOTS = SUM_SLOT + 1
 
 export class Counters {
   readonly shared: SharedArrayBuffer
   readonly #slots: Float64Array
 
-  constructor(shared: SharedArrayBuffer = new SharedArrayBuffer((CHECK_SLOTS + EVENTS.length) * 8)) {
+  constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * 8)) {
     this.shared = shared
     this.#slots = new Float64Array(shared)
   }
@@ -46,6 +54,20 @@ export class Counters {
   count(event: Event): void {
     const slot = CHECK_SLOTS + EVENTS.indexOf(event)
     this.#slots[slot] = (this.#slots[slot] ?? 0) + 1
+  }
+
+  /** The time that one check took; not every check is timed. */
+  observe(seconds: number): void {
+    let bucket = 0
+    while (bucket < DURATION_BOUNDS.length && seconds > (DURATION_BOUNDS[bucket] ?? 0)) bucket++
+    this.#slots[DURATION_SLOT + bucket] = (this.#slots[DURATION_SLOT + bucket] ?? 0) + 1
+    this.#slots[SUM_SLOT] = (this.#slots[SUM_SLOT] ?? 0) + seconds
+  }
+
+  /** How many durations fell into each bucket, the last one without a bound; and their sum. */
+  durations(): { buckets: number[]; sum: number } {
+    const buckets = [...this.#slots.subarray(DURATION_SLOT, SUM_SLOT)]
+    return { buckets, sum: this.#slots[SUM_SLOT] ?? 0 }
   }
 
   checks(api: CheckApi, code: (typeof CODES)[number]): number {

@@ -31,6 +31,12 @@ export class Pending {
     return this.#machines.size
   }
 
+  /** Another server answers: transaction numbers of the one before mean nothing there. */
+  clear(): void {
+    this.#machines.clear()
+    this.#licenses.clear()
+  }
+
   /** A claim or release of this validator that `xid` has committed. */
   add(licenseId: Uint8Array, machineId: Uint8Array, xid: bigint, used: number): void {
     const license = toHex(licenseId)

@@ -137,7 +137,8 @@ export class Validation {
     max: number,
     nowMs: number,
   ): void {
-    const { shape } = exchange
+    const { shape, timedFromMs } = exchange
+    if (timedFromMs > 0) this.#parts.counters.observe((performance.now() - timedFromMs) / 1_000)
     exchange.send(verdictAnswer(shape, code, verdict.expiresAtMs, used, max))
     this.#parts.counters.countCheck(CHECK_APIS.indexOf(shape), code)
     this.#parts.recorder.checked(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+
+import { createIndex } from '@keyward/engine'
+import { expect, test } from 'vitest'
+
+import { WorkerPool } from '../src/link/worker-pool.ts'
+import { createRing } from '../src/recording/ring.ts'
+import { Control } from '../src/shared/control.ts'
+import { Reverified } from '../src/shared/reverified.ts'
+import { send, until } from './harness.ts'
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
+  const faults: string[] = []
+  const rings = new Set<SharedArrayBuffer>()
+  const pool = new WorkerPool({
+    count: 2,
+    setup: {
+      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      control: new Control().shared,
+      reverified: new Reverified().shared,
+      host: '127.0.0.1',
+      corsOrigins: [],
+      resolver: { trustedProxies: [] },
+    },
+    createRecords: () => {
+      const ring = createRing()
+      rings.add(ring)
+      return ring
+    },
+    releaseRecords: (ring) => rings.delete(ring),
+    onRequest: () => undefined,
+    onError: (error, fatal) => void (fatal && faults.push(error.name)),
+  })
+  const port = await freePort()
+  await pool.start(port)
+  const unloaded = async (): Promise<void> => {
+    const reply = await send(port, '/api/v2/license/validate', { body: {} })
+    expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1'])
+  }
+  for (let i = 0; i < 10; i++) await unloaded()
+  const victims = [...pool.workers]
+  // A message that no worker expects: it throws outside of any request.
+  for (const { thread } of victims) thread.postMessage({ type: 'answers' })
+  await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.workers.size === 2)
+  await until(async () => (await send(port, '/', {}).catch(() => null))?.status === 404)
+  await unloaded()
+  expect(faults).toEqual(['TypeError', 'TypeError'])
+  expect(pool.totals().events('UNAVAILABLE')).toBe(11)
+  expect(rings.size).toBe(2)
+  await pool.stop(1_000)
+  expect([pool.workers.size, rings.size]).toEqual([0, 0])
+})
