@@ -76,7 +76,13 @@ async function runScenario(scenario: Scenario, bench: Bench): Promise<void> {
 
 function drawReport(): void {
   const path = join(RESULTS_FOLDER, 'report.html')
-  writeFileSync(path, renderReport(readResults()))
+  writeFileSync(
+    path,
+    renderReport(
+      readResults(),
+      SCENARIOS.map(({ name }) => `local-${name}`),
+    ),
+  )
   console.log(`report: ${path}`)
 }
 

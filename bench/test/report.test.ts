@@ -133,11 +133,27 @@ describe('the page', () => {
       },
     ])
     expect(page).toContain('against the ceiling')
+    expect(page).toContain('<h2>Goals</h2>')
     expect(page).toContain('a &lt; b')
     expect(page).toContain('claims.perSecond')
     expect(page).toContain('a &lt;fast&gt; one')
     expect(page.match(/<svg/g)).toHaveLength(4)
     expect(page).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/)
+  })
+
+  test('lets a quick run reach no goals', () => {
+    const goal = {
+      text: 'x',
+      direction: 'at least',
+      value: 1,
+      unit: 'x',
+      reached: true,
+      measured: { median: 2, min: 2, max: 2, rounds: 1 },
+    }
+    const quick = { title: 'Known', question: '', goals: [goal], charts: [], notes: [], quick: true }
+    const page = renderReport([resultOf(quick)])
+    expect(page).toContain('quick run')
+    expect(page).not.toContain('<h2>Goals</h2>')
   })
 
   test('flattens figures and only counts long lists', () => {

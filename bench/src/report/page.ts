@@ -26,18 +26,22 @@ const outcome = z.object({
   quick: z.boolean().default(false),
 })
 
-const rounds = z.array(z.number()).min(3).max(60)
+const roundList = z.array(z.number()).min(3).max(60)
 
 type Goal = z.infer<typeof goal>
 
-/** The whole page. A result that is not a scenario's outcome is shown as the figures that it holds. */
-export function renderReport(results: readonly ResultFile[]): string {
-  const scenarios = results.flatMap((file) => {
-    const parsed = outcome.safeParse(file.data)
-    return parsed.success ? [{ file, ...parsed.data }] : []
-  })
+/** The whole page. `order` names results that come first. One that is no scenario's outcome is shown as the figures that it holds. */
+export function renderReport(results: readonly ResultFile[], order: readonly string[] = []): string {
+  const place = (file: ResultFile): number => (order.includes(file.name) ? order.indexOf(file.name) : order.length)
+  const scenarios = results
+    .toSorted((a, b) => place(a) - place(b))
+    .flatMap((file) => {
+      const parsed = outcome.safeParse(file.data)
+      return parsed.success ? [{ file, ...parsed.data }] : []
+    })
   const others = results.filter((file) => !outcome.safeParse(file.data).success)
-  const goals = scenarios.flatMap((scenario) => scenario.goals)
+  // A quick run is over small data: it reaches or misses nothing.
+  const goals = scenarios.flatMap((scenario) => (scenario.quick ? [] : scenario.goals))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -58,18 +62,17 @@ ${others.map(renderOther).join('\n')}
 
 function renderMachine(results: readonly ResultFile[]): string {
   const machines = new Set(
-    results.map(({ machine, node, commit, date }) =>
-      [
-        `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.platform}`,
-        `Node ${node}`,
-        commit === null ? '' : `commit ${commit}`,
-        date.slice(0, 10),
-      ]
-        .filter((part) => part !== '')
-        .join(' · '),
-    ),
+    results.map(({ machine, node }) => {
+      const { cpu, cores, memoryGiB, platform } = machine
+      return `${cpu}, ${cores} cores, ${memoryGiB} GiB, ${platform}, Node ${node}`
+    }),
   )
   return [...machines].map((words) => `<p class="machine">${escapeXml(words)}</p>`).join('')
+}
+
+function source({ name, date, commit }: ResultFile): string {
+  const words = [`${name}.json`, date.slice(0, 16).replace('T', ' '), ...(commit === null ? [] : [`commit ${commit}`])]
+  return `<p class="source">${escapeXml(words.join(', '))}</p>`
 }
 
 function renderGoals(goals: readonly Goal[]): string {
@@ -91,7 +94,7 @@ function renderScenario(scenario: z.infer<typeof outcome> & { file: ResultFile }
   return `<section><h2>${escapeXml(scenario.title)}</h2><p class="question">${escapeXml(scenario.question)}</p>
 ${charts.join('\n')}
 ${notes.length === 0 ? '' : `<ul>${notes.join('')}</ul>`}
-<p class="source">${escapeXml(scenario.file.name)}.json, ${escapeXml(scenario.file.date)}</p></section>`
+${source(scenario.file)}</section>`
 }
 
 function renderOther(file: ResultFile): string {
@@ -99,9 +102,9 @@ function renderOther(file: ResultFile): string {
   const cells = rows.map(
     ([name, value]) => `<tr><td>${escapeXml(name)}</td><td class="number">${escapeXml(value)}</td></tr>`,
   )
-  const charts = roundsIn(file.data).map((rows) => draw({ kind: 'dots', title: file.name, unit: '', rows }))
+  const charts = roundsIn(file.data).map((group) => draw({ kind: 'dots', title: file.name, unit: '', rows: group }))
   return `<section><h2>${escapeXml(file.name)}</h2>${charts.map((each) => `<figure>${each}</figure>`).join('')}<table><tbody>${cells.join('')}</tbody></table>
-<p class="source">${escapeXml(file.name)}.json, ${escapeXml(file.date)}</p></section>`
+${source(file)}</section>`
 }
 
 /** Lists of a few numbers that stand beside one another are rounds of the same thing: one chart for each such group. */
@@ -109,7 +112,7 @@ function roundsIn(value: unknown): DotChart['rows'][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const entries = Object.entries(value)
   const rows = entries.flatMap(([label, list]) => {
-    const values = rounds.safeParse(list)
+    const values = roundList.safeParse(list)
     return values.success ? [{ label, values: values.data, goal: null, direction: 'at least' as const }] : []
   })
   return [...(rows.length === 0 ? [] : [rows]), ...entries.flatMap(([, inner]) => roundsIn(inner))]

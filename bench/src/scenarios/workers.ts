@@ -6,6 +6,7 @@ import { alternate, column, requireWrk } from '../local/rounds.ts'
 import { startKeyward } from '../local/servers.ts'
 import { summarize, type Summary } from '../local/stats.ts'
 import { residentBytes } from '../local/usage.ts'
+import type { Chart } from '../report/chart.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 const WORKERS = [1, 2, 4, 8, 16]
@@ -30,27 +31,11 @@ export const workers: Scenario = {
         steps.push(await measureStep(bench, databaseUrl, count, checksOf(shape, { count: CHECK_COUNT })))
       else left.push(count)
     }
-    const first = steps[0]?.perSecond.median ?? 0
     return {
       title: 'Scaling over workers',
       question: 'How much more does a host answer with more cores?',
       goals: [],
-      charts: [
-        {
-          kind: 'lines',
-          title: 'Checks a second over workers',
-          x: { label: 'workers', log: true, ticks: steps.map(({ workers: at }) => ({ at, text: String(at) })) },
-          y: { label: 'checks/s', log: false },
-          series: [
-            { label: 'Keyward', ours: true, points: steps.map(({ workers: at, perSecond }) => [at, perSecond.median]) },
-            {
-              label: 'as many times one worker',
-              ours: false,
-              points: steps.map(({ workers: at }) => [at, at * first]),
-            },
-          ],
-        },
-      ],
+      charts: chartsOf(steps),
       notes: [
         "The main thread, which follows the change log, runs on the workers' cores.",
         ...(left.length === 0 ? [] : [`Left out for want of cores: ${left.join(', ')} workers.`]),
@@ -58,6 +43,35 @@ export const workers: Scenario = {
       figures: { steps, leftOut: left },
     }
   },
+}
+
+function chartsOf(steps: readonly Step[]): Chart[] {
+  const bars: Chart = {
+    kind: 'bars',
+    title: 'Checks a second by workers',
+    unit: 'checks/s',
+    log: false,
+    bars: steps.map(({ workers: count, perSecond: { median, low, high } }) => ({
+      label: count === 1 ? '1 worker' : `${count} workers`,
+      value: median,
+      low,
+      high,
+      ours: true,
+    })),
+  }
+  const first = steps[0]?.perSecond.median ?? 0
+  if (steps.length < 2) return [bars]
+  const lines: Chart = {
+    kind: 'lines',
+    title: 'Against as many times one worker',
+    x: { label: 'workers', log: true, ticks: steps.map(({ workers: at }) => ({ at, text: String(at) })) },
+    y: { label: 'checks/s', log: false },
+    series: [
+      { label: 'Keyward', ours: true, points: steps.map(({ workers: at, perSecond }) => [at, perSecond.median]) },
+      { label: 'as many times one worker', ours: false, points: steps.map(({ workers: at }) => [at, at * first]) },
+    ],
+  }
+  return [bars, lines]
 }
 
 // Load needs about as many cores as the workers do: wrk is hardly faster than what it measures.
