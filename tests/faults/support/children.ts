@@ -1,0 +1,128 @@
+/**
+ * Validators and management as processes of their own, as they run in production: only so can they be killed, frozen and
+ * told lies about the time. What they write is kept, to be shown and searched.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import { z } from 'zod'
+
+const Listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
+
+export interface Service {
+  readonly pid: number
+  readonly port: number
+  readonly adminPort: number
+  /** Standard output and error. */
+  readonly output: () => string
+  readonly signal: (signal: NodeJS.Signals) => void
+  /** The exit code, or the signal that ended it. */
+  readonly exit: Promise<number | string>
+  /** SIGTERM, and its exit code. */
+  readonly stop: () => Promise<number | string>
+}
+
+export type Env = Record<string, string>
+
+const running = new Set<ChildProcess>()
+
+/** `nodeFlags` go before the program, such as a module to import first. Rejects with what it said when it ends at its start. */
+export async function startService(
+  name: 'validator' | 'management',
+  env: Env,
+  nodeFlags: readonly string[] = [],
+): Promise<Service> {
+  const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
+  const child = spawn(process.execPath, [...nodeFlags, main], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  running.add(child)
+  let output = ''
+  child.stdout?.on('data', (data) => (output += String(data)))
+  child.stderr?.on('data', (data) => (output += String(data)))
+  const exit = once(child, 'exit').then(([code, signal]): number | string => {
+    running.delete(child)
+    return typeof code === 'number' ? code : String(signal)
+  })
+  const announced = new Promise<z.infer<typeof Listening>>((resolve) => {
+    child.on('message', (message) => {
+      const parsed = Listening.safeParse(message)
+      if (parsed.success) resolve(parsed.data)
+    })
+  })
+  const first = await Promise.race([announced, exit])
+  if (typeof first !== 'object') throw new Error(output.trim() || `The ${name} ended at its start with ${first}`)
+  const signal = (which: NodeJS.Signals): void => void child.kill(which)
+  return {
+    pid: child.pid ?? 0,
+    port: first.port,
+    adminPort: first.adminPort,
+    output: () => output,
+    signal,
+    exit,
+    stop: () => {
+      signal('SIGCONT')
+      signal('SIGTERM')
+      return exit
+    },
+  }
+}
+
+export function startValidator(
+  databaseUrl: string,
+  env: Env = {},
+  nodeFlags: readonly string[] = [],
+): Promise<Service> {
+  const ports = { VALIDATOR_PORT: '0', VALIDATOR_ADMIN_PORT: '0', VALIDATOR_WORKERS: '1' }
+  const edge = { TRUSTED_PROXIES: 'all', COUNTRY_HEADER: 'x-country' }
+  return startService('validator', { ...ports, ...edge, DATABASE_URL: databaseUrl, ...env }, nodeFlags)
+}
+
+export const OPERATOR_TOKEN = 'operator-token-of-the-fault-tests'
+export const MASTER_KEY = '7a'.repeat(32)
+
+export function startManagement(databaseUrl: string, env: Env = {}): Promise<Service> {
+  const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0', MANAGEMENT_RATE_LIMIT: '1000000' }
+  const secrets = { OPERATOR_TOKEN, MASTER_KEY }
+  return startService('management', { ...ports, ...secrets, DATABASE_URL: databaseUrl, ...env })
+}
+
+/** Whether the admin port says ready; false also when nobody answers. */
+export async function isReady(service: Service): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${service.adminPort}/readyz`).catch(() => null)
+  await response?.arrayBuffer()
+  return response?.ok ?? false
+}
+
+export async function untilReady(...services: readonly Service[]): Promise<void> {
+  for (const service of services) while (!(await isReady(service))) await sleep(20)
+}
+
+/** The value of a metric without labels, or the sum over all labels. */
+export async function metric(service: Service, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${service.adminPort}/metrics`)).text()
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
+    Number(value),
+  )
+  return values.reduce((sum, value) => sum + value, 0)
+}
+
+/** Ends whatever a failed test has left running. For `afterAll`. */
+export async function endChildren(): Promise<void> {
+  await Promise.all(
+    [...running].map(async (child) => {
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    }),
+  )
+}
+
+/** Waits until `holds` is true; the test's own time-out is the limit. */
+export async function until(holds: () => Promise<boolean> | boolean, everyMs = 15): Promise<void> {
+  while (!(await holds())) await sleep(everyMs)
+}

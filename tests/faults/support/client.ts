@@ -1,0 +1,98 @@
+/** Checks over HTTP that never hang: each ends with an answer, or with what broke it. */
+
+import { type Agent, request } from 'node:http'
+
+import { z } from 'zod'
+
+export interface Reply {
+  /** 0: no answer. */
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+  /** The verdict's or the error's code; of no answer, what broke it. */
+  code: string
+  tookMs: number
+  sentMs: number
+}
+
+export interface Sent {
+  method?: string
+  headers?: Record<string, string>
+  body?: object | string
+  secret?: string
+  agent?: Agent
+  limitMs?: number
+}
+
+const Coded = z.object({ code: z.string() })
+
+function codeOf(text: string): string {
+  try {
+    return Coded.safeParse(JSON.parse(text)).data?.code ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** Moments are of the monotonic clock. */
+export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
+  const { body, secret } = sent
+  const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+  const sentMs = performance.now()
+  return new Promise((resolve) => {
+    const end = (status: number, headers: Reply['headers'], text: string, code: string): void =>
+      resolve({ status, headers, text, code, sentMs, tookMs: performance.now() - sentMs })
+    const outgoing = request(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method: sent.method ?? 'POST',
+        agent: sent.agent ?? false,
+        headers: {
+          ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+          ...(body === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }),
+          ...sent.headers,
+        },
+      },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => (text += chunk))
+        response.on('end', () => end(response.statusCode ?? 0, response.headers, text, codeOf(text)))
+        response.on('error', (error) => end(0, {}, '', error.message))
+      },
+    )
+    outgoing.setTimeout(sent.limitMs ?? 10_000, () => outgoing.destroy(new Error('no answer in time')))
+    outgoing.on('error', (error) => end(0, {}, '', error.message))
+    outgoing.end(bytes)
+  })
+}
+
+export interface CheckFields {
+  license: string
+  fingerprint?: string
+  ip?: string
+  country?: string
+}
+
+/** A v2 check. The address and country go in the headers that the tests' validators trust. */
+export function check(port: number, secret: string, fields: CheckFields, agent?: Agent): Promise<Reply> {
+  const { ip, country, ...body } = fields
+  const headers = {
+    ...(ip !== undefined && { 'x-forwarded-for': ip }),
+    ...(country !== undefined && { 'x-country': country }),
+  }
+  return send(port, '/api/v2/license/validate', { body, secret, headers, ...(agent && { agent }) })
+}
+
+export function deactivate(port: number, secret: string, licenseKey: string, fingerprint: string): Promise<Reply> {
+  return send(port, '/api/v1/deactivate', { body: { licenseKey, fingerprint }, secret })
+}
+
+/** Whether a check has this code. */
+export async function says(port: number, secret: string, fields: CheckFields, code: string): Promise<boolean> {
+  return (await check(port, secret, fields)).code === code
+}

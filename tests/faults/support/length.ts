@@ -1,0 +1,32 @@
+/** The short form runs with every change; the long form repeats more, waits longer and prints figures. */
+
+import { appendFileSync } from 'node:fs'
+
+export const isLong = Boolean(process.env['KEYWARD_LONG'])
+
+export function byLength<T>(short: T, long: T): T {
+  return isLong ? long : short
+}
+
+/** The seed that KEYWARD_SEED names, or the one given: a failure says which it was. */
+export function seedOr(given: number): number {
+  const named = Number(process.env['KEYWARD_SEED'])
+  return Number.isSafeInteger(named) && named > 0 ? named : given
+}
+
+/** One measured figure: printed, and added to the file that KEYWARD_FIGURES names. */
+export function figure(what: string, values: Record<string, number | string>): void {
+  const line = `${what}: ${Object.entries(values)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ')}`
+  if (isLong) process.stdout.write(`${line}\n`)
+  const file = process.env['KEYWARD_FIGURES']
+  if (file !== undefined) appendFileSync(file, `${line}\n`)
+}
+
+/** Of sorted or unsorted numbers, as Prometheus would name them. */
+export function quantiles(values: readonly number[]): { p50: number; p99: number; most: number } {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number): number => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
+  return { p50: at(0.5), p99: at(0.99), most: at(1) }
+}

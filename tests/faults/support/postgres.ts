@@ -1,0 +1,135 @@
+/**
+ * A Postgres of a test's own, to be stopped, crashed, frozen, copied and filled up. A crash is one of the server, not of the
+ * machine, so nothing is synced to the disk, but every commit is handed to the system before it is confirmed, as always.
+ */
+
+import { chmod, cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { createPool, migrate } from '@keyward/database'
+import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
+import { onServer, VALIDATOR_LOGIN, withDatabase } from '@keyward/testkit'
+
+export type Settings = Record<string, string | number>
+
+const SETTINGS: Settings = { fsync: 'off', full_page_writes: 'off', max_connections: 100 }
+
+export class TestPostgres {
+  readonly folder: string
+  readonly #settings: Settings
+  readonly logged: string[] = []
+  #server: RunningPostgres | null = null
+  #port = 0
+
+  constructor(folder: string, settings: Settings) {
+    this.folder = folder
+    this.#settings = settings
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  get url(): string {
+    return `postgres://postgres@127.0.0.1:${this.#port}/keyward`
+  }
+
+  get validatorUrl(): string {
+    const url = new URL(this.url)
+    url.username = VALIDATOR_LOGIN.user
+    url.password = VALIDATOR_LOGIN.password
+    return url.href
+  }
+
+  /** On the port that it had before, if any. */
+  async start(): Promise<void> {
+    const port = this.#port === 0 ? {} : { port: this.#port }
+    const settings = { ...SETTINGS, ...this.#settings }
+    const onLog = (line: string): void => void this.logged.push(line)
+    this.#server = await startPostgres({ dataFolder: join(this.folder, 'data'), settings, onLog, ...port })
+    this.#port = this.#server.port
+  }
+
+  /** `fast` breaks connections and shuts down in order; `immediate` is a crash, to be recovered from at the next start. */
+  async stop(how: 'fast' | 'immediate'): Promise<void> {
+    const server = this.#server
+    this.#server = null
+    if (server === null) return
+    if (how === 'immediate') process.kill(server.pid, 'SIGQUIT')
+    await (how === 'fast' ? server.stop() : server.ended)
+  }
+
+  /** Every process of the server stands still; connections stay open and nothing answers. */
+  async freeze(): Promise<void> {
+    for (const pid of await this.#family()) kill(pid, 'SIGSTOP')
+  }
+
+  async thaw(): Promise<void> {
+    for (const pid of (await this.#family()).toReversed()) kill(pid, 'SIGCONT')
+  }
+
+  /** A copy of the data as they lie there, to be taken while the server is stopped. */
+  async copyTo(folder: string): Promise<void> {
+    await cp(join(this.folder, 'data'), join(folder, 'data'), { recursive: true, preserveTimestamps: true })
+  }
+
+  async remove(): Promise<void> {
+    await this.thaw()
+    await this.stop('fast')
+    await rm(this.folder, { recursive: true, force: true })
+  }
+
+  async #family(): Promise<number[]> {
+    const server = this.#server
+    if (server === null) return []
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
+    const parents = await Promise.all(pids.map(parentOf))
+    return [server.pid, ...pids.filter((_, i) => parents[i] === server.pid)]
+  }
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+async function parentOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  return Number(/^PPid:\s+(\d+)/m.exec(status)?.[1])
+}
+
+export async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-faults-'))
+  await chmod(folder, 0o755) // Postgres runs as another user when root runs the tests
+  return folder
+}
+
+/** Migrated, with the validators' login. `folder` is made when not given. */
+export async function createPostgres(settings: Settings = {}, folder?: string): Promise<TestPostgres> {
+  const postgres = new TestPostgres(folder ?? (await newFolder()), settings)
+  await postgres.start()
+  await onServer(withDatabase(postgres.url, 'postgres'), (client) => client.query('create database keyward'))
+  await migrate(postgres.url)
+  const { user, password } = VALIDATOR_LOGIN
+  await onServer(postgres.url, (client) =>
+    client.query(`create role ${user} login password '${password}' in role keyward_validator`),
+  )
+  return postgres
+}
+
+/** A pool whose broken connections are nobody's concern. */
+export function openPool(url: string, max = 4): ReturnType<typeof createPool> {
+  return createPool(url, { name: 'fault test', max })
+}
+
+/** The same address, over a proxy on this machine. */
+export function through(url: string, port: number): string {
+  const changed = new URL(url)
+  changed.hostname = '127.0.0.1'
+  changed.port = String(port)
+  return changed.href
+}

@@ -1,0 +1,48 @@
+/** Asks something over and over while faults come and go, and keeps what was answered that should not have been. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Reply } from './client.ts'
+
+export interface Watched {
+  answers: number
+  /** `atMs` since the start of watching, and what came. */
+  wrong: string[]
+  slowestMs: number
+  tookMs: number[]
+}
+
+export interface Watch {
+  readonly answers: number
+  stop: () => Promise<Watched>
+}
+
+/** `expected` is a code, or judges an answer. */
+export function watch(ask: () => Promise<Reply>, expected: string | ((reply: Reply) => boolean), everyMs = 20): Watch {
+  const isRight = typeof expected === 'string' ? (reply: Reply) => reply.code === expected : expected
+  const watched: Watched = { answers: 0, wrong: [], slowestMs: 0, tookMs: [] }
+  const startedMs = performance.now()
+  const state = { isStopping: false }
+  const loop = (async () => {
+    while (!state.isStopping) {
+      const reply = await ask()
+      watched.answers++
+      watched.tookMs.push(reply.tookMs)
+      watched.slowestMs = Math.max(watched.slowestMs, reply.tookMs)
+      const atMs = Math.round(reply.sentMs - startedMs)
+      if (!isRight(reply))
+        watched.wrong.push(`${atMs} ms: ${reply.status} ${reply.code} after ${Math.round(reply.tookMs)} ms`)
+      await sleep(everyMs)
+    }
+  })()
+  return {
+    get answers() {
+      return watched.answers
+    },
+    stop: async () => {
+      state.isStopping = true
+      await loop
+      return watched
+    },
+  }
+}

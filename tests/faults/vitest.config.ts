@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config'
+
+import { isLong } from './support/length.ts'
+
+/** The fault tests: `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file after the other, so that its figures mean something. */
+export default defineConfig({
+  test: {
+    root: new URL('../..', import.meta.url).pathname,
+    include: ['tests/faults/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: isLong ? 1 : 3,
+    testTimeout: isLong ? 3_600_000 : 120_000,
+    hookTimeout: 120_000,
+  },
+})
