@@ -6,7 +6,7 @@ import { endpoints } from './endpoints.ts'
 import { cors } from './http/cors.ts'
 import { mountDocs } from './http/docs.ts'
 import { createOpenApi } from './http/openapi.ts'
-import { mountEndpoints, mountRest, requestIds, type RouterOptions } from './http/router.ts'
+import { methodRefuser, mountEndpoints, mountRest, requestIds, type RouterOptions } from './http/router.ts'
 import type { HttpMetrics } from './metrics.ts'
 
 export interface AppOptions extends Omit<RouterOptions, 'endpoints'> {
@@ -23,7 +23,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.disable('x-powered-by')
   app.use(requestIds(), metrics.observe, helmet(), cors(corsOrigins))
   mountEndpoints(app, { ...options, endpoints })
-  mountDocs(app, createOpenApi(endpoints))
+  mountDocs(app, createOpenApi(endpoints), methodRefuser(options.services))
   mountRest(app, options.services)
   return app
 }

@@ -32,6 +32,8 @@ export const configSchema = z.object({
   CORS_ORIGINS: list(origin)
     .refine((origins) => origins.every(isOrigin), origin)
     .default([]),
+  ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
+  ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
   LOG_LEVEL: logLevel().default('info'),
 })
 

@@ -4,7 +4,7 @@
  */
 import { createServer, type Server } from 'node:http'
 
-import { createDatabase, createPool } from '@keyward/database'
+import { createDatabase, createPool, dropOldPartitions } from '@keyward/database'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
 import { createApp } from './app.ts'
@@ -14,7 +14,7 @@ import { forgetOldAnswers } from './http/idempotency.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createMetrics } from './metrics.ts'
 import type { Db, Services } from './services.ts'
-import { createKeyring } from './signing-keys/keyring.ts'
+import { createKeyring, type Keyring } from './signing-keys/keyring.ts'
 import { resealSigningKeys } from './signing-keys/store.ts'
 
 export interface Management {
@@ -81,6 +81,14 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   return { reachable: () => reachable, stop: () => clearInterval(timer) }
 }
 
+async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
+  const resealed = await resealSigningKeys(db, keyring).catch((error: unknown) => {
+    const undefinedTable = error instanceof Error && 'code' in error && error.code === '42P01'
+    throw undefinedTable ? new Error('The database has not been migrated yet', { cause: error }) : error
+  })
+  if (resealed > 0) log.info({ resealed }, 'signing keys are sealed under the current master key')
+}
+
 export async function startManagement(config: Config): Promise<Management> {
   const log = createLogger('management', config.LOG_LEVEL)
   const onError = (error: unknown) => log.error({ err: error }, 'Postgres failed in the background')
@@ -89,8 +97,7 @@ export async function startManagement(config: Config): Promise<Management> {
   const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
   const services: Services = { db, keyring, log, resolver: resolverOf(config), operatorToken: config.OPERATOR_TOKEN }
   try {
-    const resealed = await resealSigningKeys(db, keyring)
-    if (resealed > 0) log.info({ resealed }, 'signing keys are sealed under the current master key')
+    await prepareKeys(db, keyring, log)
   } catch (error) {
     await db.destroy()
     throw error
@@ -107,7 +114,11 @@ export async function startManagement(config: Config): Promise<Management> {
     },
   )
   const health = watchDatabase(db)
-  const stopHousekeeping = repeat(housekeepingMs, log, () => forgetOldAnswers(db))
+  const stopHousekeeping = repeat(housekeepingMs, log, async () => {
+    await forgetOldAnswers(db)
+    const dropped = await dropOldPartitions(pool, config.ACTIVITY_RETENTION_DAYS, config.ANALYTICS_RETENTION_DAYS)
+    if (dropped.length > 0) log.info({ dropped }, 'records past their age were dropped')
+  })
   const port = await listen(server, config.MANAGEMENT_PORT, config.MANAGEMENT_HOST)
   let stopping = false
   const admin = await startAdminServer({

@@ -76,6 +76,14 @@ test('other methods are 405 with Allow, on every path', async () => {
   }
 })
 
+test('the pages take GET alone', async () => {
+  for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
+    const answer = await harness.call('POST', path, { token: null })
+    expect(outcome(answer)).toBe('405 METHOD_NOT_ALLOWED')
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  }
+})
+
 test('HEAD answers as GET does, without a body', async () => {
   const answer = await vendor.call('HEAD', 'products')
   expect(answer).toMatchObject({ status: 200, text: '' })

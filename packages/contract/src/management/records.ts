@@ -4,11 +4,25 @@ import { z } from 'zod'
 import { code, codes } from '../codes.ts'
 import { actor, exampleId, id, moment, timestamp } from './common.ts'
 
+export const activityType = z
+  .enum([
+    'CHECK',
+    'MACHINE_ACTIVATED',
+    'MACHINE_RELEASED',
+    'LICENSE_CREATED',
+    'LICENSE_CHANGED',
+    'LICENSE_SUSPENDED',
+    'LICENSE_REINSTATED',
+    'LICENSE_RENEWED',
+    'LICENSE_REVOKED',
+  ])
+  .meta({ description: '`CHECK`, or the change that was made.', example: 'CHECK' })
+
 export const activityEntry = z
   .object({
     id: z.uuid().meta({ description: 'The id of the entry.', example: exampleId }),
     at: timestamp('When; for checks the minute they fell in.'),
-    type: z.string().meta({ description: '`CHECK`, or the change that was made.', example: 'CHECK' }),
+    type: activityType,
     licenseId: z.uuid().meta({ description: 'The license.', example: exampleId }),
     code: code.optional(),
     machineId: z.string().optional().meta({ description: 'The machine id.', example: 'A4-F1-00-12' }),

@@ -53,11 +53,21 @@ const strict: RequestHandler = (_request, response, next) => {
   next()
 }
 
-export function mountDocs(app: Express, document: OpenApiDocument): void {
-  const json = JSON.stringify(document)
-  app.get('/openapi.json', (_request, response) => void response.type('application/json').send(json))
-  app.get('/docs', strict, (_request, response) => void response.type('html').send(page))
-  app.get('/docs/start.js', strict, (_request, response) => void response.type('text/javascript').send(start))
+export function mountDocs(
+  app: Express,
+  document: OpenApiDocument,
+  refuseMethod: (allow: string) => RequestHandler,
+): void {
+  const texts = [
+    { path: '/openapi.json', type: 'application/json', text: JSON.stringify(document) },
+    { path: '/docs', type: 'html', text: page },
+    { path: '/docs/start.js', type: 'text/javascript', text: start },
+  ]
+  for (const { path, type, text } of texts)
+    app
+      .route(path)
+      .get(strict, (_request, response) => void response.type(type).send(text))
+      .all(refuseMethod('GET, HEAD'))
   // Of the package only what the page needs; the rest holds pages of its own.
   const files = express.static(getAbsoluteFSPath(), { index: false, redirect: false, maxAge: '1h' })
   app.use('/docs/assets', strict, (request, response, next) => {

@@ -91,6 +91,14 @@ async function serve(
   })
 }
 
+/** Makes the handler for the methods that a path does not take. */
+export function methodRefuser(services: Services): (allow: string) => RequestHandler {
+  return (allow) => (request, response) => {
+    const detail = `${request.method} is not taken here; ${allow} is.`
+    sendError(services, request, response, new Refusal('METHOD_NOT_ALLOWED', detail, { headers: { allow } }))
+  }
+}
+
 /** `/licenses/file` is looked at before `/licenses/{id}`. */
 function literalFirst(a: string, b: string): number {
   const rank = (path: string) => path.replaceAll('{', '~')
@@ -111,10 +119,7 @@ export function mountEndpoints(app: Express, options: RouterOptions): void {
       })
     const methods = endpoints.map((endpoint) => endpoint.definition.method.toUpperCase())
     const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-    route.all((request, response) => {
-      const detail = `${request.method} is not taken here; ${allow} is.`
-      sendError(options.services, request, response, new Refusal('METHOD_NOT_ALLOWED', detail, { headers: { allow } }))
-    })
+    route.all(methodRefuser(options.services)(allow))
   }
 }
 

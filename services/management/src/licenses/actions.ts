@@ -3,9 +3,10 @@
  * An action that already holds changes nothing; any action but revoking refuses a revoked license.
  */
 import type { License } from '@keyward/contract'
+import type { ActivityEntry } from '@keyward/database'
 
 import { invalid, Refusal } from '../http/problem.ts'
-import { audit, type Change, type LicenseEvent, recordActivity } from '../records/journal.ts'
+import { audit, type Change, recordChange } from '../records/journal.ts'
 import { type LicenseRow, showLicense } from './show.ts'
 import { lockLicenseRow, readLicenseRow } from './store.ts'
 
@@ -16,7 +17,7 @@ export type Action =
   | { type: 'renew'; expiresAt: Date }
 
 interface Effect {
-  event: LicenseEvent['type']
+  event: ActivityEntry['type']
   audited: string
   set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt'>>
 }
@@ -64,6 +65,6 @@ export async function actOnLicense(change: Change, id: string, action: Action): 
     .execute()
   const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
   await audit(change, { action: effect.audited, resourceType: 'license', resourceId: id, changes })
-  await recordActivity(change, { type: effect.event, licenseIds: [id] })
+  await recordChange(change, effect.event, [id])
   return showLicense(await readLicenseRow(db, organizationId, id))
 }

@@ -1,7 +1,7 @@
 /** The machines of a license. Removing one gives its slot back; the database counts the slots. */
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
-import { audit, type Change, recordActivity } from '../records/journal.ts'
+import { audit, type Change, recordChange } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 import { readLicenseRow } from './store.ts'
 
@@ -38,5 +38,5 @@ export async function removeMachine(change: Change, licenseId: string, id: strin
   if (!row) throw notFound('machine')
   const changes = { licenseId, machineId: row.machineId.toString('utf8') }
   await audit(change, { action: 'machine.removed', resourceType: 'machine', resourceId: id, changes })
-  await recordActivity(change, { type: 'MACHINE_RELEASED', licenseIds: [licenseId], machineId: row.machineId })
+  await recordChange(change, 'MACHINE_RELEASED', [licenseId], row.machineId)
 }

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../http/problem.ts'
-import { audit, type Change, recordActivity } from '../records/journal.ts'
+import { audit, type Change, recordChange } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './show.ts'
@@ -136,7 +136,7 @@ export async function addLicense(change: Change, input: CreateLicense): Promise<
   const row = { ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }
   await insertLicenses(change, [row]).catch(refuseTakenKey)
   await audit(change, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
-  await recordActivity(change, { type: 'LICENSE_CREATED', licenseIds: [row.id] })
+  await recordChange(change, 'LICENSE_CREATED', [row.id])
   return showLicense(await readLicenseRow(db, organizationId, row.id))
 }
 
@@ -177,7 +177,11 @@ export async function importLicenses(change: Change, inputs: readonly CreateLice
   await insertLicenses(change, rows).catch(refuseTakenKey)
   const changes = { created: rows.length }
   await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
-  await recordActivity(change, { type: 'LICENSE_CREATED', licenseIds: rows.map((row) => row.id) })
+  await recordChange(
+    change,
+    'LICENSE_CREATED',
+    rows.map((row) => row.id),
+  )
   return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }
 }
 
@@ -208,7 +212,7 @@ export async function changeLicense(
     .where('id', '=', id)
     .execute()
   await audit(change, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
-  await recordActivity(change, { type: 'LICENSE_CHANGED', licenseIds: [id] })
+  await recordChange(change, 'LICENSE_CHANGED', [id])
   return showLicense(await readLicenseRow(db, organizationId, id))
 }
 

@@ -3,7 +3,7 @@
  * written in the transaction of the change. Never a secret, never an address.
  */
 import type { Actor } from '@keyward/contract'
-import { uuidv7 } from '@keyward/database'
+import { type ActivityEntry, recordActivity, uuidv7 } from '@keyward/database'
 
 import type { Db } from '../services.ts'
 
@@ -45,41 +45,12 @@ export async function audit({ db, organizationId, actor }: Change, entry: Audite
     .execute()
 }
 
-export const activityTypes = [
-  'CHECK',
-  'LICENSE_CREATED',
-  'LICENSE_CHANGED',
-  'LICENSE_SUSPENDED',
-  'LICENSE_REINSTATED',
-  'LICENSE_REVOKED',
-  'LICENSE_RENEWED',
-  'MACHINE_ACTIVATED',
-  'MACHINE_RELEASED',
-] as const
-export type ActivityType = (typeof activityTypes)[number]
-
-export interface LicenseEvent {
-  type: Exclude<ActivityType, 'CHECK'>
-  licenseIds: readonly string[]
-  machineId?: Uint8Array
-}
-
-export async function recordActivity({ db, organizationId, actor }: Change, event: LicenseEvent): Promise<void> {
-  const at = new Date()
-  await db
-    .insertInto('activity')
-    .values(
-      event.licenseIds.map((licenseId) => ({
-        id: uuidv7(),
-        at,
-        firstAt: at,
-        lastAt: at,
-        organizationId,
-        licenseId,
-        type: event.type,
-        machineId: event.machineId ?? null,
-        actor: toJsonb(actor),
-      })),
-    )
-    .execute()
+/** A state change of licenses, for their activity feeds. */
+export async function recordChange(
+  { db, actor }: Change,
+  type: ActivityEntry['type'],
+  licenseIds: readonly string[],
+  machineId?: Uint8Array,
+): Promise<void> {
+  await recordActivity(db, { type, licenseIds, actor, ...(machineId && { machineId }) })
 }

@@ -1,5 +1,5 @@
 /** Reading what is recorded: the activity feed, alerts and the audit log; and acknowledging an alert. */
-import { actor, type alert, type auditEntry, code, type activityEntry } from '@keyward/contract'
+import { actor, type alert, type auditEntry, code, type activityEntry, activityType } from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
@@ -18,7 +18,7 @@ function showActivity(row: Selectable<Database['activity']>): ActivityEntry {
   return {
     id: row.id,
     at: row.at.toISOString(),
-    type: row.type,
+    type: activityType.parse(row.type),
     licenseId: row.licenseId,
     ...(row.code !== null && { code: code.parse(row.code) }),
     ...(row.machineId !== null && { machineId: row.machineId.toString('utf8') }),
