@@ -155,4 +155,6 @@ export async function until(holds: () => Promise<boolean> | boolean, everyMs = 1
 /** Any text, in an expected body. */
 export const someText: unknown = expect.any(String)
 
+export const someNumber: unknown = expect.any(Number)
+
 export const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern)
