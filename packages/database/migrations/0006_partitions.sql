@@ -60,14 +60,14 @@ create function new_id() returns uuid language sql volatile as $$
     placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
     52, 1), 53, 1), 'hex')::uuid $$;
 
--- An entry of a license's activity that is no check: a state change, a machine that came or went.
-create function record_activity(license uuid, kind text, machine bytea, acting jsonb) returns void language plpgsql
+-- Entries of activity that are no checks: a state change of licenses, a machine that came or went.
+create function record_activity(licenses_changed uuid[], kind text, machine bytea, acting jsonb) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
   perform ensure_partition('activity', now());
   insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at, actor)
-  select now(), new_id(), l.organization_id, l.id, kind, machine, now(), now(), acting from licenses l where l.id = license;
+  select now(), new_id(), l.organization_id, l.id, kind, machine, now(), now(), acting from licenses l where l.id = any (licenses_changed);
 end $$;
 
 revoke execute on function ensure_partition(text, timestamptz), drop_old_partitions(integer, integer),
-  record_activity(uuid, text, bytea, jsonb) from public;
+  record_activity(uuid[], text, bytea, jsonb) from public;

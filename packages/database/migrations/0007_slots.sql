@@ -98,7 +98,7 @@ begin
   delete from machines m where m.license_id = license and m.machine_id = machine;
   gone := found;
   if gone then
-    perform record_activity(license, 'MACHINE_RELEASED', machine, acting);
+    perform record_activity(array[license], 'MACHINE_RELEASED', machine, acting);
   end if;
   return query
   select gone, coalesce(s.used, 0), l.max_machines, pg_current_xact_id()::text

@@ -16,11 +16,19 @@ export type ActivityType =
   | 'LICENSE_RENEWED'
   | 'LICENSE_REVOKED'
 
-/** Notes a state change in the transaction that makes it. A license that does not exist is passed over. */
-export async function recordActivity(
-  transaction: Kysely<Database>,
-  entry: { readonly licenseId: string; readonly type: Exclude<ActivityType, 'CHECK'>; readonly actor: object | null },
-): Promise<void> {
+export interface ActivityEntry {
+  readonly type: Exclude<ActivityType, 'CHECK'>
+  /** Each license gets an entry; one that does not exist is passed over. */
+  readonly licenseIds: readonly string[]
+  readonly machineId?: Uint8Array
+  readonly actor: object | null
+}
+
+/** Notes a state change in the transaction that makes it. */
+export async function recordActivity(transaction: Kysely<Database>, entry: ActivityEntry): Promise<void> {
+  const { type, licenseIds, machineId = null } = entry
   const actor = entry.actor === null ? null : JSON.stringify(entry.actor)
-  await sql`select record_activity(${entry.licenseId}::uuid, ${entry.type}, null, ${actor}::jsonb)`.execute(transaction)
+  await sql`select record_activity(${licenseIds}::uuid[], ${type}, ${machineId}::bytea, ${actor}::jsonb)`.execute(
+    transaction,
+  )
 }

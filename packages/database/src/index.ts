@@ -1,11 +1,10 @@
-export { type ActivityType, recordActivity } from './activity.ts'
+export { type ActivityEntry, type ActivityType, recordActivity } from './activity.ts'
 export type * from './feed/changes.ts'
 export { type Joined, joinFeed, type JoinOptions, openChangeLog } from './feed/join-feed.ts'
-export { type Listener, type ListenerOptions, startListener } from './feed/listener.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read-feed.ts'
 export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
-export { migrate, type MigrationReport, requireMigrated } from './migrate.ts'
+export { migrate, type MigrationReport } from './migrate.ts'
 export { dropOldPartitions } from './partitions.ts'
 export { createDatabase, createPool, type PoolOptions } from './pool.ts'
 export type * from './schema.ts'
@@ -15,10 +14,8 @@ export {
   type ClaimAnswer,
   type ClaimOutcome,
   claimSlots,
-  recordMachines,
   type ReleaseAnswer,
   releaseSlot,
-  removeMachine,
 } from './slots.ts'
 export { forgetValidator, noteValidator, type ValidatorNote } from './validators.ts'
 export { BATCH_ROWS, countRows, type RecordBatch, splitBatch, writeBehind } from './write-behind.ts'

@@ -83,14 +83,3 @@ async function refuseNewer(pool: pg.Pool, known: readonly string[]): Promise<voi
   if (unknown !== undefined)
     throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
 }
-
-/** Throws one readable sentence unless every migration that this version knows has been applied; a newer schema is fine. */
-export async function requireMigrated(client: pg.Pool | pg.ClientBase): Promise<void> {
-  const known = Object.keys(await readMigrations())
-  const { rows: tables } = await client.query(`select from pg_tables where tablename = 'kysely_migration'`)
-  const { rows } =
-    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from kysely_migration')
-  const missing = known.find((name) => !rows.some((row) => row.name === name))
-  if (missing !== undefined)
-    throw new Error(`The database lacks the migration ${missing}; start the management service or migrate it first`)
-}

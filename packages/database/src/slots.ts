@@ -1,12 +1,10 @@
 // Machine slots: claims of many machines in one statement, and releases. Who may have a slot is decided in the database
 // alone, under the lock of the license's row in `license_slots`, so that the limit holds across all validators.
 
-import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 
 import type { Id } from './feed/changes.ts'
 import { toHex } from './ids.ts'
-import type { Database } from './schema.ts'
 
 export interface Claim {
   readonly licenseId: Id
@@ -39,7 +37,8 @@ export interface ClaimAnswer {
 }
 
 /**
- * Claims slots for many machines in one statement; answers in the order of the claims. It never waits for a row that
+ * Claims slots for many machines in one statement; answers in the order of the claims. Machines of licenses without a limit
+ * are put on record, at most 10,000 a license. It never waits for a row that
  * somebody holds: those licenses are answered `busy`. With `patient` it waits half a second at most and then rejects with
  * code 55P03. A repeat after an answer that was lost says `known`. Give the pool a statement time-out.
  */
@@ -69,17 +68,6 @@ function toOutcome(said: string): ClaimOutcome {
   return outcome
 }
 
-/**
- * Puts machines of licenses without a limit on record, at most 10,000 a license. The same as claiming, since a limit may
- * have been set meanwhile; the answers then say so.
- */
-export async function recordMachines(
-  client: Pick<pg.ClientBase, 'query'>,
-  machines: readonly Claim[],
-): Promise<ClaimAnswer[]> {
-  return await claimSlots(client, machines)
-}
-
 export interface ReleaseAnswer {
   /** False when the machine held no slot, also when a repeat finds it released. */
   readonly released: boolean
@@ -89,7 +77,7 @@ export interface ReleaseAnswer {
   readonly xid: string
 }
 
-/** Releases a machine's slot. Waits for a held row half a second at most, then rejects with code 55P03. */
+/** Releases a machine's slot, as `actor` when it was not the app. Waits for a held row half a second at most, then rejects with code 55P03. */
 export async function releaseSlot(
   client: Pick<pg.ClientBase, 'query'>,
   licenseId: Id,
@@ -104,16 +92,4 @@ export async function releaseSlot(
   const answer = rows[0]
   if (answer === undefined) throw new Error('A release was not answered')
   return answer
-}
-
-/** Removes a machine by the id of its record, with its slot, in the caller's transaction. False when there is none. */
-export async function removeMachine(
-  transaction: Kysely<Database>,
-  machine: { readonly licenseId: string; readonly id: string; readonly actor: object | null },
-): Promise<boolean> {
-  const actor = machine.actor === null ? null : JSON.stringify(machine.actor)
-  const { rows } = await sql<{ released: boolean }>`
-    select r.released from machines m, release_slot(m.license_id, m.machine_id, ${actor}::jsonb) r
-    where m.license_id = ${machine.licenseId}::uuid and m.id = ${machine.id}::uuid`.execute(transaction)
-  return rows[0]?.released ?? false
 }

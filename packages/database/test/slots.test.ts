@@ -2,17 +2,7 @@ import { createTestDatabase, insertLicense, insertOrganization, type TestDatabas
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import {
-  type Claim,
-  claimSlots,
-  createDatabase,
-  joinFeed,
-  readFeed,
-  recordMachines,
-  releaseSlot,
-  removeMachine,
-  uuidToBytes,
-} from '../src/index.ts'
+import { type Claim, claimSlots, joinFeed, readFeed, releaseSlot, uuidToBytes } from '../src/index.ts'
 
 let database: TestDatabase
 let validator: pg.Pool
@@ -145,7 +135,7 @@ describe('claimSlots', () => {
   test('machines of a license without a limit are kept up to 10,000 and counted from there', async () => {
     const id = await license(null)
     const machines = (from: number, count: number) => Array.from({ length: count }, (_, i) => claim(id, `m${from + i}`))
-    for (let from = 0; from < 9_990; from += 3_330) await recordMachines(validator, machines(from, 3_330))
+    for (let from = 0; from < 9_990; from += 3_330) await claimSlots(validator, machines(from, 3_330))
     const answers = await outcomes(machines(9_985, 20))
     expect(answers).toEqual([
       ...Array<string>(5).fill('known 10000/null'),
@@ -168,24 +158,6 @@ describe('releasing', () => {
     expect(await entries(id)).toEqual(['MACHINE_ACTIVATED a', 'MACHINE_RELEASED a', 'MACHINE_ACTIVATED b'])
     const unknown = await releaseSlot(validator, new Uint8Array(16), Buffer.from('a'))
     expect(unknown).toMatchObject({ released: false, used: 0, max: null })
-  })
-
-  test('removes a machine by its record, in a transaction of the caller', async () => {
-    const id = await license(1)
-    await outcomes([claim(id, 'a')])
-    const db = createDatabase(database.pool)
-    const record = await db.selectFrom('machines').select('id').where('licenseId', '=', id).executeTakeFirstOrThrow()
-    const machine = { licenseId: id, id: record.id, actor: { type: 'test' } }
-    expect(await removeMachine(db, { ...machine, licenseId: await license(1) })).toBe(false)
-    const undone = db.transaction().execute(async (transaction) => {
-      expect(await removeMachine(transaction, machine)).toBe(true)
-      throw new Error('changed my mind')
-    })
-    await expect(undone).rejects.toThrow('changed my mind')
-    expect(await stored(id)).toMatchObject({ used: 1, rows: 1 })
-    expect(await removeMachine(db, machine)).toBe(true)
-    expect(await removeMachine(db, machine)).toBe(false)
-    expect(await stored(id)).toMatchObject({ used: 0, rows: 0 })
   })
 
   test('the count follows the rows, whoever changes them', async () => {

@@ -242,14 +242,10 @@ test('what was gathered is cut into batches without losing a row', () => {
 test('a state change is noted in the transaction that makes it', async () => {
   const db = createDatabase(database.pool)
   const actor = { type: 'member', id: 'x' }
-  const entry = { licenseId: license.id, type: 'LICENSE_SUSPENDED', actor } as const
+  const entry = { licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const
   await db.transaction().execute((transaction) => recordActivity(transaction, entry))
-  await recordActivity(db, { ...entry, licenseId: uuidv7() })
-  const noted = await db
-    .selectFrom('activity')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .executeTakeFirstOrThrow()
-  expect(noted).toMatchObject({ licenseId: license.id, type: 'LICENSE_SUSPENDED', actor, count: '1', code: null })
-  expect(noted.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/)
+  const noted = await db.selectFrom('activity').selectAll().where('organizationId', '=', organizationId).execute()
+  expect(noted).toHaveLength(1)
+  expect(noted[0]).toMatchObject({ licenseId: license.id, type: 'LICENSE_SUSPENDED', actor, count: '1', code: null })
+  expect(noted[0]?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/)
 })

@@ -77,8 +77,15 @@ async function load(client: pg.Client, onBatch: JoinOptions['onBatch'], onSign: 
   return { snapshot, server, rows: loaded }
 }
 
+const UNDEFINED_FUNCTION = '42883'
+
 /** Names the server and its log; throws on a standby. To be asked on every connect, since the answer may have changed. */
 export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
-  const { rows } = await client.query<{ server: string }>('select open_change_log() as server')
-  return rows[0]?.server ?? ''
+  try {
+    const { rows } = await client.query<{ server: string }>('select open_change_log() as server')
+    return rows[0]?.server ?? ''
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNDEFINED_FUNCTION) throw error
+    throw new Error('The database has not been migrated yet', { cause: error })
+  }
 }

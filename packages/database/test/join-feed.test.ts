@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+
+import {
+  createTestDatabase,
+  insertOrganization,
+  onServer,
+  SERVER_VARIABLE,
+  startProxy,
+  type TestDatabase,
+  withDatabase,
+} from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { joinFeed } from '../src/index.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+
+afterAll(() => database.drop())
+
+function through(port: number): string {
+  const url = new URL(database.validatorUrl)
+  url.port = String(port)
+  return url.href
+}
+
+test('loading gives up on a server that falls silent', async () => {
+  const proxy = await startProxy(Number(new URL(database.url).port))
+  for (let i = 0; i < 5; i++) await insertOrganization(database.pool)
+  const onBatch = (): void => proxy.swallow()
+  await expect(joinFeed(through(proxy.port), { onBatch, stallMs: 150 })).rejects.toThrow(/silent for 150 ms/)
+  await proxy.close()
+})
+
+test('a connection that breaks while everything is loaded ends the load', async () => {
+  const proxy = await startProxy(Number(new URL(database.url).port))
+  await expect(joinFeed(through(proxy.port), { onBatch: proxy.cut })).rejects.toThrow(/terminated|reset/i)
+  await proxy.close()
+})
+
+test('a database that was not migrated is told as such', async () => {
+  const server = process.env[SERVER_VARIABLE] ?? ''
+  const name = `keyward_empty_${randomBytes(4).toString('hex')}`
+  await onServer(server, (client) => client.query(`create database ${name}`))
+  const joined = joinFeed(withDatabase(server, name), { onBatch: () => undefined })
+  await expect(joined).rejects.toThrow('The database has not been migrated yet')
+  await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
+})
+
+test('a standby is refused', async () => {
+  await database.pool.query(
+    `create or replace function pg_temp_standby() returns boolean language sql as 'select true'`,
+  )
+  const { rows } = await database.pool.query<{ text: string }>(
+    `select replace(pg_get_functiondef('open_change_log'::regproc), 'pg_is_in_recovery()', 'pg_temp_standby()') as text`,
+  )
+  await database.pool.query(rows[0]?.text ?? '')
+  await expect(joinFeed(database.validatorUrl, { onBatch: () => undefined })).rejects.toThrow(/standby/)
+})
