@@ -13,7 +13,7 @@ create table change_log (
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index change_log_xid on change_log (xid);
 
--- One row. Entries that are visible in `pruned` are gone. `server` is where the log was written; a restored log is void,
+-- One row. Entries that are visible in `pruned` are gone, or will be. `server` is where the log was written; a restored log is void,
 -- because the numbers of its transactions mean nothing here.
 create table feed_state (
   single boolean primary key default true check (single),
@@ -162,10 +162,11 @@ begin
   return format('%s/%s', here, left(pg_walfile_name(pg_current_wal_lsn()), 8));
 end $$;
 
--- Forgets what every reader has seen that is not further behind than `keep`. To be called about once a minute by
--- whoever is there; returns the number of entries that went, or null when somebody else is at it.
-create function prune_change_log(keep interval) returns bigint language plpgsql
-  security definer set search_path = public, pg_temp as $$
+-- Forgets what every reader has seen that is not further behind than `keep`, at most so many entries, so that it is soon
+-- done. To be called about once a minute by whoever is there, and again at once while it returns `most`. Returns the number
+-- of entries that went, or null when somebody else is at it.
+create function prune_change_log(keep interval, most integer) returns bigint language plpgsql
+  security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
   mark record;
   gone bigint;
@@ -178,9 +179,10 @@ begin
   if mark is null then
     return 0;
   end if;
-  delete from change_log where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot);
-  get diagnostics gone = row_count;
   update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
+  delete from change_log where ctid = any (array(select ctid from change_log
+    where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
+  get diagnostics gone = row_count;
   delete from feed_marks where at < mark.at;
   -- Those of validators that are no more.
   delete from flushes where at < now() - interval '1 day';
@@ -188,4 +190,4 @@ begin
   return gone;
 end $$;
 
-revoke execute on function void_change_log(), open_change_log(), prune_change_log(interval) from public;
+revoke execute on function void_change_log(), open_change_log(), prune_change_log(interval, integer) from public;

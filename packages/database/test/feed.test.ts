@@ -209,6 +209,12 @@ describe('falling behind', () => {
     expect(await readNames()).toEqual([])
   })
 
+  test('a long log is pruned in pieces', async () => {
+    for (let i = 0; i < 10; i++) await insertOrganization(database.pool)
+    expect(await pruneFeed(reader, 0, 3)).toBeGreaterThanOrEqual(10)
+    expect((await database.pool.query('select from change_log')).rows).toEqual([])
+  })
+
   test('a truncated table makes every reader load again', async () => {
     await sql('truncate signing_keys')
     expect((await readFeed(reader, snapshot)).behind).toBe(true)
