@@ -56,7 +56,7 @@ test('the same rule created 20 times at once exists once', async () => {
   expect(tally(answers.map(outcome))).toEqual({ 201: 1, '409 RULE_EXISTS': 19 })
 })
 
-test('after a downgrade rules can be edited and deleted, and adding is refused', async () => {
+test('after a downgrade rules go on matching, can be edited and deleted, and adding is refused', async () => {
   const vendor = await createVendor(harness, 'LITE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(12, 1) } })
   const country = await vendor.rule({ type: 'COUNTRY', value: 'DE' })
@@ -67,6 +67,11 @@ test('after a downgrade rules can be edited and deleted, and adding is refused',
   const post = (body: object) => vendor.call('POST', 'access-rules', { body: { ...base, ...body } })
   expect(outcome(await post({ value: '192.0.2.1' }))).toBe('403 RULE_LIMIT_REACHED')
   expect(outcome(await post({ type: 'COUNTRY', value: 'FR' }))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
+  const { id } = await vendor.license()
+  const evaluate = (check: object) =>
+    vendor.call('POST', 'access-rules/evaluate', { body: { licenseId: id, ...check } })
+  for (const check of [...rows(12, 1).map(({ value }) => ({ ip: value })), { country: 'DE' }])
+    expect((await evaluate(check)).body).toMatchObject({ code: 'BLACKLISTED', matched: { length: 1 } })
   const expiresAt = new Date(Date.now() + 60_000).toISOString()
   const patch = await vendor.call('PATCH', `access-rules/${country.id}`, { body: { note: 'kept', expiresAt } })
   expect(expectBody(patch, 200, accessRule)).toMatchObject({ note: 'kept', expiresAt })

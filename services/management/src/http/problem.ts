@@ -90,7 +90,7 @@ export function isWorthRepeating(error: unknown): boolean {
 function isUnavailable(error: unknown): boolean {
   if (/^(?:08|53|57|55P03|25006)/.test(codeOf(error)) || isWorthRepeating(error)) return true
   if (/^E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)/.test(codeOf(error))) return true
-  return error instanceof Error && /connection|timeout exceeded when trying to connect/i.test(error.message)
+  return error instanceof Error && /connection|timeout/i.test(error.message)
 }
 
 /** Every error as a refusal. `unexpected`: it belongs in the log. */
