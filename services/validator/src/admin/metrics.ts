@@ -69,14 +69,10 @@ export class Metrics {
     this.#gauge('keyward_claims_waiting', 'Claims that wait for Postgres.', sources.waitingClaims)
     const { records } = sources
     this.#gauge('keyward_records_waiting', 'Rows of records that wait to be written.', () => records().waiting)
-    this.#gauge(
-      'keyward_records_dropped',
-      'Records dropped for want of room, since the start.',
-      () => records().dropped,
-    )
-    this.#gauge(
-      'keyward_record_batches_refused',
-      'Batches of records that Postgres refused, since the start.',
+    this.#total('keyward_records_dropped_total', 'Records dropped for want of room.', () => records().dropped)
+    this.#total(
+      'keyward_record_batches_refused_total',
+      'Batches of records that Postgres refused.',
       () => records().refusedBatches,
     )
     this.#observeIndex(sources.index)
@@ -134,5 +130,17 @@ export class Metrics {
 
   #gauge(name: string, help: string, read: () => number): void {
     const gauge: Gauge = new Gauge({ name, help, ...this.#register, collect: () => gauge.set(read()) })
+  }
+
+  #total(name: string, help: string, read: () => number): void {
+    const counter: Counter = new Counter({
+      name,
+      help,
+      ...this.#register,
+      collect: () => {
+        counter.reset()
+        counter.inc(read())
+      },
+    })
   }
 }
