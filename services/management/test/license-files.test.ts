@@ -196,6 +196,9 @@ describe('signing keys', () => {
     await expect(start({ MASTER_KEY: next })).rejects.toThrow(/master key/)
     const changed = await start({ MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey })
     await changed.close()
+    // The process that runs on with the old key alone cannot sign until it is restarted.
+    const refused = await vendor.call('GET', `licenses/${(await vendor.license()).id}/file`)
+    expect(outcome(refused)).toBe('503 UNAVAILABLE')
     const back = await start({ MASTER_KEY: masterKey, MASTER_KEY_PREVIOUS: next })
     await back.close()
     await download((await vendor.license()).id)

@@ -103,7 +103,7 @@ export interface Signer {
   privateKey: Uint8Array
 }
 
-/** The key that signs new files. */
+/** The key that signs new files. While the master key is being changed, a process with the old one alone answers UNAVAILABLE. */
 export async function currentSigner(db: Db, keyring: Keyring, organizationId: string): Promise<Signer> {
   const row = await db
     .selectFrom('signingKeys')
@@ -111,6 +111,8 @@ export async function currentSigner(db: Db, keyring: Keyring, organizationId: st
     .where('organizationId', '=', organizationId)
     .where('retiredAt', 'is', null)
     .executeTakeFirstOrThrow()
+  if (!keyring.canOpen(row.masterKeyId))
+    throw new Refusal('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
   return { keyId: row.keyId, privateKey: keyring.open(row) }
 }
 
