@@ -35,6 +35,16 @@ test('every relative link leads to a file, and to a heading that it has', () => 
   expect(broken).toEqual([])
 })
 
+test('the table of variables names those that the programs read, and no others', () => {
+  const sources = projectFiles().filter((path) => /^(?:services|infra)\/.*src\/(?:config|migrate)\.ts$/.test(path))
+  const taken = sources.flatMap((path) => [...read(path).matchAll(/^ +([A-Z][A-Z_]{2,}): /gm)].map(([, name]) => name))
+  const table = read('README.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `') && line.split('|').length === 5)
+    .flatMap((line) => line.split('|')[1]?.match(/[A-Z][A-Z_]{2,}/g) ?? [])
+  expect(new Set(table)).toEqual(new Set(taken))
+})
+
 test('every npm script that a document names exists', () => {
   const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(read('package.json')))
   const missing = documents.flatMap((path) =>
