@@ -8,6 +8,8 @@ import type { WorkerPool } from '../link/worker-pool.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
 import { SampledDurations } from './sampled-durations.ts'
 
+const ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'machine', 'rule', 'signingKey']
+
 export interface MetricSources {
   pool: WorkerPool
   index: IndexWriter
@@ -62,6 +64,7 @@ export class Metrics {
 
   /** Adds what is read from elsewhere at the moment of asking. */
   observe(sources: MetricSources): void {
+    for (const entity of ENTITIES) this.poison.inc({ entity }, 0) // an increase is seen only after a zero
     this.#observeWorkers(sources.pool)
     this.#gauge('keyward_feed_silence_seconds', 'Seconds since Postgres was last heard.', () =>
       Math.min(sources.freshness.silentMs / 1_000, 1e9),

@@ -1,0 +1,152 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { isInstalled } from '../rolling/balancer.ts'
+import { createClient } from '../rolling/client.ts'
+import { type Cluster, startCluster } from '../rolling/cluster.ts'
+import { startLoad } from '../rolling/load.ts'
+import { createWorld } from '../rolling/world.ts'
+import { INFRA, readYaml } from './manifests.ts'
+import { type Prometheus, startPrometheus } from './prometheus.ts'
+
+const read = (path: string): string => readFileSync(join(INFRA, path), 'utf8')
+const rulesOf = z.object({
+  groups: z.array(
+    z.object({
+      rules: z.array(
+        z.object({
+          record: z.string().optional(),
+          alert: z.string().optional(),
+          expr: z.string(),
+          labels: z.object({ severity: z.enum(['page', 'ticket']) }).optional(),
+          annotations: z.object({ summary: z.string(), runbook: z.string() }).optional(),
+        }),
+      ),
+    }),
+  ),
+})
+const dashboardOf = z.object({
+  panels: z.array(
+    z.object({
+      title: z.string(),
+      type: z.enum(['stat', 'timeseries', 'row']),
+      gridPos: z.object({ x: z.int(), y: z.int(), w: z.int(), h: z.int() }),
+      targets: z.array(z.object({ expr: z.string() })).default([]),
+    }),
+  ),
+})
+const rules = rulesOf.parse(readYaml('prometheus/rules.yml')[0]).groups.flatMap((group) => group.rules)
+const alerts = rules.filter(({ alert }) => alert !== undefined)
+const { panels } = dashboardOf.parse(JSON.parse(read('grafana/dashboards/keyward.json')))
+const asked = panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })))
+
+test('every alert has a severity, a sentence and a paragraph that it leads to', () => {
+  const runbook = read('../docs/operations/alerts.md')
+  for (const { alert = '', labels, annotations } of alerts) {
+    expect(labels, alert).toBeDefined()
+    expect(annotations?.runbook).toBe(`docs/operations/alerts.md#${alert.toLowerCase()}`)
+  }
+  const headings = [...runbook.matchAll(/^## (\w+)$/gm)].map(([, name]) => name)
+  expect(headings).toEqual(alerts.map(({ alert }) => alert))
+})
+
+test('no panel of the dashboard covers another', () => {
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+  )
+  expect(new Set(cells).size).toBe(cells.length)
+})
+
+const hasPrometheus = isInstalled('prometheus', '--version') && isInstalled('promtool', '--version')
+
+describe.skipIf(!hasPrometheus)('promtool (needs prometheus)', () => {
+  test.each([
+    ['check', 'config', 'prometheus/prometheus.yml'],
+    ['check', 'rules', 'prometheus/rules.yml'],
+    ['test', 'rules', 'test/alerts.promtool.yml'],
+  ])('%s %s %s', (...args) => {
+    expect(execFileSync('promtool', args, { cwd: INFRA, encoding: 'utf8' })).toMatch(/SUCCESS/)
+  })
+})
+
+const hasEdge = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
+
+describe.skipIf(!hasPrometheus || !hasEdge)('a cluster and its Prometheus (needs prometheus and haproxy)', () => {
+  const operatorToken = 'operator-of-this-test'
+  let database: TestDatabase
+  let cluster: Cluster
+  let prometheus: Prometheus
+  let exposed: string
+  let trouble: string[]
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    const masterKey = Buffer.alloc(32, 7).toString('base64')
+    const urls = { databaseUrl: database.url, validatorUrl: database.validatorUrl }
+    cluster = await startCluster({ ...urls, operatorToken, masterKey, validators: 2, managements: 1 })
+    const host = (url: string): string => new URL(url).host
+    const admins = (members: Cluster['validators']): string[] =>
+      members.map(({ service }) => `127.0.0.1:${service.adminPort}`)
+    const targets = {
+      'keyward-validator': admins(cluster.validators),
+      'keyward-management': admins(cluster.managements),
+      'keyward-balancer': [host(cluster.metricsUrl)],
+    }
+    prometheus = await startPrometheus(targets)
+    const client = createClient(cluster.baseUrl, cluster.certificate, 8)
+    let turn = 0
+    const load = startLoad(client, await createWorld(client, operatorToken), 200, () => (turn++ % 100) / 100)
+    // Prometheus looks for its targets every 5 s, and a rate needs two looks at them.
+    while ((await prometheus.query('count_over_time(up[1m]) > 5')).length < 4) await sleep(100)
+    trouble = (await load.stop()).examples
+    client.close()
+    const pages = Object.values(targets).flat()
+    exposed = (await Promise.all(pages.map(async (one) => (await fetch(`http://${one}/metrics`)).text()))).join('\n')
+  }, 60_000)
+
+  afterAll(async () => {
+    await prometheus.stop()
+    await cluster.stop()
+    await database.drop()
+  }, 60_000)
+
+  test('the checks it watches go well', () => {
+    expect(trouble).toEqual([])
+  })
+
+  test('every metric that rules and dashboard name exists', () => {
+    const known = new Set(['up', ...rules.map(({ record }) => record)])
+    for (const [, name = '', type] of exposed.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+      known.add(name)
+      if (type === 'histogram') for (const part of ['bucket', 'sum', 'count']) known.add(`${name}_${part}`)
+    }
+    const expressions = [...rules, ...asked].map(({ expr }) => expr)
+    const named = expressions.flatMap(
+      (expr) => expr.match(/\b(?:keyward|nodejs|process|haproxy)[_:][\w:]+\b(?!")/g) ?? [],
+    )
+    expect(new Set(named).size).toBeGreaterThan(20)
+    expect(named.filter((name) => !known.has(name))).toEqual([])
+  })
+
+  test('every query of rules and dashboard is answered, and every panel shows something', async () => {
+    for (const { expr } of rules) await prometheus.query(expr)
+    const empty = []
+    for (const { title, expr } of asked)
+      if ((await prometheus.query(expr)).length === 0) empty.push(`${title}: ${expr}`)
+    expect(empty).toEqual([])
+  })
+
+  test('a cluster that is well raises no alert', async () => {
+    expect(await prometheus.alerts()).toEqual([])
+  })
+
+  test('no metric carries an address', () => {
+    expect(exposed.split('\n').filter((line) => /\b(?:127\.0\.0\.1|::1)\b/.test(line))).toEqual([])
+  })
+})
