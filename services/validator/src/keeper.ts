@@ -9,7 +9,7 @@ import type { Change, IndexWriter, Rejected } from '@keyward/engine'
 import type { Poison, SigningKeyChange } from './feed/convert.ts'
 import type { FeedTarget } from './feed/follower.ts'
 import type { KeyRing } from './feed/key-ring.ts'
-import { Pending } from './slots/pending.ts'
+import { parseSnapshot, Pending } from './slots/pending.ts'
 
 export interface KeeperEvents {
   heard(snapshot: string): void
@@ -21,6 +21,8 @@ export class Keeper implements FeedTarget {
   readonly #keys: KeyRing
   readonly #events: KeeperEvents
   readonly #pending = new Pending()
+  /** Whether the last feed read that was applied saw a transaction. */
+  #hasSeen: (xid: bigint) => boolean = () => false
 
   constructor(index: IndexWriter, keys: KeyRing, events: KeeperEvents) {
     this.#index = index
@@ -33,13 +35,17 @@ export class Keeper implements FeedTarget {
   }
 
   beginReload(isOtherServer: boolean): void {
-    if (isOtherServer) this.#pending.clear()
+    if (isOtherServer) {
+      this.#pending.clear()
+      this.#hasSeen = () => false
+    }
     this.#index.beginReload()
     this.#keys.beginReload()
   }
 
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): Poison[] {
     this.#keys.apply(signingKeys)
+    this.#hasSeen = parseSnapshot(snapshot)
     return this.#index.apply(this.#pending.filter(changes, snapshot)).map(describeRejected)
   }
 
@@ -56,15 +62,19 @@ export class Keeper implements FeedTarget {
     this.#events.loading()
   }
 
-  /** A claim or release of this validator that transaction `xid` has committed. */
+  /**
+   * A claim or release of this validator that transaction `xid` has committed. When a feed read was faster than the answer,
+   * it has told the truth, which may be newer: the machine released again by another validator.
+   */
   applyOwn(change: Extract<Change, { entity: 'machine' }>, xid: bigint): void {
+    if (this.#hasSeen(xid)) return
     this.#pending.add(change.licenseId, change.machineId, xid, change.used)
     this.#index.apply([change])
   }
 
-  /** What Postgres said of a machine without changing anything: what memory holds is older. */
-  applySeen(change: Extract<Change, { entity: 'machine' }>): void {
-    this.#index.apply([change])
+  /** What Postgres said in `xid` of a machine without changing anything: memory is older, unless a read was faster. */
+  applySeen(change: Extract<Change, { entity: 'machine' }>, xid: bigint): void {
+    if (!this.#hasSeen(xid)) this.#index.apply([change])
   }
 }
 

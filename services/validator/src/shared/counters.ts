@@ -46,7 +46,8 @@ export class Counters {
     this.#slots = new Float64Array(shared)
   }
 
-  countCheck(api: number, code: number): void {
+  /** `api` is the place in CHECK_APIS. */
+  countCheck(api: 0 | 1, code: number): void {
     const slot = api * CODES.length + code
     this.#slots[slot] = (this.#slots[slot] ?? 0) + 1
   }

@@ -17,7 +17,7 @@ export interface SlotStore extends ClaimExecutor {
 /** Where the outcome goes in memory. */
 export interface SlotIndex {
   applyOwn(change: MachineState, xid: bigint): void
-  applySeen(change: MachineState): void
+  applySeen(change: MachineState, xid: bigint): void
 }
 
 export interface MachineState {
@@ -85,7 +85,7 @@ export function noteClaim(index: SlotIndex, { licenseId, machineId }: Claim, ans
   if (used === null || (!holds && outcome !== 'limit')) return
   const state: MachineState = { entity: 'machine', licenseId, machineId, held: holds, used }
   if (holds) index.applyOwn(state, BigInt(xid))
-  else index.applySeen(state)
+  else index.applySeen(state, BigInt(xid))
 }
 
 function toOutcome({ outcome, used, max }: ClaimAnswer): ClaimOutcome {

@@ -70,15 +70,7 @@ export class Exchange implements Dated {
 
   /** Reads the body, then runs the endpoint. Nothing is done before the last chunk: until then it may not be a request. */
   readBody(): void {
-    this.response.onData((chunk, isLast) => {
-      if (this.#state !== 'reading') return
-      this.#received += chunk.byteLength
-      if (this.#received > MAX_BODY_BYTES) this.#fromNative(() => this.fail('PAYLOAD_TOO_LARGE'))
-      else if (isLast && this.#parts === null) this.#fromNative(() => this.#endpoint.run(this, new Uint8Array(chunk)))
-      else if (isLast) this.#fromNative(() => this.#endpoint.run(this, this.#joined(chunk)))
-      // The chunk's memory is taken back when this returns.
-      else if (chunk.byteLength > 0) (this.#parts ??= []).push(new Uint8Array(chunk.slice(0)))
-    })
+    this.response.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
   /** The answer will come later. The request's headers and body must not be read from here on. */
@@ -110,16 +102,25 @@ export class Exchange implements Dated {
   #isInNative = false
 
   /** Runs inside a callback of the server, where the socket is corked already and nothing may be thrown. */
-  #fromNative(run: () => void): void {
+  #take(chunk: ArrayBuffer, isLast: boolean): void {
+    if (this.#state !== 'reading') return
+    this.#received += chunk.byteLength
     this.#isInNative = true
-    if (this.#state === 'reading') this.#state = 'running'
+    if (this.#received > MAX_BODY_BYTES) this.fail('PAYLOAD_TOO_LARGE')
+    else if (isLast) this.#run(this.#parts === null ? new Uint8Array(chunk) : this.#joined(chunk))
+    // The chunk's memory is taken back when this returns.
+    else if (chunk.byteLength > 0) (this.#parts ??= []).push(new Uint8Array(chunk.slice(0)))
+    this.#isInNative = false
+  }
+
+  #run(body: Uint8Array): void {
+    this.#state = 'running'
     try {
-      run()
+      this.#endpoint.run(this, body)
     } catch (error) {
       this.#server.failed(error)
       this.fail('UNAVAILABLE')
     }
-    this.#isInNative = false
   }
 
   #joined(last: ArrayBuffer): Uint8Array {

@@ -6,6 +6,11 @@
 
 import type { HttpRequest } from 'uWebSockets.js'
 
+const AUTHORIZATION = 'authorization'
+const CONTENT_LENGTH = 'content-length'
+const TRANSFER_ENCODING = 'transfer-encoding'
+const ORIGIN = 'origin'
+
 export class Head {
   authorization = ''
   origin = ''
@@ -21,23 +26,24 @@ export class Head {
     this.#forwardedNames = forwardedNames
     this.forwarded = forwardedNames.map(() => '')
     this.#visit = (name, value) => {
-      switch (name) {
-        case 'authorization':
+      // By length first: most headers are none of these, and a comparison of texts is the dearest thing here.
+      switch (name.length) {
+        case AUTHORIZATION.length:
           // Two of them are neither.
-          this.authorization = this.authorization === '' ? value : 'repeated'
-          return
-        case 'content-length':
-          this.#readLength(value)
-          return
-        case 'transfer-encoding':
-          this.isWellFramed = false
-          return
-        case 'origin':
-          if (readsOrigin) this.origin = value
-          return
+          if (name === AUTHORIZATION) this.authorization = this.authorization === '' ? value : 'repeated'
+          break
+        case CONTENT_LENGTH.length:
+          if (name === CONTENT_LENGTH) this.#readLength(value)
+          break
+        case TRANSFER_ENCODING.length:
+          if (name === TRANSFER_ENCODING) this.isWellFramed = false
+          break
+        case ORIGIN.length:
+          if (readsOrigin && name === ORIGIN) this.origin = value
+          break
         default:
-          if (forwardedNames.length > 0) this.#readForwarded(name, value)
       }
+      if (forwardedNames.length > 0) this.#readForwarded(name, value)
     }
   }
 
@@ -52,8 +58,13 @@ export class Head {
   }
 
   #readLength(value: string): void {
-    if (this.contentLength >= 0 || !/^\d{1,9}$/.test(value)) this.isWellFramed = false
-    else this.contentLength = Number(value)
+    let length = value.length === 0 || value.length > 9 || this.contentLength >= 0 ? -1 : 0
+    for (let i = 0; i < value.length && length >= 0; i++) {
+      const digit = value.charCodeAt(i) - 48
+      length = digit >= 0 && digit <= 9 ? length * 10 + digit : -1
+    }
+    if (length < 0) this.isWellFramed = false
+    else this.contentLength = length
   }
 
   #readForwarded(name: string, value: string): void {

@@ -16,7 +16,7 @@ import {
 
 import type { ClaimOutcome } from '../link/messages.ts'
 import type { Control } from '../shared/control.ts'
-import { CHECK_APIS, type Counters } from '../shared/counters.ts'
+import type { Counters } from '../shared/counters.ts'
 import type { Reverified } from '../shared/reverified.ts'
 import { type Answer, rejectionAnswer, type Shape, validAnswer } from './answers.ts'
 import type { Authorizer } from './authorizer.ts'
@@ -140,7 +140,7 @@ export class Validation {
     const { shape, timedFromMs } = exchange
     if (timedFromMs > 0) this.#parts.counters.observe((performance.now() - timedFromMs) / 1_000)
     exchange.send(verdictAnswer(shape, code, verdict.expiresAtMs, used, max))
-    this.#parts.counters.countCheck(CHECK_APIS.indexOf(shape), code)
+    this.#parts.counters.countCheck(shape === 'v1' ? 0 : 1, code)
     this.#parts.recorder.checked(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)
   }
 }
