@@ -22,6 +22,13 @@ create table feed_state (
 );
 insert into feed_state (pruned, server) values ('1:1:', '');
 
+-- One row, or none after a crash, a failover or the restore of a running copy: unlogged tables are empty then. Numbers of
+-- transactions that were lost with the crash are given out again, so no snapshot of before may be read on from.
+create unlogged table feed_incarnation (
+  single boolean primary key default true check (single),
+  id uuid not null
+);
+
 -- Snapshots taken now and then, by which pruning knows what every reader has seen that is not older than one of them.
 create table feed_marks (
   at timestamptz not null,
@@ -134,32 +141,41 @@ begin
   end loop;
 end $$;
 
--- Names the server, its timeline and this very log; called by each reader on each connect. A log that was written
--- elsewhere (a restored backup) is voided first. Fails on a standby, whose snapshots lack open transactions, so that a
--- reader there would lose changes.
-create function open_change_log() returns text language plpgsql security definer set search_path = public, pg_temp as $$
+-- Empty after every crash, since it is not in the write-ahead log. A crash may take transactions along that readers have
+-- seen (roll-backs, commits that did not wait for the disk), and then gives their numbers to others; so a log is good only
+-- as long as this row stands.
+create unlogged table server_run (id uuid primary key);
+
+create function log_place() returns text language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   system text;
-  here text;
 begin
-  if pg_is_in_recovery() then
-    raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
-  end if;
   begin
     select system_identifier::text into system from pg_control_system();
   exception when insufficient_privilege then -- as some managed servers have it
     system := '';
   end;
-  here := format('%s/%s/%s', system, (select oid from pg_database where datname = current_database()),
-    'change_log'::regclass::oid);
-  if (select server from feed_state) is distinct from here then
+  return format('%s/%s/%s/%s', system, (select oid from pg_database where datname = current_database()),
+    'change_log'::regclass::oid, (select id from server_run));
+end $$;
+
+-- Names the server, its run since the last crash, its timeline and this very log; called by each reader on each connect. A
+-- log that was written elsewhere (a restored backup) or before a crash is voided first. Fails on a standby, whose snapshots
+-- lack open transactions, so that a reader there would lose changes.
+create function open_change_log() returns text language plpgsql security definer set search_path = public, pg_temp as $$
+begin
+  if pg_is_in_recovery() then
+    raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
+  end if;
+  if (select server from feed_state) <> log_place() or not exists (select from server_run) then
     perform from feed_state for update;
-    if (select server from feed_state) is distinct from here then
+    insert into server_run (id) select gen_random_uuid() where not exists (select from server_run);
+    if (select server from feed_state) <> log_place() then
       perform void_change_log();
-      update feed_state set server = here;
+      update feed_state set server = log_place();
     end if;
   end if;
-  return format('%s/%s', here, left(pg_walfile_name(pg_current_wal_lsn()), 8));
+  return format('%s/%s', log_place(), left(pg_walfile_name(pg_current_wal_lsn()), 8));
 end $$;
 
 -- Forgets what every reader has seen that is not further behind than `keep`, at most so many entries, so that it is soon
@@ -190,4 +206,4 @@ begin
   return gone;
 end $$;
 
-revoke execute on function void_change_log(), open_change_log(), prune_change_log(interval, integer) from public;
+revoke execute on function void_change_log(), open_change_log(), log_place(), prune_change_log(interval, integer) from public;

@@ -85,7 +85,10 @@ const HEAD = `select 'S', null, true, null, null, null, null, snapshot::text, nu
 /** $1: the snapshot of the last read; $2: how many changes are fetched at most. */
 export const READ_FEED = `
   with feed as materialized (
-    select pg_current_snapshot() as snapshot, not snap_covers($1::pg_snapshot, pruned) as behind from feed_state
+    -- A snapshot that knows more than the server does is of another history: of a copy that was put back, say.
+    select pg_current_snapshot() as snapshot, not (snap_covers($1::pg_snapshot, pruned)
+      and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
+    from feed_state
   ), changed as materialized (
     select entity, id, machine_id from changed_since($1::pg_snapshot) where (select not behind from feed)
     limit $2
