@@ -122,7 +122,11 @@ export async function endChildren(): Promise<void> {
   )
 }
 
-/** Waits until `holds` is true; the test's own time-out is the limit. */
+/** Waits until `holds` is true, for half a minute at most: far more than anything here takes. */
 export async function until(holds: () => Promise<boolean> | boolean, everyMs = 15): Promise<void> {
-  while (!(await holds())) await sleep(everyMs)
+  const startedMs = performance.now()
+  while (!(await holds())) {
+    if (performance.now() - startedMs > 30_000) throw new Error(`It never came about: ${holds.toString()}`)
+    await sleep(everyMs)
+  }
 }

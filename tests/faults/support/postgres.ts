@@ -3,9 +3,12 @@
  * machine, so nothing is synced to the disk, but every commit is handed to the system before it is confirmed, as always.
  */
 
-import { chmod, cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, chown, cp, lchown, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createPool, migrate } from '@keyward/database'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
@@ -21,6 +24,8 @@ export class TestPostgres {
   readonly logged: string[] = []
   #server: RunningPostgres | null = null
   #port = 0
+  /** The path of the server's program, once it has run. */
+  program = ''
 
   constructor(folder: string, settings: Settings) {
     this.folder = folder
@@ -49,6 +54,7 @@ export class TestPostgres {
     const onLog = (line: string): void => void this.logged.push(line)
     this.#server = await startPostgres({ dataFolder: join(this.folder, 'data'), settings, onLog, ...port })
     this.#port = this.#server.port
+    this.program = await readlink(`/proc/${this.#server.pid}/exe`)
   }
 
   /** `fast` breaks connections and shuts down in order; `immediate` is a crash, to be recovered from at the next start. */
@@ -71,7 +77,12 @@ export class TestPostgres {
 
   /** A copy of the data as they lie there, to be taken while the server is stopped. */
   async copyTo(folder: string): Promise<void> {
-    await cp(join(this.folder, 'data'), join(folder, 'data'), { recursive: true, preserveTimestamps: true })
+    const data = join(this.folder, 'data')
+    await cp(data, join(folder, 'data'), { recursive: true })
+    const { uid, gid } = await stat(data)
+    for (const path of ['', ...(await readdir(data, { recursive: true }))])
+      await lchown(join(folder, 'data', path), uid, gid)
+    await chmod(join(folder, 'data'), 0o700)
   }
 
   async remove(): Promise<void> {
@@ -132,4 +143,31 @@ export function through(url: string, port: number): string {
   changed.hostname = '127.0.0.1'
   changed.port = String(port)
   return changed.href
+}
+
+/**
+ * A standby on a copy of a primary's data that hears of no primary: it recovers what the copy holds and waits. Resolves when
+ * it takes connections; `select pg_promote()` makes it the primary of a timeline of its own.
+ */
+export async function startStandby(
+  program: string,
+  dataFolder: string,
+  port: number,
+): Promise<{ stop: () => Promise<void> }> {
+  const { uid, gid } = await stat(dataFolder)
+  await writeFile(join(dataFolder, 'standby.signal'), '')
+  await chown(join(dataFolder, 'standby.signal'), uid, gid)
+  const settings = { ...SETTINGS, port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const child = spawn(program, ['-D', dataFolder, ...args], { cwd: '/', stdio: 'ignore', uid, gid })
+  const ended = once(child, 'exit')
+  const url = `postgres://postgres@127.0.0.1:${port}/keyward`
+  const answers = (): Promise<boolean> => onServer(url, () => Promise.resolve(true)).catch(() => false)
+  while (!(await answers())) await sleep(20)
+  return {
+    stop: async () => {
+      child.kill('SIGINT')
+      await ended
+    },
+  }
 }
