@@ -114,6 +114,7 @@ class Validator {
   async start(): Promise<RunningValidator> {
     const { adminHost, adminPort, host } = this.#config
     const port = await reservePort(host, this.#config.port)
+    this.#follower.start()
     await this.#pool.start(port)
     this.#admin = await startAdminServer({
       host: adminHost,
@@ -121,7 +122,6 @@ class Validator {
       isReady: () => this.#readiness(),
       registry: this.#metrics.registry,
     })
-    this.#follower.start()
     this.#heartbeat.start()
     this.#records.start()
     this.#pruner.start()

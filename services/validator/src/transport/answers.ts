@@ -4,7 +4,8 @@
  * so that nobody can read an outage as a refusal.
  */
 
-import { codeMessages, type ValidationErrorCode } from '@keyward/contract'
+import { codeMessages } from '@keyward/contract/codes'
+import type { ValidationErrorCode } from '@keyward/contract/validation'
 import { CODES, type Code } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'

@@ -3,7 +3,8 @@
  * (decode, JSON.parse, the schemas of the public API); `scan.ts` is the fast way for plain bodies, and must say the same.
  */
 
-import { deactivateRequest, maxMachineIdBytes, validateRequestV1, validateRequestV2 } from '@keyward/contract'
+import { maxMachineIdBytes } from '@keyward/contract/text'
+import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
 
 /** No license key is longer (API document, licenses: 1 to 128 characters of ASCII). */
 export const MAX_KEY_BYTES = 128

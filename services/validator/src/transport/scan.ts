@@ -4,7 +4,7 @@
  * escapes. Whatever else there is, also every malformed body, is left to the obvious way (`fields.ts`).
  */
 
-import { maxMachineIdBytes } from '@keyward/contract'
+import { maxMachineIdBytes } from '@keyward/contract/text'
 
 import { type BodyKind, type Fields, MAX_KEY_BYTES } from './fields.ts'
 
