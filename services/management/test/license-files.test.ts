@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { signingKey, signingKeyList } from '@keyward/contract'
+import { signingKey, page } from '@keyward/contract'
 import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => harness.close())
 
 async function publicKeys() {
-  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, signingKeyList)
+  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, page(signingKey))
   return data
 }
 
@@ -169,7 +169,7 @@ describe('signing keys', () => {
     const own = await createVendor(harness)
     const answers = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
     expect(answers.map((answer) => answer.status)).toEqual(Array.from({ length: 10 }, () => 200))
-    const { data } = expectBody(await own.call('GET', 'signing-keys'), 200, signingKeyList)
+    const { data } = expectBody(await own.call('GET', 'signing-keys'), 200, page(signingKey))
     expect(data.filter((key) => key.retiredAt === null)).toHaveLength(1)
     expect(data).toHaveLength(11)
   })

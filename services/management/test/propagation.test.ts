@@ -71,7 +71,7 @@ test('the preference is read as RFC 7240 has it', () => {
 })
 
 test('the operator sees who is live and how far behind', async () => {
-  const [current, late, dead] = [uuidv7(), uuidv7(), uuidv7()]
+  const [late, current, dead] = [uuidv7(), uuidv7(), uuidv7()]
   await report(late, 'late')
   await vendor.rule(newRule())
   await vendor.rule(newRule())

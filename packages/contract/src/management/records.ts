@@ -2,7 +2,7 @@
 import { z } from 'zod'
 
 import { code, codes } from '../codes.ts'
-import { actor, exampleId, id, moment, timestamp } from './common.ts'
+import { actor, exampleId, id, moment, page, timestamp } from './common.ts'
 
 export const activityType = z
   .enum([
@@ -116,4 +116,4 @@ export const validatorStatus = z
   })
   .meta({ id: 'Validator', description: 'A process that answers checks.' })
 
-export const validatorList = z.object({ data: z.array(validatorStatus).meta({ description: 'Those seen lately.' }) })
+export const validatorList = page(validatorStatus)

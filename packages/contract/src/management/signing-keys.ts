@@ -17,6 +17,3 @@ export const signingKey = z
     withdrawnAt: timestamp('When its files stopped being trusted.').nullable(),
   })
   .meta({ id: 'SigningKey', description: 'A key that signs license files.' })
-
-/** Keys are few and all are wanted: one page holds them. */
-export const signingKeyList = z.object({ data: z.array(signingKey).meta({ description: 'All keys, newest first.' }) })

@@ -1,5 +1,5 @@
 /** Endpoints of signing keys. */
-import { idParams, signingKey, signingKeyList } from '@keyward/contract'
+import { idParams, listQuery, page, signingKey } from '@keyward/contract'
 
 import { vendorEndpoint } from '../http/endpoint.ts'
 import { listSigningKeys, rotateSigningKey, withdrawSigningKey } from './store.ts'
@@ -15,10 +15,11 @@ export const signingKeys = [
       tag,
       operationId: 'listSigningKeys',
       summary: 'List signing keys',
+      query: listQuery({}),
       status: 200,
-      answer: signingKeyList,
+      answer: page(signingKey),
     },
-    ({ db, organizationId }) => listSigningKeys(db, organizationId),
+    ({ db, organizationId, query }) => listSigningKeys(db, organizationId, query),
   ),
   vendorEndpoint(
     'credentials.write',

@@ -1,12 +1,15 @@
 /** The endpoint that shows the operator which validators are alive and how far they follow. */
-import { validatorList } from '@keyward/contract'
+import { listQuery, validatorList } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import { operatorEndpoint } from '../http/endpoint.ts'
+import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { liveWithin } from '../http/propagation.ts'
 import type { Db } from '../services.ts'
 
-async function listValidators(db: Db) {
+async function listValidators(db: Db, query: PageQuery) {
+  const list = { name: 'validators', organizationId: '' }
+  const before = decodeCursor(list, query.cursor)
   // A transaction that a validator has not applied: logged, committed, and not in its snapshot.
   const behind = sql<number | null>`case when applied is not null then (
     select count(distinct c.xid)::integer from change_log c
@@ -16,21 +19,20 @@ async function listValidators(db: Db) {
     .selectAll()
     .select(behind.as('pendingTransactions'))
     .where('seenAt', '>', sql<Date>`now() - ${liveWithin}`)
-    .orderBy('name')
-    .orderBy('id')
+    .$if(before !== null, (select) => select.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(query.limit + 1)
     .execute()
-  return {
-    data: rows.map((row) => ({
-      id: row.id,
-      name: row.name,
-      ready: row.ready,
-      startedAt: row.startedAt.toISOString(),
-      seenAt: row.seenAt.toISOString(),
-      applied: row.applied,
-      pendingTransactions: row.pendingTransactions,
-      details: row.details,
-    })),
-  }
+  return toPage(list, query.limit, rows, (row) => ({
+    id: row.id,
+    name: row.name,
+    ready: row.ready,
+    startedAt: row.startedAt.toISOString(),
+    seenAt: row.seenAt.toISOString(),
+    applied: row.applied,
+    pendingTransactions: row.pendingTransactions,
+    details: row.details,
+  }))
 }
 
 export const validators = [
@@ -42,9 +44,10 @@ export const validators = [
       operationId: 'listValidators',
       summary: 'List live validators',
       description: 'What each has applied, and how far behind it is.',
+      query: listQuery({}),
       status: 200,
       answer: validatorList,
     },
-    ({ db }) => listValidators(db),
+    ({ db, query }) => listValidators(db, query),
   ),
 ]

@@ -1,5 +1,5 @@
 /** One valid request for every endpoint, by its operation id. What a request uses up is made anew each time. */
-import { apiKey, createdToken, member as memberSchema, signingKeyList, token as tokenSchema } from '@keyward/contract'
+import { apiKey, createdToken, member as memberSchema, page, signingKey, token as tokenSchema } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 
 import { endpoints } from '../../src/endpoints.ts'
@@ -57,7 +57,7 @@ async function accessToken(world: World): Promise<string> {
 
 async function retiredKey({ vendor }: World): Promise<string> {
   await vendor.call('POST', 'signing-keys/rotate')
-  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, signingKeyList)
+  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, page(signingKey))
   const retired = data.find((one) => one.retiredAt !== null && one.withdrawnAt === null)
   if (!retired) throw new Error('There is no retired key')
   return retired.id
