@@ -162,10 +162,9 @@ export class BucketTable {
       while (at < end && words[at + 1] !== 0) {
         const position = words === this.primary.words ? at : ~at
         if (stale(position)) {
-          const freed = this.chainIsOneEntryOver(bucket, at, words)
+          // The chain's last entry is here now, or none is: then the bucket has been freed, and is empty.
           this.remove(words[at]!, position)
           removed++
-          if (freed) return removed
         } else at += this.entryWords
       }
       const link = at < end ? 0 : words[(at & -BUCKET_WORDS) + LINK]!
@@ -173,13 +172,6 @@ export class BucketTable {
       words = this.overflow.words
       at = link * BUCKET_WORDS
     }
-  }
-
-  /** True when the entry at `at` is alone in the last overflow bucket, so that its removal frees the bucket. */
-  private chainIsOneEntryOver(bucket: number, at: number, words: Int32Array): boolean {
-    const base = at & -BUCKET_WORDS
-    const overflowing = words !== this.primary.words || base !== bucket * BUCKET_WORDS
-    return overflowing && at === base && words[base + LINK] === 0 && words[base + this.entryWords + 1] === 0
   }
 
   private bucketOf(hash: number): number {

@@ -4,7 +4,7 @@ import { type Change, createIndex, type IndexStats, openIndex } from '../src/ind
 import { differences } from './support/comparison.ts'
 import { History } from './support/history.ts'
 
-const WORLDS = 50
+const WORLDS = 30
 const STEPS = 120
 
 /** A batch of several transactions. */

@@ -137,7 +137,13 @@ test('a rule left behind by a deleted license matches nothing, and goes with its
   writer.apply([{ entity: 'license', id: LICENSE, row: null }])
   writer.apply([license({ id: idOf(4, 2) })])
   expect(CODES[decide(reader, 'm').code]).toBe('VALID')
+  // The license that has the row now has a rule of its own.
+  writer.apply([rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2), scope: 'LICENSE', scopeId: idOf(4, 2) })])
   writer.apply([{ entity: 'rule', id: idOf(6), row: null }])
+  expect(CODES[decide(reader, 'm').code]).toBe('BLACKLISTED')
+  expect(writer.stats().rows).toMatchObject({ rule: 1, scope: 1 })
+  writer.apply([{ entity: 'rule', id: idOf(6, 2), row: null }])
+  expect(CODES[decide(reader, 'm').code]).toBe('VALID')
   expect(writer.stats().rows).toMatchObject({ rule: 0, scope: 0 })
 })
 

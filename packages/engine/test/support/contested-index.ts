@@ -91,8 +91,8 @@ export function begin(writer: IndexWriter): void {
   ])
 }
 
-/** One write section. */
-export function step(writer: IndexWriter, n: number): void {
+/** One write section; a long one stays half-written for long, short ones begin often. */
+export function step(writer: IndexWriter, n: number, long: boolean): void {
   const guard = addressRule(idOf(ids.rule), ids.guarded, 0, 0)
   const guarded = n % 2 === 0
   const changes: Change[] = [
@@ -100,7 +100,8 @@ export function step(writer: IndexWriter, n: number): void {
     license(ids.counted, { maxMachines: n + 2, used: n + 2, expiresAtMs: n + 2 }),
     guarded ? guard : { entity: 'rule', id: guard.entity === 'machine' ? guard.licenseId : guard.id, row: null },
   ]
-  for (let i = 0; i < FILLERS; i++) {
+  const fillers = long ? FILLERS : 0
+  for (let i = 0; i < fillers; i++) {
     const other = 1 + ((n * FILLERS + i) % (20 * FILLERS))
     const present = Math.floor((n * FILLERS + i) / (20 * FILLERS)) % 2 === 0
     changes.push(machine(other, present))
