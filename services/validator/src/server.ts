@@ -11,6 +11,7 @@ import { createIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 
 import { Metrics } from './admin/metrics.ts'
+import { quietly } from './admin/quiet-log.ts'
 import type { ValidatorConfig } from './config.ts'
 import { Follower } from './feed/follower.ts'
 import { Freshness } from './feed/freshness.ts'
@@ -225,9 +226,10 @@ class Validator {
   }
 
   #warn(message: string, also?: () => void): (error: unknown) => void {
+    const warn = quietly(this.#log, message)
     return (error) => {
       also?.()
-      this.#log.warn({ err: error }, message)
+      warn(error)
     }
   }
 }
