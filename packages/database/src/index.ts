@@ -1,6 +1,7 @@
 export { type ActivityEntry, type ActivityType, recordActivity } from './activity.ts'
 export type * from './feed/changes.ts'
 export { type Joined, joinFeed, type JoinOptions, openChangeLog } from './feed/join-feed.ts'
+export { type Listening, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read-feed.ts'
 export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'

@@ -25,10 +25,10 @@ const loads = async (): Promise<number> => {
   const metrics = await send(validator.adminPort, '/metrics', { method: 'GET' })
   return Number(/^keyward_feed_loads_total (\d+)$/m.exec(metrics.text)?.[1])
 }
-const listener = (): Promise<unknown> =>
+const killFeed = (): Promise<unknown> =>
   world.database.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
-     where datname = current_database() and application_name = 'keyward validator feed'`,
+     where datname = current_database() and application_name in ('keyward validator feed', 'keyward validator listener')`,
   )
 
 test('changes by hand are enforced: made, changed, deleted', async () => {
@@ -75,7 +75,7 @@ test('a listener whose backend is killed loses nothing', async () => {
     ['active', 'VALID'],
     ['suspended', 'SUSPENDED'],
   ] as const) {
-    await listener()
+    await killFeed()
     await pool.query('update licenses set status = $2 where id = $1', [license.id, status])
     await until(() => says(license.key, code))
   }

@@ -1,10 +1,9 @@
 /**
- * The change log as the follower needs it: one connection that listens and reads, so that what it reads comes from the very
- * server that it has identified, and whose silence is noticed by the next read's time-out. Connect directly: behind a pooler
- * in transaction mode a listener hears nothing.
+ * The change log as the follower needs it: a connection that reads, so that what it reads comes from the very server that it
+ * has identified, and one beside it that listens and only wakes. When either is lost, both are made anew.
  */
 
-import { createPool, joinFeed, openChangeLog, readFeed } from '@keyward/database'
+import { createPool, joinFeed, listenForChanges, openChangeLog, readFeed } from '@keyward/database'
 
 import type { FeedConnection, FeedSource } from './follower.ts'
 
@@ -12,6 +11,7 @@ import type { FeedConnection, FeedSource } from './follower.ts'
 const STATEMENT_TIMEOUT_MS = 1_500
 const QUERY_TIMEOUT_MS = 1_800
 const CONNECT_TIMEOUT_MS = 1_500
+const LISTENER_NAME = 'keyward validator listener'
 
 export class PostgresSource implements FeedSource {
   readonly #url: string
@@ -32,27 +32,24 @@ export class PostgresSource implements FeedSource {
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       onError: this.#onError,
     })
-    // A client that failed is destroyed, not ended: an end would wait for a server that no longer answers.
-    const end = (): void => void pool.end().catch(this.#onError)
+    const closers = [(): void => void pool.end().catch(this.#onError)]
+    const close = (): void => {
+      for (const closer of closers.splice(0).toReversed()) closer()
+    }
     try {
-      const client = await pool.connect()
-      const close = (): void => {
-        client.removeAllListeners('end')
-        client.release(true)
-        end()
-      }
-      client.on('error', onLost)
-      client.on('end', onLost)
-      client.on('notification', onWake)
-      try {
-        await client.query('listen keyward_changes')
-      } catch (error) {
-        close()
-        throw error
-      }
+      const reader = await pool.connect()
+      reader.on('error', onLost)
+      reader.on('end', onLost)
+      closers.push(() => {
+        reader.removeAllListeners('end')
+        // Destroyed, not ended: an end would wait for a server that no longer answers.
+        reader.release(true)
+      })
+      const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })
+      closers.push(() => listening.close())
       return {
-        identify: () => openChangeLog(client),
-        read: (snapshot) => readFeed(client, snapshot),
+        identify: () => openChangeLog(reader).catch(explain),
+        read: (snapshot) => readFeed(reader, snapshot),
         async load(identity, onBatch) {
           const joined = await joinFeed(url, { onBatch, applicationName: 'keyward validator load' })
           if (joined.server !== identity) throw new Error('Another server answered while everything was loaded.')
@@ -61,8 +58,17 @@ export class PostgresSource implements FeedSource {
         close,
       }
     } catch (error) {
-      end()
+      close()
       throw error
     }
   }
+}
+
+const UNDEFINED_FUNCTION = '42883'
+
+/** The most common reason why a log cannot be opened, in a sentence. */
+function explain(error: unknown): never {
+  if (error instanceof Error && 'code' in error && error.code === UNDEFINED_FUNCTION)
+    throw new Error('The database has no change log; it has to be migrated first.', { cause: error })
+  throw error
 }
