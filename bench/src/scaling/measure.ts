@@ -1,0 +1,163 @@
+// What the simulations are fed with, measured on this machine: the work of Postgres for a read of the change log and for a
+// claim statement (CPU time of the backend, so that other load does not count), what NOTIFY costs commits, and how large
+// and how quickly loaded an index is.
+import { readFileSync } from 'node:fs'
+
+import {
+  type Claim,
+  claimSlots,
+  createPool,
+  type FeedChange,
+  joinFeed,
+  openChangeLog,
+  readFeed,
+  uuidToBytes,
+  uuidv7,
+  uuidv7Bytes,
+} from '@keyward/database'
+import { type Change, createIndex } from '@keyward/engine'
+import type pg from 'pg'
+
+export interface Measured {
+  /** A core's time of the server for one read of the change log that brings one change. */
+  readMs: number
+  /** A core's time for a claim statement, and for each claim in it. */
+  statementMs: number
+  claimMs: number
+  /** Commits a second that notify, and that do not: eight connections, each a one-row change. */
+  notifyingCommits: number
+  silentCommits: number
+  /** Bytes of the index for a license with three machines. */
+  bytesPerLicense: number
+  /** Rows a second from Postgres into an index: licenses and machines. */
+  loadRowsPerSecond: number
+}
+
+const TICK_MS = 10
+
+export async function measure(url: string, licenses: number): Promise<Measured> {
+  const pool = createPool(url, { name: 'scaling', max: 8, statementTimeoutMs: 300_000 })
+  try {
+    const ids = await insertLicenses(pool, licenses)
+    const load = await measureLoad(url, pool, licenses)
+    const readMs = await measureRead(pool, ids, 2_000)
+    const single = await measureClaims(pool, ids, 1, 1_500)
+    const many = await measureClaims(pool, ids, 100, 100)
+    const claimMs = (many - single) / 99
+    await pool.query('listen keyward_changes')
+    const notifyingCommits = await measureCommits(pool, ids, 'update licenses set max_machines = $2 where id = $1')
+    const silentCommits = await measureCommits(pool, ids, 'update licenses set of_no_verdict = $2 where id = $1')
+    return { readMs, claimMs, statementMs: single - claimMs, notifyingCommits, silentCommits, ...load }
+  } finally {
+    await pool.end()
+  }
+}
+
+async function insertLicenses(pool: pg.Pool, count: number): Promise<string[]> {
+  const [organization, product, customer] = [uuidv7(), uuidv7(), uuidv7()]
+  await pool.query(`insert into organizations (id, name, plan) values ($1, 'Scaling', 'STANDARD')`, [organization])
+  await pool.query(`insert into products (id, organization_id, name) values ($1, $2, 'P')`, [product, organization])
+  const values = [customer, organization]
+  await pool.query(`insert into customers (id, organization_id, email) values ($1, $2, 'c@example.com')`, values)
+  await pool.query('alter table licenses add column of_no_verdict integer')
+  const { rows } = await pool.query<{ id: string }>(
+    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
+     select gen_random_uuid(), $1, $2, $3, 'KEY-' || lpad(n::text, 15, '0'), 'PERPETUAL', 1000000
+     from generate_series(1, $4::integer) n returning id`,
+    [organization, product, customer, count],
+  )
+  await pool.query(`insert into machines (id, license_id, machine_id)
+    select gen_random_uuid(), id, convert_to('machine-' || key || m, 'UTF8') from licenses, generate_series(1, 3) m`)
+  await pool.query('vacuum analyze')
+  return rows.map(({ id }) => id)
+}
+
+async function measureLoad(
+  url: string,
+  pool: pg.Pool,
+  licenses: number,
+): Promise<Pick<Measured, 'bytesPerLicense' | 'loadRowsPerSecond'>> {
+  const index = createIndex({ reserve: 'large' })
+  const startedAt = performance.now()
+  const client = await pool.connect()
+  await openChangeLog(client)
+  client.release()
+  let rows = 0
+  await joinFeed(url, {
+    onBatch: (changes) => {
+      rows += changes.length
+      index.apply(changes.filter(isOfIndex))
+    },
+  })
+  const tookMs = performance.now() - startedAt
+  return { bytesPerLicense: index.stats().usedBytes / licenses, loadRowsPerSecond: (rows / tookMs) * 1_000 }
+}
+
+/** Rules, of which there are none, carry their value in another shape; signing keys are no part of the index. */
+function isOfIndex(change: FeedChange): change is Extract<FeedChange, Change> {
+  return change.entity !== 'rule' && change.entity !== 'signingKey' && change.entity !== 'unreadable'
+}
+
+/** CPU time that the backend behind a connection has used. */
+function backendMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
+
+async function withBackend(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<void>): Promise<number> {
+  const client = await pool.connect()
+  try {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const pid = rows[0]?.pid ?? 0
+    const before = backendMs(pid)
+    await work(client)
+    return backendMs(pid) - before
+  } finally {
+    client.release()
+  }
+}
+
+async function measureRead(pool: pg.Pool, ids: readonly string[], reads: number): Promise<number> {
+  const usedMs = await withBackend(pool, async (client) => {
+    let { rows } = await client.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
+    for (let i = 0; i < reads; i++) {
+      await pool.query('update licenses set max_machines = max_machines + 1 where id = $1', [ids[i % ids.length]])
+      const { snapshot } = await readFeed(client, rows[0]?.snapshot ?? '')
+      rows = [{ snapshot }]
+    }
+  })
+  return usedMs / reads
+}
+
+async function measureClaims(
+  pool: pg.Pool,
+  ids: readonly string[],
+  batch: number,
+  statements: number,
+): Promise<number> {
+  const usedMs = await withBackend(pool, async (client) => {
+    for (let i = 0; i < statements; i++) {
+      const claims = Array.from({ length: batch }, (_, n): Claim => ({
+        licenseId: uuidToBytes(ids[(i * batch + n) % ids.length] ?? ''),
+        machineId: uuidv7Bytes(),
+        hostname: null,
+      }))
+      await claimSlots(client, claims)
+    }
+  })
+  return usedMs / statements
+}
+
+async function measureCommits(pool: pg.Pool, ids: readonly string[], statement: string): Promise<number> {
+  const untilMs = performance.now() + 3_000
+  let commits = 0
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, connection) => {
+      for (let i = connection; performance.now() < untilMs; i += 8) {
+        await pool.query(statement, [ids[i % ids.length], 2_000_000 + i])
+        commits++
+      }
+    }),
+  )
+  return commits / 3
+}

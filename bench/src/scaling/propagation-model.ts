@@ -1,0 +1,94 @@
+// How long a change takes to every validator, with any number of validators on one Postgres: each commit wakes every
+// listener, each listener reads the change log once, and reads again when it was woken meanwhile. The reads share the
+// server's cores. A relay reads once and hands on what it read.
+import { Cores } from './cores.ts'
+import { EventQueue } from './event-queue.ts'
+
+export interface PropagationModel {
+  validators: number
+  /** Of the Postgres server, for reading the change log. */
+  cores: number
+  /** Work of the server for one read, a core's time. */
+  readMs: number
+  /** Between a listener and Postgres, there and back. */
+  roundTripMs: number
+  changesPerSecond: number
+  seconds: number
+  /** Without relays every validator listens by itself. Else so many do, and hand on. */
+  relays?: number
+  /** From a relay to one more of its validators. */
+  handOnMs?: number
+  next: () => number
+}
+
+export interface PropagationReport {
+  /** Over all changes: until the last validator has it. */
+  p50Ms: number
+  p99Ms: number
+  /** Share of the cores that reading takes. */
+  load: number
+}
+
+interface Listener {
+  isReading: boolean
+  isWoken: boolean
+  /** Committed changes that it has not applied. */
+  waiting: number[]
+}
+
+export function simulatePropagation(model: PropagationModel): PropagationReport {
+  const events = new EventQueue()
+  const cores = new Cores(events, model.cores)
+  const readers = model.relays ?? model.validators
+  const perReader = Math.ceil(model.validators / readers)
+  // The last validator of a relay waits for those before it.
+  const handOnMs = model.relays === undefined ? 0 : model.roundTripMs / 2 + perReader * (model.handOnMs ?? 0)
+  const listeners = Array.from({ length: readers }, (): Listener => ({ isReading: false, isWoken: false, waiting: [] }))
+  const missing = new Map<number, number>()
+  const latencies: number[] = []
+
+  const wake = (listener: Listener): void => {
+    listener.isWoken = true
+    if (!listener.isReading) read(listener)
+  }
+  const read = (listener: Listener): void => {
+    listener.isReading = true
+    listener.isWoken = false
+    events.after(model.roundTripMs / 2, () => {
+      const seen = listener.waiting
+      listener.waiting = []
+      cores.serve(model.readMs, () => events.after(model.roundTripMs / 2, () => apply(listener, seen)))
+    })
+  }
+  const apply = (listener: Listener, seen: readonly number[]): void => {
+    for (const committedMs of seen) {
+      const left = (missing.get(committedMs) ?? 1) - 1
+      missing.set(committedMs, left)
+      if (left > 0) continue
+      missing.delete(committedMs)
+      latencies.push(events.nowMs + handOnMs - committedMs)
+    }
+    listener.isReading = false
+    if (listener.isWoken) read(listener)
+  }
+  const commit = (): void => {
+    const committedMs = events.nowMs
+    missing.set(committedMs, readers)
+    for (const listener of listeners) {
+      listener.waiting.push(committedMs)
+      events.after(model.roundTripMs / 2, () => wake(listener))
+    }
+    const gapMs = (-Math.log(1 - model.next()) * 1_000) / model.changesPerSecond
+    if (committedMs + gapMs < model.seconds * 1_000) events.after(gapMs, commit)
+  }
+  commit()
+  events.run()
+  return { ...quantiles(latencies), load: cores.busyMs / (events.nowMs * model.cores) }
+}
+
+export function quantiles(values: readonly number[]): { p50Ms: number; p99Ms: number } {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (quantile: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(quantile * sorted.length))] ?? 0
+  return { p50Ms: at(0.5), p99Ms: at(0.99) }
+}
