@@ -2,7 +2,7 @@
 // embedded, in a temporary folder that goes with it, unless TEST_DATABASE_URL names another (Postgres 15 or newer, with a
 // user that may create databases and roles).
 
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -30,7 +30,6 @@ export default async function setUp(): Promise<() => Promise<void>> {
 
 async function startEmbedded(): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-test-'))
-  await chmod(folder, 0o755) // Postgres runs as another user when root runs the tests
   const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings: SETTINGS })
   const stop = async (): Promise<void> => {
     await postgres.stop()

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -31,7 +31,6 @@ async function onServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> 
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-crash-'))
-  await chmod(folder, 0o755)
   await start()
   await migrate(postgres.url)
 })

@@ -16,8 +16,8 @@ export interface Account {
 /** The unprivileged account on every Linux and macOS that needs no entry in a user list. */
 const UNPRIVILEGED: Account = { uid: 65534, gid: 65534 }
 
-/** Where root keeps what the unprivileged user must reach. */
-export const SHARED_FOLDER = '/var/lib/keyward'
+/** Where root keeps the copy of what the unprivileged user must reach. */
+const SHARED_FOLDER = '/var/lib/keyward'
 
 /** The account to switch to, or null when Postgres may run as the current user. */
 export function accountToUse(): Account | null {
@@ -40,7 +40,7 @@ export async function findBinaries(account: Account | null): Promise<string> {
 }
 
 /** Whether a user without any right of their own gets to the file: every folder above lets others through. */
-export async function othersMayRead(path: string): Promise<boolean> {
+async function othersMayRead(path: string): Promise<boolean> {
   for (let at = await realpath(path), mask = 0o005; ; at = dirname(at), mask = 0o001) {
     if (((await stat(at)).mode & mask) !== mask) return false
     if (at === dirname(at)) return true

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { accountToUse, findBinaries } from './binaries.ts'
-import { ENVIRONMENT, prepareDataFolder } from './data-folder.ts'
+import { ENVIRONMENT, nameFromInside, prepareDataFolder } from './data-folder.ts'
 import { clearSurvivor, GUARD_FILE, readPostmaster, stop } from './survivor.ts'
 
 export interface PostgresOptions {
@@ -68,9 +68,9 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort())
     const settings = Object.entries({ ...SETTINGS, port, ...options.settings }).flatMap(([k, v]) => ['-c', `${k}=${v}`])
-    const command = [join(binaries, 'bin', 'postgres'), '-D', folder, ...settings]
+    const command = [join(binaries, 'bin', 'postgres'), '-D', nameFromInside(folder, account), ...settings]
     const guard = spawn('/bin/sh', ['-c', GUARD, 'keyward-postgres-guard', ...command], {
-      cwd: '/',
+      cwd: folder,
       env: ENVIRONMENT,
       stdio: ['pipe', 'ignore', 'pipe'],
       detached: true, // so that Ctrl-C reaches the starter alone, which stops things in order

@@ -2,7 +2,7 @@
 // decides what to do about the first: one whose starter still lives is in use, one whose starter was killed is stopped.
 
 import { execFile } from 'node:child_process'
-import { readFile, realpath, rm } from 'node:fs/promises'
+import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -71,21 +71,22 @@ async function goneWithin(pid: number, folder: string, waitMs: number): Promise<
 
 /** Whether the process is a postmaster of this folder, and not one that got a dead postmaster's number. */
 async function runsOn(pid: number, folder: string): Promise<boolean> {
-  const command = (await describe(pid))?.command
-  return command !== undefined && command.includes('postgres') && command.includes(await realpath(folder))
+  const found = await describe(pid)
+  return found !== null && found.command.includes('postgres') && (found.at === folder || found.command.includes(folder))
 }
 
-async function describe(pid: number): Promise<{ parent: number; command: string } | null> {
+/** The process's parent, its command line and, on Linux, its working directory, which is the data folder of a postmaster. */
+async function describe(pid: number): Promise<{ parent: number; command: string; at: string | null } | null> {
   try {
     if (process.platform === 'linux') {
       const status = await readFile(`/proc/${pid}/status`, 'utf8')
       if (/^State:\s+Z/m.test(status)) return null
       const command = await readFile(`/proc/${pid}/cmdline`, 'utf8')
-      return { parent: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), command }
+      return { parent: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), command, at: await readlink(`/proc/${pid}/cwd`) }
     }
     const { stdout } = await run('ps', ['-o', 'ppid=,command=', '-p', String(pid)])
     const match = /^\s*(\d+)\s+(.*)$/s.exec(stdout)
-    return match === null ? null : { parent: Number(match[1]), command: match[2] ?? '' }
+    return match === null ? null : { parent: Number(match[1]), command: match[2] ?? '', at: null }
   } catch {
     return null
   }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,13 +10,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accountToUse, findBinaries } from '../src/binaries.ts'
+import { nameFromInside } from '../src/data-folder.ts'
 import { startPostgres } from '../src/index.ts'
 
 let folder: string
 
+// Closed to others, as a home folder is; also to the account that Postgres runs as when root starts it.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-postgres-'))
-  await chmod(folder, 0o755)
 })
 
 afterAll(async () => {
@@ -82,7 +83,8 @@ describe('startPostgres', () => {
     const account = accountToUse()
     const postgres = join(await findBinaries(account), 'bin', 'postgres')
     const settings = ['-c', `port=${next.port}`, '-c', 'unix_socket_directories=']
-    const unguarded = spawn(postgres, ['-D', dataFolder, ...settings], { stdio: 'ignore', cwd: '/', ...account })
+    const named = nameFromInside(dataFolder, account)
+    const unguarded = spawn(postgres, ['-D', named, ...settings], { stdio: 'ignore', cwd: dataFolder, ...account })
     while (!(await accepts(next.port))) await sleep(10)
     const last = await startPostgres({ dataFolder })
     expect(unguarded.exitCode).toBe(0)
