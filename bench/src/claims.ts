@@ -2,7 +2,6 @@
 // against one statement for each claim. Both in turn on one server, durably, over the same connections.
 // `node bench/src/claims.ts --help` lists what can be set.
 import { mkdtempSync, rmSync } from 'node:fs'
-import { chmod } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -36,7 +35,6 @@ async function main(): Promise<void> {
   const sizes = parse(process.argv.slice(2))
   if (sizes === null) return console.log(HELP)
   const folder = mkdtempSync(join(tmpdir(), 'keyward-claims-'))
-  await chmod(folder, 0o755)
   const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings: { max_wal_size: '4GB' } })
   try {
     await migrate(postgres.url)
