@@ -35,6 +35,9 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
     types,
   })
   pool.on('error', (error) => options.onError?.(error))
+  // One that breaks between the statements of a transaction belongs to no idle connection and to no statement; unheard, it
+  // would end the process. The next statement of the transaction fails by itself.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 

@@ -1,0 +1,28 @@
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { createDatabase, createPool } from '../src/index.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+test('a connection that breaks between two statements of a transaction fails the transaction, not the process', async () => {
+  const pool = createPool(database.url, { name: 'breaks' })
+  const db = createDatabase(pool)
+  const transaction = db.transaction().execute(async (trx) => {
+    await trx.selectFrom('organizations').select('id').execute()
+    await database.pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'breaks'`,
+    )
+    // The server's farewell arrives while nobody asks anything.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await trx.selectFrom('organizations').select('id').execute()
+  })
+  await expect(transaction).rejects.toThrow(/terminat|queryable|connection/i)
+  expect(await db.selectFrom('organizations').select('id').execute()).toEqual([])
+  await db.destroy()
+})
