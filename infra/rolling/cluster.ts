@@ -4,9 +4,11 @@
  */
 import { createServer } from 'node:http'
 
+import { ConfigError } from '@keyward/process'
+
 import { listenOn } from '../src/ports.ts'
 import { startService, untilReady, type Service, type ServiceName } from '../src/service.ts'
-import { Haproxy } from './balancer.ts'
+import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
   databaseUrl: string
@@ -18,6 +20,8 @@ export interface ClusterOptions {
   managements?: number
   /** Threads of each validator. */
   workers?: number
+  /** Default: a free one. */
+  edgePort?: number
 }
 
 /** One process of the cluster. */
@@ -74,7 +78,13 @@ export interface Cluster {
   stop: () => Promise<void>
 }
 
+/** Throws ConfigError where haproxy or openssl is missing. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  for (const [program, flag] of [
+    ['haproxy', '-v'],
+    ['openssl', 'version'],
+  ] as const)
+    if (!isInstalled(program, flag)) throw new ConfigError(`A cluster on this machine needs ${program}; install it`)
   const common = {
     PATH: process.env['PATH'] ?? '',
     TRUSTED_PROXIES: '127.0.0.1',
@@ -100,7 +110,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
   try {
     await Promise.all(all.map((member) => member.start()))
-    const ports = { https: await freePort(), http: await freePort(), metrics: await freePort() }
+    const ports = { https: options.edgePort ?? (await freePort()), http: await freePort(), metrics: await freePort() }
     await balancer.start('haproxy/haproxy.cfg', ports, (text) => place(listen(text, ports), all))
     return {
       baseUrl: `https://127.0.0.1:${ports.https}`,

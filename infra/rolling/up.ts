@@ -1,0 +1,81 @@
+/**
+ * `npm run cluster`: the topology of compose.yaml on this machine, as processes with the same configurations: Postgres, the
+ * migration, two management processes and three validators behind haproxy with TLS. It is there to be tried, and to be
+ * tested against; everything it made is gone when it ends. EDGE_PORT fixes the port.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { migrate } from '@keyward/database'
+import { startPostgres } from '@keyward/embedded-postgres'
+import { explainStart, onStop, port, readConfig } from '@keyward/process'
+import { z } from 'zod'
+
+import { ensureDemo } from '../src/demo.ts'
+import type { Demo } from '../src/state.ts'
+import { ensureValidatorLogin } from '../src/validator-login.ts'
+import { type Cluster, startCluster } from './cluster.ts'
+
+const LOGIN = 'keyward_cluster_validator'
+const stops: (() => Promise<void>)[] = []
+
+async function main(): Promise<void> {
+  const { EDGE_PORT } = readConfig(z.object({ EDGE_PORT: port().default(8443) }))
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
+  stops.push(() => rm(folder, { recursive: true, force: true }))
+  await chmod(folder, 0o755) // Postgres runs as another user when root runs this
+  const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
+  stops.push(() => postgres.stop())
+  await migrate(postgres.url)
+  await ensureValidatorLogin(postgres.url, LOGIN)
+  const validatorUrl = new URL(postgres.url)
+  validatorUrl.username = LOGIN
+  const operatorToken = randomBytes(32).toString('base64url')
+  const masterKey = randomBytes(32).toString('base64')
+  const urls = { databaseUrl: postgres.url, validatorUrl: validatorUrl.href }
+  const cluster = await startCluster({ ...urls, operatorToken, masterKey, edgePort: EDGE_PORT })
+  stops.push(() => cluster.stop())
+  const certificate = join(folder, 'certificate.pem')
+  await writeFile(certificate, cluster.certificate)
+  const [management] = cluster.managements
+  const access = { url: `http://127.0.0.1:${management?.service.port}`, operatorToken }
+  const { demo } = await ensureDemo(access, undefined, () => Promise.resolve())
+  process.stdout.write(describe(cluster, certificate, operatorToken, demo))
+}
+
+function describe(cluster: Cluster, certificate: string, operatorToken: string, demo: Demo): string {
+  const check = JSON.stringify({ license: demo.licenseKey, fingerprint: 'my-machine' })
+  const watched = [...cluster.validators, ...cluster.managements].map(
+    ({ name, service }) => `  ${name}: http://127.0.0.1:${service.adminPort}/metrics`,
+  )
+  return `
+Three validators and two management processes are ready behind ${cluster.baseUrl} (${(performance.now() / 1_000).toFixed(1)} s)
+
+Check the demo license; the answer is VALID:
+
+  curl --cacert ${certificate} ${cluster.baseUrl}/api/v2/license/validate -H 'authorization: Bearer ${demo.apiKey}' -d '${check}'
+
+Look at the validators:
+
+  NODE_EXTRA_CA_CERTS=${certificate} OPERATOR_TOKEN=${operatorToken} npm run keyward -- --url ${cluster.baseUrl} status
+
+For Prometheus:
+
+${watched.join('\n')}
+  haproxy: ${cluster.metricsUrl}
+
+Stop with Ctrl-C.
+`
+}
+
+async function stopAll(): Promise<void> {
+  for (const stop of stops.splice(0).toReversed()) await stop()
+}
+
+const stop = onStop(stopAll, { limitMs: 40_000 })
+main().catch((error: unknown) => {
+  process.stderr.write(`${explainStart(error)}\n`)
+  stop(1)
+})
