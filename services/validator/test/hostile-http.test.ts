@@ -128,6 +128,18 @@ test('a slow client is told so after 2 seconds', async () => {
   expect(performance.now() - startedMs).toBeLessThan(3_500)
 })
 
+test('a thousand slow clients hold nobody up', async () => {
+  const half = good().slice(0, -10)
+  const sockets = Array.from({ length: 1_000 }, () => {
+    const socket = connect(validator.port, '127.0.0.1', () => socket.write(half))
+    return socket.on('error', () => undefined)
+  })
+  const ends = sockets.map((socket) => new Promise((resolve) => socket.on('close', resolve).resume()))
+  for (let i = 0; i < 20; i++)
+    expect((await send(validator.port, V2, { body: { license }, secret: world.secret })).status).toBe(200)
+  await Promise.all(ends)
+}, 20_000)
+
 test('clients that leave at any byte leave nothing behind', async () => {
   const whole = Buffer.from(good())
   for (let at = 1; at <= whole.length; at += 3)

@@ -18,7 +18,8 @@ export interface Answer {
   /** The whole status line behind the version; '' for 200. */
   status: string
   body: Uint8Array
-  retryAfter: boolean
+  /** Besides `content-type`. */
+  headers: readonly (readonly [name: string, value: string])[]
   closes: boolean
 }
 
@@ -38,6 +39,12 @@ export const ERRORS: Record<ErrorCode, ErrorText> = {
   REQUEST_TIMEOUT: { status: '408 Request Timeout', text: 'The request did not arrive in time.', closes: true },
 }
 
+const NO_HEADERS: Answer['headers'] = []
+const HEADERS: Partial<Record<ErrorCode, Answer['headers']>> = {
+  UNAVAILABLE: [['retry-after', '1']],
+  UNAUTHORIZED: [['www-authenticate', 'Bearer']],
+}
+
 const encoder = new TextEncoder()
 
 function json(value: object): Uint8Array {
@@ -47,7 +54,7 @@ function json(value: object): Uint8Array {
 function errorAnswer(shape: Shape, code: ErrorCode): Answer {
   const { status, text, closes } = ERRORS[code]
   const body = shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
-  return { status, body: json(body), retryAfter: code === 'UNAVAILABLE', closes: closes ?? false }
+  return { status, body: json(body), headers: HEADERS[code] ?? NO_HEADERS, closes: closes ?? false }
 }
 
 function errorAnswers(shape: Shape): Record<ErrorCode, Answer> {
@@ -73,10 +80,10 @@ function rejection(shape: Shape, code: Code): Answer {
     ? {
         status: '400 Bad Request',
         body: json({ valid: false, status: 400, message, code }),
-        retryAfter: false,
+        headers: NO_HEADERS,
         closes: false,
       }
-    : { status: '', body: json({ valid: false, code, detail: message }), retryAfter: false, closes: false }
+    : { status: '', body: json({ valid: false, code, detail: message }), headers: NO_HEADERS, closes: false }
 }
 
 /** By shape, then by the engine's number of the code. `VALID` is not among them: it carries a timestamp. */
@@ -86,7 +93,7 @@ const REJECTIONS: Record<Shape, readonly Answer[]> = {
 }
 
 function ok(body: Uint8Array): Answer {
-  return { status: '', body, retryAfter: false, closes: false }
+  return { status: '', body, headers: NO_HEADERS, closes: false }
 }
 
 function validBody(shape: Shape, expiresAt: string | null): object {

@@ -144,8 +144,7 @@ export class Exchange implements Dated {
     const closes = answer.closes || this.#server.control.isStopping
     if (answer.status !== '') response.writeStatus(answer.status)
     if (answer.body.length > 0) response.writeHeader('content-type', 'application/json')
-    if (answer.retryAfter) response.writeHeader('retry-after', '1')
-    if (answer.status.startsWith('401')) response.writeHeader('www-authenticate', 'Bearer')
+    for (const [name, value] of answer.headers) response.writeHeader(name, value)
     if (this.allow !== '') response.writeHeader('allow', this.allow)
     if (this.allowOrigin !== '') this.#server.writeCors(response, this)
     if (this.#isHead) response.endWithoutBody(answer.body.length, closes)

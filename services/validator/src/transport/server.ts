@@ -49,7 +49,9 @@ export class Server {
     this.#cors = new Cors(options.corsOrigins)
     this.#head = new Head(options.forwardedHeaders, this.#cors.isOn)
     for (const route of options.routes) this.#register(route)
-    this.#app.any('/*', (response, request) => this.#open(notFound(shapeOf(request.getUrl())), response, request, ''))
+    this.#app.any('/*', (response, request) =>
+      this.#open(notFound(shapeOf(request.getUrl())), response, request, '', isHead(request)),
+    )
   }
 
   /** Rejects when the port cannot be had. Several servers of this process listen on one port; the system deals out to them. */
@@ -90,18 +92,20 @@ export class Server {
     const { path } = route
     const methods = route.method === 'GET' ? 'GET, HEAD' : 'POST'
     const allow = this.#cors.isOn ? `${methods}, OPTIONS` : methods
-    const serve = (response: HttpResponse, request: HttpRequest): void => this.#open(route, response, request, '')
-    if (route.method === 'GET') this.#app.get(path, serve).head(path, serve)
-    else this.#app.post(path, serve)
+    const serve = (response: HttpResponse, request: HttpRequest): void => this.#open(route, response, request)
+    if (route.method === 'POST') this.#app.post(path, serve)
+    else this.#app.get(path, serve).head(path, (response, request) => this.#open(route, response, request, '', true))
     if (this.#cors.isOn)
       this.#app.options(path, (response, request) =>
         this.#open(preflight(route.shape, methods), response, request, allow),
       )
-    this.#app.any(path, (response, request) => this.#open(methodNotAllowed(route.shape), response, request, allow))
+    this.#app.any(path, (response, request) =>
+      this.#open(methodNotAllowed(route.shape), response, request, allow, isHead(request)),
+    )
   }
 
   /** Runs inside a callback of the server, so it must not throw. */
-  #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow: string): void {
+  #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
     const head = this.#head
     head.read(request)
     if (!head.isWellFramed) {
@@ -110,7 +114,7 @@ export class Server {
       response.close()
       return
     }
-    const exchange = new Exchange(this, endpoint, response, request.getMethod() === 'head')
+    const exchange = new Exchange(this, endpoint, response, isHeadRequest)
     exchange.authorization = head.authorization
     exchange.allow = allow
     if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
@@ -118,6 +122,10 @@ export class Server {
     if (head.contentLength > MAX_BODY_BYTES) exchange.fail('PAYLOAD_TOO_LARGE')
     else exchange.readBody()
   }
+}
+
+function isHead(request: HttpRequest): boolean {
+  return request.getMethod() === 'head'
 }
 
 function shapeOf(path: string): Shape {
