@@ -18,7 +18,7 @@ export interface Reply {
 export interface Sent {
   method?: string
   headers?: Record<string, string>
-  body?: object | string
+  body?: object | string | undefined
   secret?: string
   agent?: Agent
   limitMs?: number

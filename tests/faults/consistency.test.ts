@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { Fleet } from './consistency/fleet.ts'
+import { runOnce } from './consistency/run.ts'
+import { endChildren, type Service, startManagement, untilReady } from './support/children.ts'
+import { byLength, figure, quantiles, seedOr } from './support/length.ts'
+import { createPostgres, type TestPostgres } from './support/postgres.ts'
+
+let postgres: TestPostgres
+let fleet: Fleet
+let management: Service
+
+beforeAll(async () => {
+  postgres = await createPostgres()
+  management = await startManagement(postgres.url)
+  fleet = new Fleet(postgres)
+  await fleet.start(3)
+  await untilReady(management)
+})
+afterAll(async () => {
+  await fleet.close()
+  await management.stop()
+  await endChildren()
+  await postgres.remove()
+})
+
+const FIRST_SEED = seedOr(20_261_120)
+const RUNS = byLength(3, 100)
+const caughtUp: number[] = []
+
+test.each(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i))(
+  'three validators under random changes and faults: nothing wrong, nothing backwards, all equal in the end (KEYWARD_SEED=%i)',
+  async (seed) => {
+    const report = await runOnce(
+      fleet,
+      management,
+      seed,
+      byLength({ lastsMs: 4_000, slackMs: 5_000 }, { lastsMs: 6_000, slackMs: 3_000 }),
+    )
+    const { wrong, operations, checks, telling, faults, caughtUpMs } = report
+    figure(`Consistency, seed ${seed}`, {
+      operations,
+      checks,
+      telling,
+      caughtUpMs: Math.round(caughtUpMs),
+      wrong: wrong.length,
+      faults: faults.join(' + '),
+    })
+    expect(wrong.slice(0, 10), `after ${faults.join(', ')}`).toEqual([])
+    expect(operations).toBeGreaterThan(10)
+    expect(telling).toBeGreaterThan(10)
+    caughtUp.push(caughtUpMs)
+  },
+)
+
+test('healed, all are equal to Postgres within 5 s', () => {
+  figure('Consistency, caught up after ms', { runs: caughtUp.length, ...quantiles(caughtUp) })
+  expect(Math.max(...caughtUp)).toBeLessThan(byLength(15_000, 5_000))
+})

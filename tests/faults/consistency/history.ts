@@ -1,0 +1,101 @@
+/**
+ * The versions that an organization has gone through, and whether what validators answered can be explained by them. Each
+ * answer must be right for a version that existed when it came; a validator never goes back to an older version than it has
+ * shown; and without a fault it is never far behind.
+ */
+
+import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
+
+export interface Version {
+  name: string
+  state: ModelState
+  /** When the change was sent, and when it was known to hold. */
+  sentMs: number
+  doneMs: number
+}
+
+export interface Observation {
+  validator: number
+  /** Counts the starts of the validator. */
+  life: number
+  check: ModelCheck
+  code: string
+  sentMs: number
+  receivedMs: number
+}
+
+export interface Fault {
+  name: string
+  /** Null: all of them. */
+  validator: number | null
+  beganMs: number
+  endedMs: number
+}
+
+export interface Judged {
+  wrong: string[]
+  judged: number
+  /** Observations that any version explains say little; these had to be of an older or newer one. */
+  telling: number
+}
+
+/** `slackMs`: how old an answer may be when nothing has been wrong for as long. */
+export function judgeAll(
+  versions: readonly Version[],
+  observations: readonly Observation[],
+  faults: readonly Fault[],
+  slackMs: number,
+): Judged {
+  const judged: Judged = { wrong: [], judged: 0, telling: 0 }
+  for (const [life, all] of Object.entries(groupByLife(observations))) {
+    const shown: { receivedMs: number; version: number }[] = []
+    for (const seen of all.toSorted((a, b) => a.sentMs - b.sentMs)) {
+      const last = versions.findLastIndex((version) => version.sentMs <= seen.receivedMs)
+      const shownBefore = shown.filter(({ receivedMs }) => receivedMs < seen.sentMs).map(({ version }) => version)
+      const first = Math.max(0, freshest(versions, faults, seen, slackMs), ...shownBefore)
+      const states = versions.slice(0, last + 1).map(({ state }) => state)
+      const isRight = states.map((state, i) => allows(state, states.slice(i + 1), seen.check, seen.code))
+      const found = isRight.indexOf(true, first)
+      judged.judged++
+      if (isRight.includes(false)) judged.telling++
+      if (found < 0) judged.wrong.push(explain(life, seen, versions, states, first))
+      else shown.push({ receivedMs: seen.receivedMs, version: found })
+    }
+  }
+  return judged
+}
+
+function groupByLife(observations: readonly Observation[]): Record<string, Observation[]> {
+  const lives: Record<string, Observation[]> = {}
+  for (const one of observations) (lives[`validator ${one.validator}, start ${one.life}`] ??= []).push(one)
+  return lives
+}
+
+/** The version that the validator must have had: the last that was done long enough before, with no fault since then. */
+function freshest(
+  versions: readonly Version[],
+  faults: readonly Fault[],
+  { validator, sentMs }: Observation,
+  slackMs: number,
+): number {
+  const troubled = faults.some(
+    (fault) =>
+      (fault.validator === null || fault.validator === validator) &&
+      fault.beganMs < sentMs &&
+      fault.endedMs > sentMs - slackMs,
+  )
+  return troubled ? 0 : versions.findLastIndex((version) => version.doneMs < sentMs - slackMs)
+}
+
+function explain(
+  life: string,
+  seen: Observation,
+  versions: readonly Version[],
+  states: readonly ModelState[],
+  first: number,
+): string {
+  const codes = states.map((state) => judge(state, seen.check))
+  const said = codes.map((code, i) => `${i} ${code}`).filter((_, i) => i === 0 || codes[i] !== codes[i - 1])
+  const at = Math.round(seen.sentMs - (versions[1]?.sentMs ?? 0))
+  return `${life}, ${at} ms: ${JSON.stringify(seen.check)} was ${seen.code}; from version ${first} on: ${said.join(', ')}`
+}

@@ -1,0 +1,148 @@
+/**
+ * What an organization looks like to a check, and the verdict that follows, written to be read: plain maps, one pass over the
+ * rules. It shares no code with the engine. Everything outside it is compared with it.
+ */
+
+import { BlockList, isIPv6 } from 'node:net'
+
+import { z } from 'zod'
+
+export interface ModelLicense {
+  id: string
+  key: string
+  productId: string
+  customerId: string
+  status: string
+  max: number | null
+}
+
+export interface ModelRule {
+  id: string
+  kind: string
+  type: string
+  value: string
+  scope: string
+  scopeId: string | null
+  allowSuspendedOrExpired: boolean
+}
+
+/** Never changed in place: each operation makes the next one. */
+export interface ModelState {
+  licenses: ReadonlyMap<string, ModelLicense>
+  rules: ReadonlyMap<string, ModelRule>
+}
+
+export interface ModelCheck {
+  license: string
+  fingerprint: string
+  ip: string
+  country: string
+}
+
+/** `SLOT`: the license is good, and whether the machine has a slot decides. */
+export type Judgement = 'VALID' | 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'SLOT'
+
+const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION']
+
+function matches(rule: ModelRule, license: ModelLicense, check: ModelCheck): boolean {
+  const scopes: Record<string, string | null> = { LICENSE: license.id, PRODUCT: license.productId, ORGANIZATION: null }
+  if (rule.scopeId !== scopes[rule.scope]) return false
+  switch (rule.type) {
+    case 'HWID':
+      return rule.value === check.fingerprint
+    case 'COUNTRY':
+      return rule.value === check.country
+    case 'CUSTOMER':
+      return rule.value === license.customerId
+    default:
+      return covers(rule.value, check.ip)
+  }
+}
+
+function covers(network: string, ip: string): boolean {
+  const family = isIPv6(ip) ? 'ipv6' : 'ipv4'
+  const [address = '', length] = network.split('/')
+  if (isIPv6(address) !== isIPv6(ip)) return false
+  const list = new BlockList()
+  list.addSubnet(address, Number(length ?? (family === 'ipv4' ? 32 : 128)), family)
+  return list.check(ip, family)
+}
+
+export function judge(state: ModelState, check: ModelCheck): Judgement {
+  const license = [...state.licenses.values()].find(({ key }) => key === check.license)
+  if (!license) return 'NOT_FOUND'
+  const matching = [...state.rules.values()].filter((rule) => matches(rule, license, check))
+  const scope = SCOPES.find((candidate) => matching.some((rule) => rule.scope === candidate))
+  const deciding = matching.filter((rule) => rule.scope === scope)
+  const exclusions = deciding.filter((rule) => rule.kind === 'EXCLUSION')
+  if (deciding.length > 0 && exclusions.length === 0) return 'BLACKLISTED'
+  if (license.status === 'revoked') return 'REVOKED'
+  const isForgiven = exclusions.some((rule) => rule.allowSuspendedOrExpired)
+  if (license.status === 'suspended' && !isForgiven) return 'SUSPENDED'
+  return exclusions.length > 0 || license.max === null ? 'VALID' : 'SLOT'
+}
+
+/**
+ * Whether the code of an answer is one that the state allows. A machine that needs a slot is Postgres's to judge, which may
+ * know of a later state of the license (`later`) than the validator does.
+ */
+export function allows(state: ModelState, later: readonly ModelState[], check: ModelCheck, code: string): boolean {
+  const judgement = judge(state, check)
+  if (judgement !== 'SLOT') return judgement === code
+  if (code === 'VALID' || code === 'TOO_MANY_MACHINES') return true
+  const keyed = (one: ModelState): ModelLicense | undefined =>
+    [...one.licenses.values()].find(({ key }) => key === check.license)
+  return later.some((one) => code === (keyed(one)?.status.toUpperCase() ?? 'NOT_FOUND'))
+}
+
+interface Queryable {
+  query: (text: string, values: unknown[]) => Promise<{ rows: unknown[] }>
+}
+
+const Licenses = z.array(
+  z.object({
+    id: z.string(),
+    key: z.string(),
+    productId: z.string(),
+    customerId: z.string(),
+    status: z.string(),
+    max: z.number().nullable(),
+  }),
+)
+const Rules = z.array(
+  z.object({
+    id: z.string(),
+    kind: z.string(),
+    type: z.string(),
+    value: z.string(),
+    scope: z.string(),
+    scopeId: z.string().nullable(),
+    allowSuspendedOrExpired: z.boolean(),
+  }),
+)
+
+/** What Postgres holds. */
+export async function readState(pool: Queryable, organizationId: string): Promise<ModelState> {
+  const licenses = await pool.query(
+    `select id, key, product_id as "productId", customer_id as "customerId", status, max_machines as max
+     from licenses where organization_id = $1 order by id`,
+    [organizationId],
+  )
+  const rules = await pool.query(
+    `select id, kind, type, convert_from(value, 'UTF8') as value, scope, scope_id as "scopeId",
+       allow_suspended_or_expired as "allowSuspendedOrExpired"
+     from access_rules where organization_id = $1 order by id`,
+    [organizationId],
+  )
+  return {
+    licenses: new Map(Licenses.parse(licenses.rows).map((one) => [one.id, one])),
+    rules: new Map(Rules.parse(rules.rows).map((one) => [one.id, one])),
+  }
+}
+
+/** Content alone, in an order of its own: which of two equal rules a merge keeps is nobody's concern. */
+export function contentOf({ licenses, rules }: ModelState): string[] {
+  const ruleText = [...rules.values()].map(({ id: _id, ...rule }) => JSON.stringify(rule, Object.keys(rule).toSorted()))
+  const licenseText = [...licenses.values()].map((one) => JSON.stringify(one, Object.keys(one).toSorted()))
+  return [...licenseText, ...ruleText].toSorted()
+}
