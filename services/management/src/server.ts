@@ -67,16 +67,23 @@ function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => 
 /** Whether Postgres answered lately. */
 function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   let reachable = true
-  const timer = setInterval(() => {
-    db.selectFrom('organizations')
+  let asking = false
+  const ask = async (): Promise<void> => {
+    // A server that has gone silent must not gather questions, which would take the pool's connections.
+    if (asking) return
+    asking = true
+    reachable = await db
+      .selectFrom('organizations')
       .select('id')
       .limit(1)
       .execute()
       .then(
-        () => (reachable = true),
-        () => (reachable = false),
+        () => true,
+        () => false,
       )
-  }, healthEveryMs)
+    asking = false
+  }
+  const timer = setInterval(() => void ask(), healthEveryMs)
   timer.unref()
   return { reachable: () => reachable, stop: () => clearInterval(timer) }
 }
