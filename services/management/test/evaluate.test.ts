@@ -1,8 +1,9 @@
 /** The dry run: the engine's decision, which rules matched, and who the caller is. */
 import { evaluation, myIp } from '@keyward/contract'
+import { random } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { coveringPrefixes } from '../src/access-rules/candidates.ts'
+import { beginnings, coveringPrefixes } from '../src/access-rules/candidates.ts'
 import { type Harness, startHarness } from './support/harness.ts'
 import { insertMachine } from './support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
@@ -81,6 +82,43 @@ test('every prefix that covers an address is looked for, in canonical form', () 
   expect(four.slice(0, 3)).toEqual(['0.0.0.0/0', '128.0.0.0/1', '192.0.0.0/2'])
   expect(four.at(-1)).toBe('203.0.113.7')
   expect(new Set(coveringPrefixes({ family: 6, words: [0x20010db8, 0, 0, 1], prefixLength: 128 })).size).toBe(129)
+})
+
+test('Postgres is asked by the beginning of an address alone, and no covering rule begins otherwise', () => {
+  const { int } = random(7)
+  const half = (): number => [0, 0, 1, 0x20, 0xdb8, 0xffff, int(0x10000)][int(7)] ?? 0
+  const word = (): number => half() * 0x10000 + half()
+  for (let round = 0; round < 60; round++) {
+    const four = { family: 4, words: [word()], prefixLength: 32 } as const
+    for (const text of coveringPrefixes(four).slice(9))
+      expect(beginnings(four).some((start) => text.startsWith(start))).toBe(true)
+    const six = { family: 6, words: [word(), word(), word(), word()], prefixLength: 128 } as const
+    if (six.words[0] === 0) continue // mapped addresses and their like
+    for (const text of coveringPrefixes(six).slice(33))
+      expect([text, beginnings(six).some((start) => text.startsWith(start))]).toEqual([text, true])
+    for (const start of [...beginnings(four), ...beginnings(six)]) expect(start.length).toBeLessThanOrEqual(10)
+  }
+})
+
+test('rules of addresses that begin alike are told apart, in either family', async () => {
+  const license = await vendor.license()
+  const networks = [
+    '10.20.30.0/24',
+    '10.20.31.0/24',
+    '2001:db8:1::/48',
+    '2001:db8:2::/48',
+    '2002::/16',
+    '2002:0:0:1::/64',
+  ]
+  for (const value of networks) await vendor.rule({ value, scope: 'LICENSE', scopeId: license.id })
+  const matches = async (ip: string): Promise<unknown[]> =>
+    (await evaluate({ licenseId: license.id, ip })).matched.map((rule) => rule.value).toSorted()
+  expect(await matches('10.20.30.4')).toEqual(['10.20.30.0/24'])
+  expect(await matches('10.20.32.4')).toEqual([])
+  expect(await matches('2001:db8:2::7')).toEqual(['2001:db8:2::/48'])
+  expect(await matches('2002:0:0:1::9')).toEqual(['2002:0:0:1::/64', '2002::/16'])
+  expect(await matches('2002::9')).toEqual(['2002::/16'])
+  expect(await matches('::9')).toEqual([])
 })
 
 test('my-ip is what the validators would see', async () => {

@@ -1,8 +1,9 @@
 /**
- * The rules that could match one check, found by exact look-ups alone: for an address, every canonical prefix that covers it, so
- * that one unique index answers whatever the number of rules.
+ * The rules that could match one check, found by an index whatever the number of rules. An
+ * app's address and country stay in this program: Postgres, which may log its statements, is asked for the rules of all
+ * countries, and for those of all addresses that begin as this one does; which of them match is found out here.
  */
-import { formatNetwork, type Network, packCountry, parseNetwork } from '@keyward/address'
+import { type Address, contains, formatNetwork, type Network, packCountry, parseNetwork } from '@keyward/address'
 import { uuidToBytes } from '@keyward/database'
 import type { AccessRuleRecord } from '@keyward/engine'
 import { sql } from 'kysely'
@@ -19,27 +20,51 @@ export interface Circumstances {
   country: string | null
 }
 
-/** Every network that covers the address, as canonical text. */
-export function coveringPrefixes(address: Network): string[] {
+/** How much of an address Postgres may see: as much as tells a region or a provider, not a caller. */
+const shownBits = { 4: 8, 6: 32 }
+
+/** Every network that covers the address and is at most so long, as canonical text. */
+export function coveringPrefixes(address: Network, longest: number = address.prefixLength): string[] {
   const text = formatNetwork(address)
-  return Array.from({ length: address.prefixLength + 1 }, (_, prefixLength) => {
+  return Array.from({ length: longest + 1 }, (_, prefixLength) => {
     const network = parseNetwork(`${text}/${prefixLength}`)
     if (!network) throw new Error('A prefix of an address is a network')
     return formatNetwork(network)
   })
 }
 
-function valuesOf(
-  license: LicenseRow,
-  { address, machineId, country }: Circumstances,
-): { type: string; value: Buffer }[] {
-  const prefixes = address ? coveringPrefixes(address) : []
+/** How the canonical texts of all longer networks around the address begin. */
+export function beginnings(address: Network): string[] {
+  if (address.family === 4) return [`${address.words[0] >>> 24}.`]
+  const [first, second] = [address.words[0] >>> 16, address.words[0] & 0xffff].map((group) => group.toString(16))
+  if (first === '0') return ['::', '0:']
+  return second === '0' ? [`${first}::`, `${first}:0:`] : [`${first}:${second}:`]
+}
+
+/** Values of a type, from one on and up to another that is not meant. */
+interface Span {
+  type: string
+  from: Buffer
+  to: Buffer
+}
+
+function only(type: string, value: string): Span {
+  return { type, from: Buffer.from(value), to: Buffer.from(`${value}\0`) }
+}
+
+function beginningWith(type: string, text: string): Span {
+  const to = text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1)
+  return { type, from: Buffer.from(text), to: Buffer.from(to) }
+}
+
+function spansOf(license: LicenseRow, { address, machineId, country }: Circumstances): Span[] {
   return [
-    ...prefixes.map((prefix) => ({ type: 'IP', value: prefix })),
-    ...(machineId === null ? [] : [{ type: 'HWID', value: machineId }]),
-    ...(country === null ? [] : [{ type: 'COUNTRY', value: country }]),
-    { type: 'CUSTOMER', value: license.customerId },
-  ].map(({ type, value }) => ({ type, value: Buffer.from(value) }))
+    ...(address ? coveringPrefixes(address, shownBits[address.family]).map((prefix) => only('IP', prefix)) : []),
+    ...(address ? beginnings(address).map((text) => beginningWith('IP', text)) : []),
+    ...(machineId === null ? [] : [only('HWID', machineId)]),
+    ...(country === null ? [] : [{ type: 'COUNTRY', from: Buffer.from('A'), to: Buffer.from('[') }]),
+    only('CUSTOMER', license.customerId),
+  ]
 }
 
 export async function findCandidates(
@@ -48,25 +73,27 @@ export async function findCandidates(
   license: LicenseRow,
   circumstances: Circumstances,
 ): Promise<RuleRow[]> {
-  const values = valuesOf(license, circumstances)
-  const same = sql`r.organization_id = ${organizationId} and r.kind = k.kind and r.type = v.type and r.value = v.value`
-  const { rows } = await sql<{ id: string }>`
-    select t.id
+  const spans = spansOf(license, circumstances)
+  const same = sql`r.organization_id = ${organizationId} and r.kind = k.kind and r.type = v.type and r.value >= v.low and r.value < v.high`
+  const { rows } = await sql<{ id: string; type: RuleRow['type']; value: Buffer }>`
+    select distinct t.id, t.type, t.value
     from unnest(array['BLACKLIST', 'EXCLUSION']) k (kind)
-    cross join unnest(${values.map((one) => one.type)}::text[], ${values.map((one) => one.value)}::bytea[]) v (type, value)
+    cross join unnest(${spans.map((span) => span.type)}::text[], ${spans.map((span) => span.from)}::bytea[],
+      ${spans.map((span) => span.to)}::bytea[]) v (type, low, high)
     cross join lateral (
-      select r.id from access_rules r where ${same} and r.scope = 'LICENSE' and r.scope_id = ${license.id}
+      select r.id, r.type, r.value from access_rules r where ${same} and r.scope = 'LICENSE' and r.scope_id = ${license.id}
       union all
-      select r.id from access_rules r where ${same} and r.scope = 'PRODUCT' and r.scope_id = ${license.productId}
+      select r.id, r.type, r.value from access_rules r where ${same} and r.scope = 'PRODUCT' and r.scope_id = ${license.productId}
       union all
-      select r.id from access_rules r where ${same} and r.scope = 'ORGANIZATION' and r.scope_id is null
+      select r.id, r.type, r.value from access_rules r where ${same} and r.scope = 'ORGANIZATION' and r.scope_id is null
     ) t`.execute(db)
-  if (rows.length === 0) return []
+  const near = rows.filter(({ type, value }) => couldMatch(matchOf(type, value), circumstances))
+  if (near.length === 0) return []
   return selectRules(db, organizationId)
     .where(
       'accessRules.id',
       'in',
-      rows.map((row) => row.id),
+      near.map((row) => row.id),
     )
     .orderBy('accessRules.id')
     .execute()
@@ -87,6 +114,26 @@ function matchOf(type: RuleRow['type'], value: Buffer) {
       return { type, customerId: uuidToBytes(value.toString('utf8')) } as const
     default:
       return type satisfies never
+  }
+}
+
+export function toAddress({ family, words }: Network): Address {
+  const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = words
+  return { addressFamily: family, a0, a1, a2, a3 }
+}
+
+/** Of a rule that was asked for by more than its value: leaves out what is far from matching. */
+function couldMatch(match: ReturnType<typeof matchOf>, { address, country }: Circumstances): boolean {
+  switch (match.type) {
+    case 'IP':
+      return address !== null && contains(match.network, toAddress(address))
+    case 'COUNTRY':
+      return match.country === country
+    case 'HWID':
+    case 'CUSTOMER':
+      return true
+    default:
+      return match satisfies never
   }
 }
 

@@ -11,7 +11,7 @@ import type { z } from 'zod'
 import { invalid, notFound } from '../http/problem.ts'
 import { type LicenseRow, selectLicenses } from '../licenses/show.ts'
 import type { Db } from '../services.ts'
-import { type Circumstances, countryNumber, findCandidates, toRecord } from './candidates.ts'
+import { type Circumstances, countryNumber, findCandidates, toAddress, toRecord } from './candidates.ts'
 import { type RuleRow, showRule } from './show.ts'
 
 export interface DryVerdict {
@@ -71,8 +71,7 @@ function changesOf({ organizationId, license, rules, machineId }: World): Change
 }
 
 function toCheck(organization: number, license: LicenseRow, { address, machineId, country }: Circumstances): Check {
-  const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address?.words ?? []
-  const check: Check = { ...createCheck(), organization, addressFamily: address?.family ?? 0, a0, a1, a2, a3 }
+  const check: Check = { ...createCheck(), organization, ...(address && toAddress(address)) }
   check.country = countryNumber(country)
   check.licenseKey = Buffer.from(license.key)
   check.licenseKeyLength = check.licenseKey.length
