@@ -22,7 +22,7 @@ import { changeRule, deleteRule, listRules, readRule } from './store.ts'
 
 const tag = 'Access rules'
 const path = '/access-rules'
-const one = { tag, path: `${path}/{id}`, params: idParams }
+const one = { tag, path: `${path}/{id}`, params: idParams } as const
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
 
 const single = [

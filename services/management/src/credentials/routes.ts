@@ -23,10 +23,10 @@ import {
   withoutPermissions,
 } from './store.ts'
 
-const keys = { tag: 'API keys', path: '/api-keys' }
-const oneKey = { tag: keys.tag, path: '/api-keys/{id}', params: idParams }
-const tokens = { tag: 'Management tokens', path: '/tokens' }
-const oneToken = { tag: tokens.tag, path: '/tokens/{id}', params: idParams }
+const keys = { tag: 'API keys', path: '/api-keys' } as const
+const oneKey = { tag: keys.tag, path: '/api-keys/{id}', params: idParams } as const
+const tokens = { tag: 'Management tokens', path: '/tokens' } as const
+const oneToken = { tag: tokens.tag, path: '/tokens/{id}', params: idParams } as const
 
 const keyShelf = (organizationId: string): Shelf => ({ organizationId, kind: 'API_KEY', memberId: null })
 const tokenShelf = (organizationId: string): Shelf => ({ organizationId, kind: 'MANAGEMENT_TOKEN', memberId: null })

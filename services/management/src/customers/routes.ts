@@ -17,7 +17,7 @@ import { addCustomer, changeCustomer, deleteCustomer, listCustomers, readCustome
 
 const tag = 'Customers'
 const path = '/customers'
-const one = { tag, path: `${path}/{id}`, params: idParams }
+const one = { tag, path: `${path}/{id}`, params: idParams } as const
 
 export const customers = [
   vendorEndpoint(

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { Db } from '../services.ts'
 import type { Services } from '../services.ts'
 import { type Fault, invalidAll, notFound, Refusal } from './problem.ts'
+import type { Tag } from './tags.ts'
 
 /** `any`: every credential of an organization but API keys. */
 export type Access = { kind: 'operator' } | { kind: 'apiKey' } | { kind: 'vendor'; permission: Permission | 'any' }
@@ -40,7 +41,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   method: 'get' | 'post' | 'patch' | 'delete'
   /** As OpenAPI writes it: `/products/{id}`. */
   path: string
-  tag: string
+  tag: Tag
   operationId: string
   summary: string
   description?: string

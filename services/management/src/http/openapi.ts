@@ -7,6 +7,7 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 
 import type { Access, Endpoint } from './endpoint.ts'
 import { basePath } from './paths.ts'
+import { tags } from './tags.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
@@ -108,7 +109,7 @@ export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
     openapi: '3.1.0',
     info: { title: 'Keyward management API', version: '1.0.0', description, license: { name: 'Apache-2.0' } },
     servers: [{ url: '/', description: 'This server.' }],
-    tags: [...new Set(endpoints.map((endpoint) => endpoint.definition.tag))].map((name) => ({ name })),
+    tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'A token of the organization.' } },

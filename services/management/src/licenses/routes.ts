@@ -21,7 +21,7 @@ import { addLicense, changeLicense, deleteLicense, importLicenses, listLicenses,
 
 const tag = 'Licenses'
 const path = '/licenses'
-const one = { tag, path: `${path}/{id}`, params: idParams }
+const one = { tag, path: `${path}/{id}`, params: idParams } as const
 
 const records = [
   vendorEndpoint(

@@ -25,10 +25,10 @@ import { basePath } from '../http/paths.ts'
 import { addMember, changeMember, deleteMember, listMembers, readMember } from './store.ts'
 
 const tag = 'Members'
-const all = { tag, path: '/members' }
-const one = { tag, path: '/members/{id}', params: idParams }
-const tokens = { tag, path: '/members/{id}/access-tokens', params: idParams }
-const oneToken = { tag, path: '/members/{id}/access-tokens/{tokenId}', params: accessTokenParams }
+const all = { tag, path: '/members' } as const
+const one = { tag, path: '/members/{id}', params: idParams } as const
+const tokens = { tag, path: '/members/{id}/access-tokens', params: idParams } as const
+const oneToken = { tag, path: '/members/{id}/access-tokens/{tokenId}', params: accessTokenParams } as const
 
 const shelf = (organizationId: string, memberId: string): Shelf => ({ organizationId, memberId, kind: 'ACCESS_TOKEN' })
 

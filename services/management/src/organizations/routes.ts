@@ -24,7 +24,7 @@ import {
 
 const tag = 'Organizations'
 const path = '/organizations'
-const one = { tag, path: `${path}/{id}`, params: idParams }
+const one = { tag, path: `${path}/{id}`, params: idParams } as const
 
 export const organizations = [
   operatorEndpoint(

@@ -7,7 +7,7 @@ import { addProduct, changeProduct, deleteProduct, listProducts, readProduct } f
 
 const tag = 'Products'
 const path = '/products'
-const one = { tag, path: `${path}/{id}`, params: idParams }
+const one = { tag, path: `${path}/{id}`, params: idParams } as const
 
 export const products = [
   vendorEndpoint(
