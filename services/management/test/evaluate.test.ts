@@ -1,4 +1,5 @@
 /** The dry run: the engine's decision, which rules matched, and who the caller is. */
+import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
 import { evaluation, myIp } from '@keyward/contract'
 import { random } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -119,6 +120,32 @@ test('rules of addresses that begin alike are told apart, in either family', asy
   expect(await matches('2002:0:0:1::9')).toEqual(['2002:0:0:1::/64', '2002::/16'])
   expect(await matches('2002::9')).toEqual(['2002::/16'])
   expect(await matches('::9')).toEqual([])
+})
+
+test('what is kept as a canonical value is what the trie matches', async () => {
+  const { int } = random(11)
+  const own = await createVendor(harness)
+  const license = await own.license({ policy: { type: 'PERPETUAL' } })
+  // Few different bytes, so that ranges nest and addresses hit them.
+  const four = () => [10, 20 + int(2), int(3) * 100, int(256)].join('.')
+  const six = () => ['2001', 'db8', int(2), 0, int(2), 0, int(3), int(4)].map((group) => group.toString(16)).join(':')
+  const spellings = Array.from({ length: 80 }, (_, i) => {
+    if (i % 4 === 0) return `::FFFF:${four()}/${96 + int(33)}`
+    return i % 2 === 0 ? `${six()}/${16 + int(113)}` : `${four()}/${int(33)}`
+  })
+  const rules = spellings.map((value) => ({ kind: 'BLACKLIST', type: 'IP', value, scope: 'ORGANIZATION' }))
+  expect((await own.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
+  for (let round = 0; round < 40; round++) {
+    const ip = [four(), six(), `::ffff:${four()}`][round % 3] ?? ''
+    const answer = await own.call('POST', 'access-rules/evaluate', { body: { licenseId: license.id, ip } })
+    const matched = expectBody(answer, 200, evaluation).matched.map((rule) => rule.value)
+    const address = noAddress()
+    expect(parseAddress(ip, address)).toBe(true)
+    const covering = spellings
+      .flatMap((text) => parseNetwork(text) ?? [])
+      .filter((network) => contains(network, address))
+    expect(matched.toSorted()).toEqual([...new Set(covering.map(formatNetwork))].toSorted())
+  }
 })
 
 test('my-ip is what the validators would see', async () => {
