@@ -4,7 +4,6 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createIndex } from '@keyward/engine'
@@ -113,10 +112,9 @@ class Validator {
   }
 
   async start(): Promise<RunningValidator> {
-    const { adminHost, adminPort, host } = this.#config
-    const port = await reservePort(host, this.#config.port)
+    const { adminHost, adminPort } = this.#config
     this.#follower.start()
-    await this.#pool.start(port)
+    const port = await this.#pool.start()
     this.#admin = await startAdminServer({
       host: adminHost,
       port: adminPort,
@@ -182,14 +180,15 @@ class Validator {
   }
 
   #createPool(): WorkerPool {
-    const { host, workers, corsOrigins, resolver } = this.#config
+    const { host, port, workers, corsOrigins, resolver } = this.#config
     return new WorkerPool({
       count: workers,
+      host,
+      port,
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,
         reverified: new Reverified().shared,
-        host,
         corsOrigins,
         resolver,
       },
@@ -232,20 +231,4 @@ class Validator {
       warn(error)
     }
   }
-}
-
-/**
- * The port that the workers will share; 0 becomes a free one. They would share one with another program just as silently, so
- * this rejects when there is one.
- */
-function reservePort(host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen({ host, port, exclusive: true }, () => {
-      const address = probe.address()
-      const found = typeof address === 'object' && address ? address.port : port
-      probe.close(() => resolve(found))
-    })
-  })
 }

@@ -1,7 +1,7 @@
 /**
- * A worker thread: one HTTP server over the index that the main thread writes. It holds nothing of its own that could be
- * out of date. An uncaught error closes its connections before the thread ends (the native loop would otherwise abort the
- * whole process), and the main thread starts another one.
+ * A worker thread: one HTTP server over the index that the main thread writes, on connections that the main thread accepts.
+ * It holds nothing of its own that could be out of date. After an uncaught error it asks to be taken out, closes its
+ * connections and ends (with open ones, or dealt another one, it would abort the whole process); another one takes its place.
  */
 
 import { parentPort } from 'node:worker_threads'
@@ -22,7 +22,7 @@ import { createRoutes } from './transport/routes.ts'
 import { Server } from './transport/server.ts'
 import { Validation } from './transport/validate.ts'
 
-/** How often a stopping worker looks whether its requests are answered. */
+/** How often a stopping worker looks whether its requests are answered; no sooner, since a connection may be on its way. */
 const STOP_TICK_MS = 20
 
 function errorMessage(error: unknown, fatal: boolean): ToMain {
@@ -58,9 +58,8 @@ function createServer(setup: WorkerSetup, link: WorkerLink): Server {
   })
 }
 
-/** Answers what is in flight, for at most `graceMs`, then closes every connection and lets the thread end. */
+/** Answers what is in flight, for at most `graceMs`, then closes every connection. */
 function stopServer(server: Server, graceMs: number, onClosed: () => void): void {
-  server.stopListening()
   const startedMs = performance.now()
   const timer = setInterval(() => {
     const waitedMs = performance.now() - startedMs
@@ -71,24 +70,16 @@ function stopServer(server: Server, graceMs: number, onClosed: () => void): void
   }, STOP_TICK_MS)
 }
 
-async function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): Promise<void> {
-  const link: WorkerLink = new WorkerLink(port, (graceMs) =>
-    stopServer(server, graceMs, () => {
-      link.say({ type: 'closed' })
-      port.close()
-    }),
-  )
-  const server = createServer(setup, link)
-  process.on('uncaughtException', (error) => {
-    server.close()
-    link.say(errorMessage(error, true))
-    port.close()
+function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): void {
+  let server: Server | null = null
+  const link = new WorkerLink(port, (graceMs) => {
+    if (server) stopServer(server, graceMs, () => port.close())
+    else port.close()
   })
-  await server.listen(setup.host, setup.port)
-  link.say({ type: 'listening' })
+  process.on('uncaughtException', (error) => link.say(errorMessage(error, true)))
+  server = createServer(setup, link)
+  link.say({ type: 'ready', descriptor: server.descriptor })
 }
 
 const port = parentPort
-port?.once('message', (setup: WorkerSetup) => {
-  start(setup, port).catch((error: unknown) => port.postMessage(errorMessage(error, true)))
-})
+port?.once('message', (setup: WorkerSetup) => start(setup, port))

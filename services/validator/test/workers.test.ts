@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:net'
 
 import { createIndex } from '@keyward/engine'
 import { expect, test } from 'vitest'
@@ -10,25 +9,17 @@ import { Control } from '../src/shared/control.ts'
 import { Reverified } from '../src/shared/reverified.ts'
 import { send, until } from './harness.ts'
 
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-}
-
 test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
   const faults: string[] = []
   const rings = new Set<SharedArrayBuffer>()
   const pool = new WorkerPool({
     count: 2,
+    host: '127.0.0.1',
+    port: 0,
     setup: {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
       reverified: new Reverified().shared,
-      host: '127.0.0.1',
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },
@@ -41,8 +32,7 @@ test('a worker that fails closes its connections, is replaced, and its counts st
     onRequest: () => undefined,
     onError: (error, fatal) => void (fatal && faults.push(error.name)),
   })
-  const port = await freePort()
-  await pool.start(port)
+  const port = await pool.start()
   const unloaded = async (): Promise<void> => {
     const reply = await send(port, '/api/v2/license/validate', { body: {} })
     expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1'])
@@ -59,4 +49,29 @@ test('a worker that fails closes its connections, is replaced, and its counts st
   expect(rings.size).toBe(2)
   await pool.stop(1_000)
   expect([pool.workers.size, rings.size]).toEqual([0, 0])
+})
+
+test('connections are dealt out equally', async () => {
+  const counters: number[] = []
+  const pool = new WorkerPool({
+    count: 3,
+    host: '127.0.0.1',
+    port: 0,
+    setup: {
+      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      control: new Control().shared,
+      reverified: new Reverified().shared,
+      corsOrigins: [],
+      resolver: { trustedProxies: [] },
+    },
+    createRecords: createRing,
+    releaseRecords: () => undefined,
+    onRequest: () => undefined,
+    onError: () => undefined,
+  })
+  const port = await pool.start()
+  await Promise.all(Array.from({ length: 30 }, () => send(port, '/', {})))
+  for (const worker of pool.workers) counters.push(worker.counters.events('NOT_FOUND'))
+  await pool.stop(1_000)
+  expect(counters).toEqual([10, 10, 10])
 })

@@ -76,6 +76,9 @@ function convertOne(change: FeedChange, into: Converted): void {
       return
     case 'unreadable':
       into.poison.push({ entity: change.of, id: toHex(change.id), reason: change.reason })
+      // As after a restart, which would not load it either.
+      if (change.of === 'signingKey') into.signingKeys.push({ id: change.id, row: null })
+      else into.changes.push({ entity: change.of, id: change.id, row: null })
       return
     case 'organization':
     case 'credential':

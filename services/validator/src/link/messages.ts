@@ -6,6 +6,8 @@
 import type { ClientResolverOptions } from '@keyward/address'
 import type { SharedIndex } from '@keyward/engine'
 
+import type { AppDescriptor } from '../transport/uwebsockets.ts'
+
 export interface ClaimRequest {
   kind: 'claim'
   ticket: number
@@ -49,14 +51,15 @@ export type WorkAnswer =
   | { kind: 'keys'; ticket: number; outcome: KeysOutcome }
 
 export type ToMain =
-  | { type: 'listening' }
+  /** The worker takes connections under this name. */
+  | { type: 'ready'; descriptor: AppDescriptor }
   | { type: 'work'; requests: WorkRequest[] }
+  /** Fatal: the worker waits to be taken out and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
-  | { type: 'closed' }
 
 export type ToWorker =
   | { type: 'answers'; answers: WorkAnswer[] }
-  /** Closes the port to new connections; `closed` follows when every connection is closed. */
+  /** No new connection comes. What is in flight is answered, then the worker ends. */
   | { type: 'stop'; graceMs: number }
 
 /** What a worker is started with. */
@@ -66,8 +69,6 @@ export interface WorkerSetup {
   counters: SharedArrayBuffer
   reverified: SharedArrayBuffer
   records: SharedArrayBuffer
-  host: string
-  port: number
   corsOrigins: readonly string[]
   resolver: ClientResolverOptions
 }

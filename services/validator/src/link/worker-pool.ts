@@ -1,17 +1,23 @@
 /**
- * The worker threads: starts them, answers what they ask, stops them, and replaces one that failed. A worker's connections
- * are closed by itself before it ends; what its clients see is a broken connection, which they try again.
+ * The worker threads: starts them, deals connections to them, answers what they ask, stops them, and replaces one that
+ * failed. A worker's connections are closed by itself before it ends; what its clients see is a broken connection, which they
+ * try again.
  */
 
 import { Worker } from 'node:worker_threads'
 
 import { Counters } from '../shared/counters.ts'
+import type { AppDescriptor } from '../transport/uwebsockets.ts'
+import { Acceptor } from './acceptor.ts'
 import type { ToMain, ToWorker, WorkAnswer, WorkerSetup, WorkRequest } from './messages.ts'
 
 export interface WorkerPoolOptions {
   count: number
-  /** Everything but the port, the counters and the records, which are each worker's own. */
-  setup: Omit<WorkerSetup, 'port' | 'counters' | 'records'>
+  host: string
+  /** 0 lets the system choose. */
+  port: number
+  /** Everything but the counters and the records, which are each worker's own. */
+  setup: Omit<WorkerSetup, 'counters' | 'records'>
   /** The ring that a new worker records into. */
   createRecords(): SharedArrayBuffer
   /** The worker of this ring has ended. */
@@ -28,6 +34,8 @@ export interface RunningWorker {
   readonly thread: Worker
   readonly counters: Counters
   readonly records: SharedArrayBuffer
+  /** Null until it takes connections. */
+  descriptor: AppDescriptor | null
 }
 
 export class WorkerPool {
@@ -35,7 +43,7 @@ export class WorkerPool {
   readonly #workers = new Set<RunningWorker>()
   /** What ended workers had counted. */
   readonly #past = new Counters()
-  #port = 0
+  readonly #acceptor = new Acceptor()
   #isStarted = false
   #isStopping = false
 
@@ -55,62 +63,69 @@ export class WorkerPool {
     return totals
   }
 
-  /** Resolves when every worker listens on the port; rejects when one cannot. */
-  async start(port: number): Promise<void> {
-    this.#port = port
-    await Promise.all(Array.from({ length: this.#options.count }, () => this.#startOne()))
+  /** Resolves with the port when every worker is there; rejects when one is not, or the port cannot be had. */
+  async start(): Promise<number> {
+    const { count, host, port } = this.#options
+    await Promise.all(Array.from({ length: count }, () => this.#startOne()))
     this.#isStarted = true
+    return await this.#acceptor.listen(host, port)
   }
 
   /** Lets every worker answer what is in flight for at most `graceMs`, then close. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
-    const ended = [...this.#workers].map(
-      ({ thread }) => new Promise<void>((resolve) => void thread.once('exit', () => resolve())),
-    )
-    for (const { thread } of this.#workers) say(thread, { type: 'stop', graceMs })
-    await Promise.all(ended)
+    this.#acceptor.stopListening()
+    await Promise.all([...this.#workers].map((worker) => this.#stopOne(worker, graceMs)))
+    this.#acceptor.close()
   }
 
   #startOne(): Promise<void> {
-    const port = this.#port
     const counters = new Counters()
     const records = this.#options.createRecords()
     const thread = new Worker(new URL('../worker.ts', import.meta.url), { name: 'keyward-worker' })
-    const worker = { thread, counters, records }
+    const worker: RunningWorker = { thread, counters, records, descriptor: null }
     this.#workers.add(worker)
     const answer = gatherAnswers(thread)
-    const listening = new Promise<void>((resolve, reject) => {
+    const ready = new Promise<void>((resolve, reject) => {
       thread.on('message', (message: ToMain) => {
         switch (message.type) {
-          case 'listening':
+          case 'ready':
+            worker.descriptor = message.descriptor
+            this.#acceptor.add(message.descriptor)
             resolve()
             return
           case 'work':
             for (const request of message.requests) this.#options.onRequest(request, answer)
             return
           case 'error':
-            if (message.fatal) reject(Object.assign(new Error(message.message), { port }))
             this.#options.onError(message, message.fatal)
-            return
-          case 'closed':
+            if (message.fatal) void this.#stopOne(worker, 0)
             return
           default:
             message satisfies never
         }
       })
       thread.on('error', (error: Error) => {
-        reject(error)
         this.#options.onError({ name: error.name, message: error.message, stack: error.stack ?? '' }, true)
       })
-      thread.on('exit', () => reject(new Error('A worker ended before it listened.')))
+      thread.on('exit', () => reject(new Error('A worker ended before it was ready.')))
     })
     thread.on('exit', () => this.#ended(worker))
-    say(thread, { ...this.#options.setup, port, counters: counters.shared, records })
-    return listening
+    say(thread, { ...this.#options.setup, counters: counters.shared, records })
+    return ready
+  }
+
+  /** Deals it nothing more before it is told to close. */
+  async #stopOne(worker: RunningWorker, graceMs: number): Promise<void> {
+    const { descriptor, thread } = worker
+    const ended = new Promise((resolve) => thread.once('exit', resolve))
+    if (descriptor !== null) this.#acceptor.remove(descriptor)
+    say(thread, { type: 'stop', graceMs })
+    await ended
   }
 
   #ended(worker: RunningWorker): void {
+    if (worker.descriptor !== null) this.#acceptor.remove(worker.descriptor)
     this.#workers.delete(worker)
     this.#past.add(worker.counters)
     this.#options.releaseRecords(worker.records)

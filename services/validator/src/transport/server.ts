@@ -3,7 +3,7 @@
  * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
  */
 
-import { App, type HttpRequest, type HttpResponse, type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
+import { App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
@@ -13,6 +13,7 @@ import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, Exchange, MAX_BODY_BYTES } from './exchange.ts'
 import { Head } from './head.ts'
+import type { AppDescriptor } from './uwebsockets.ts'
 
 const DEADLINE_MS = 2_000
 
@@ -40,7 +41,6 @@ export class Server {
   readonly #cors: Cors
   readonly #head: Head
   readonly #options: ServerOptions
-  #listening: us_listen_socket | null = null
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -54,26 +54,13 @@ export class Server {
     )
   }
 
-  /** Rejects when the port cannot be had. Several servers of this process listen on one port; the system deals out to them. */
-  listen(host: string, port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#app.listen(host, port, (socket) => {
-        if (socket === false) return reject(Object.assign(new Error(`Cannot listen on ${host}:${port}.`), { port }))
-        this.#listening = socket
-        resolve()
-      })
-    })
-  }
-
-  /** Takes no new connections; those there are go on, each until its next answer. */
-  stopListening(): void {
-    if (this.#listening) us_listen_socket_close(this.#listening)
-    this.#listening = null
+  /** By this name another thread deals connections to this server. */
+  get descriptor(): AppDescriptor {
+    return this.#app.getDescriptor()
   }
 
   /** Closes every connection at once. Without it the native loop would abort the process when the thread ends. */
   close(): void {
-    this.#listening = null
     this.deadlines.stop()
     this.#app.close()
   }
