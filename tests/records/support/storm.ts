@@ -1,0 +1,142 @@
+/**
+ * Machines that come, come again and leave, many at a time, through validators that are killed meanwhile; and what they were
+ * told, to be held against the table. Who got no answer may hold a slot or not: such machines prove nothing and are kept apart.
+ */
+
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { type Random, random } from '@keyward/testkit'
+
+import type { Service } from '../../faults/support/children.ts'
+import { type Reply, send } from '../../faults/support/client.ts'
+
+export interface Told {
+  /** Told VALID last, and not released since. */
+  readonly holders: Set<string>
+  /** Told TOO_MANY_MACHINES, or that their slot was released. */
+  readonly without: Set<string>
+  /** Asked something that was not answered. */
+  readonly unsure: Set<string>
+  claims: number
+  granted: number
+  refused: number
+  releases: number
+  /** Holders that came again and were told VALID again. */
+  known: number
+  /** Broken connections and 503. */
+  unanswered: number
+  /** What should never be told. */
+  readonly wrong: string[]
+}
+
+export interface StormOptions {
+  /** The validators of the moment. */
+  readonly validators: () => readonly Service[]
+  readonly secret: string
+  /** License keys. A machine id names its license by its place here: `license/machine`. */
+  readonly keys: readonly string[]
+  readonly claims: number
+  readonly atOnce: number
+  readonly seed: number
+}
+
+export async function storm(options: StormOptions): Promise<Told> {
+  const told: Told = {
+    holders: new Set(),
+    without: new Set(),
+    unsure: new Set(),
+    claims: 0,
+    granted: 0,
+    refused: 0,
+    releases: 0,
+    known: 0,
+    unanswered: 0,
+    wrong: [],
+  }
+  const agent = new Agent({ keepAlive: true, maxSockets: options.atOnce })
+  const workers = Array.from({ length: options.atOnce }, (_, i) =>
+    new Claimant(options, told, agent, random(options.seed + i)).run(`w${i}`),
+  )
+  await Promise.all(workers)
+  agent.destroy()
+  return told
+}
+
+class Claimant {
+  readonly #options: StormOptions
+  readonly #told: Told
+  readonly #agent: Agent
+  readonly #dice: Random
+  /** Its own holders alone, so that nobody else releases what it asks about. */
+  readonly #mine: string[] = []
+
+  constructor(options: StormOptions, told: Told, agent: Agent, dice: Random) {
+    this.#options = options
+    this.#told = told
+    this.#agent = agent
+    this.#dice = dice
+  }
+
+  async run(name: string): Promise<void> {
+    const told = this.#told
+    for (let n = 0; told.claims < this.#options.claims; n++) {
+      told.claims++
+      await this.#claim(`${this.#dice.int(this.#options.keys.length)}/${name}-${n}`)
+      if (this.#mine.length > 0 && this.#dice.chance(0.15)) await this.#release()
+      if (this.#mine.length > 0 && this.#dice.chance(0.05)) await this.#comeAgain()
+    }
+  }
+
+  async #claim(machine: string): Promise<void> {
+    const told = this.#told
+    const { code } = await this.#ask('/api/v1/activate', machine)
+    if (code === 'VALID') {
+      told.granted++
+      told.holders.add(machine)
+      this.#mine.push(machine)
+    } else if (code === 'TOO_MANY_MACHINES') {
+      told.refused++
+      told.without.add(machine)
+    } else this.#unanswered(machine, code)
+  }
+
+  async #release(): Promise<void> {
+    const told = this.#told
+    const machine = this.#mine.splice(this.#dice.int(this.#mine.length), 1)[0] ?? ''
+    told.holders.delete(machine)
+    const { text, code } = await this.#ask('/api/v1/deactivate', machine)
+    if (text === '{"deactivated":true}') {
+      told.releases++
+      told.without.add(machine)
+    } else if (text === '{"deactivated":false}') told.wrong.push(`${machine} held a slot, and none was released`)
+    else this.#unanswered(machine, code)
+  }
+
+  async #comeAgain(): Promise<void> {
+    const told = this.#told
+    const machine = this.#dice.pick(this.#mine)
+    const { code } = await this.#ask('/api/v1/validate', machine)
+    if (code === 'VALID') told.known++
+    else if (code === 'UNAVAILABLE' || !/^[A-Z_]+$/.test(code)) told.unanswered++
+    else told.wrong.push(`${machine} holds a slot and was told ${code}`)
+  }
+
+  #unanswered(machine: string, code: string): void {
+    this.#told.unanswered++
+    this.#told.unsure.add(machine)
+    if (/^[A-Z_]+$/.test(code) && code !== 'UNAVAILABLE') this.#told.wrong.push(`${machine} was told ${code}`)
+  }
+
+  /** A connection that is refused has asked nothing: another validator is asked, as by a balancer. */
+  async #ask(path: string, machine: string): Promise<Reply> {
+    const { keys, secret, validators } = this.#options
+    const body = { licenseKey: keys[Number(machine.split('/')[0])], fingerprint: machine }
+    for (;;) {
+      const { port } = this.#dice.pick(validators())
+      const reply = await send(port, path, { secret, agent: this.#agent, body })
+      if (!reply.code.includes('ECONNREFUSED')) return reply
+      await sleep(5)
+    }
+  }
+}
