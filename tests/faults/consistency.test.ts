@@ -46,6 +46,7 @@ test.each(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i))(
       wrong: wrong.length,
       faults: faults.join(' + '),
     })
+    if (wrong.length > 0) process.stdout.write(`${wrong.slice(0, 10).join('\n')}\n`)
     expect(wrong.slice(0, 10), `after ${faults.join(', ')}`).toEqual([])
     expect(operations).toBeGreaterThan(10)
     expect(telling).toBeGreaterThan(10)

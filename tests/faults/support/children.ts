@@ -5,6 +5,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -29,6 +30,25 @@ export type Env = Record<string, string>
 
 const running = new Set<ChildProcess>()
 
+/** `endChildren` ends it, if nothing else has. */
+export function endLater(child: ChildProcess): void {
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+}
+
+/** A free port below those that the system gives to outgoing connections, so that it can be had again after a restart. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 10_240 + Math.floor(Math.random() * 22_000)
+    const probe = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false))
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+    })
+    if (isFree) return port
+  }
+}
+
 /** `nodeFlags` go before the program, such as a module to import first. Rejects with what it said when it ends at its start. */
 export async function startService(
   name: 'validator' | 'management',
@@ -40,14 +60,13 @@ export async function startService(
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
-  running.add(child)
+  endLater(child)
   let output = ''
   child.stdout?.on('data', (data) => (output += String(data)))
   child.stderr?.on('data', (data) => (output += String(data)))
-  const exit = once(child, 'exit').then(([code, signal]): number | string => {
-    running.delete(child)
-    return typeof code === 'number' ? code : String(signal)
-  })
+  const exit = once(child, 'exit').then(([code, signal]): number | string =>
+    typeof code === 'number' ? code : String(signal),
+  )
   const announced = new Promise<z.infer<typeof Listening>>((resolve) => {
     child.on('message', (message) => {
       const parsed = Listening.safeParse(message)
