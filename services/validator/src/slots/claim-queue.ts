@@ -18,8 +18,8 @@ export interface Claim {
 export interface ClaimExecutor {
   /** One statement; answers in the order of the claims. With `waits`, waits a moment for rows that others hold. */
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]>
-  /** True when the error says that no statement can work now, so that smaller batches would fail as well. */
-  isOutage(error: unknown): boolean
+  /** True when the error says that smaller batches would fail as well. */
+  isHopeless(error: unknown): boolean
 }
 
 export interface ClaimQueueOptions {
@@ -127,16 +127,16 @@ export class ClaimQueue {
     await Promise.all(byLicense(busy).map((group) => this.#attempt(group, true)))
   }
 
-  /** By halves, so that one bad claim fails alone; not at all when nothing can work. */
+  /** By halves, so that one bad claim fails alone; not at all when nothing can work. One after the other: both may be of one license. */
   async #retry(batch: Entry[], waits: boolean, error: unknown): Promise<void> {
-    const open = batch.filter((entry) => !entry.isSettled && entry.expiresMs > performance.now())
-    if (this.#options.executor.isOutage(error) || batch.length === 1 || waits) {
+    if (batch.length === 1 || this.#options.executor.isHopeless(error)) {
       for (const entry of batch) this.#settle(entry, null)
       return
     }
+    const open = batch.filter((entry) => !entry.isSettled && entry.expiresMs > performance.now())
     const middle = Math.ceil(open.length / 2)
-    const halves = [open.slice(0, middle), open.slice(middle)].filter((half) => half.length > 0)
-    await Promise.all(halves.map((half) => this.#attempt(half, false)))
+    for (const half of [open.slice(0, middle), open.slice(middle)])
+      if (half.length > 0) await this.#attempt(half, waits)
   }
 
   #settle(entry: Entry, settled: ClaimAnswer | null): void {

@@ -7,8 +7,8 @@ import type { SlotStore } from './slot-desk.ts'
 
 export const SLOT_CONNECTIONS = 4
 
-/** No statement can work now, whatever it says: the server is away, full, stopping, or was too late (SQLSTATE classes). */
-const OUTAGE = /^(?:08|53|57|58|25006)/
+/** SQLSTATEs of a server that is away, full, stopping, too late, or on standby; and of a row that is held for too long. */
+const HOPELESS = /^(?:08|53|57|58|25006|55P03)/
 
 export class PostgresSlots implements SlotStore {
   readonly #pool: ReturnType<typeof createPool>
@@ -29,9 +29,9 @@ export class PostgresSlots implements SlotStore {
   }
 
   /** An error without an SQLSTATE is one of the connection. */
-  isOutage(error: unknown): boolean {
+  isHopeless(error: unknown): boolean {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
-    return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || OUTAGE.test(code)
+    return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || HOPELESS.test(code)
   }
 
   release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseAnswer> {
