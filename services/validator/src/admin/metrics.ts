@@ -5,6 +5,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 import type { Freshness } from '../feed/freshness.ts'
 import type { WorkerPool } from '../link/worker-pool.ts'
+import type { RecordsStanding } from '../recording/record-keeper.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
 import { SampledDurations } from './sampled-durations.ts'
 
@@ -15,7 +16,7 @@ export interface MetricSources {
   index: IndexWriter
   freshness: Freshness
   waitingClaims: () => number
-  records: () => { waiting: number; dropped: number; refusedBatches: number }
+  records: () => RecordsStanding
 }
 
 export class Metrics {
@@ -72,7 +73,16 @@ export class Metrics {
     this.#gauge('keyward_claims_waiting', 'Claims that wait for Postgres.', sources.waitingClaims)
     const { records } = sources
     this.#gauge('keyward_records_waiting', 'Rows of records that wait to be written.', () => records().waiting)
-    this.#total('keyward_records_dropped_total', 'Records dropped for want of room.', () => records().dropped)
+    const dropped = new Counter({
+      name: 'keyward_records_dropped_total',
+      help: 'Checks left out of what is recorded for want of room, by what they are missing from.',
+      labelNames: ['reason'],
+      ...this.#register,
+      collect: () => {
+        dropped.reset()
+        for (const [reason, count] of Object.entries(records().dropped)) dropped.inc({ reason }, count)
+      },
+    })
     this.#total(
       'keyward_record_batches_refused_total',
       'Batches of records that Postgres refused.',

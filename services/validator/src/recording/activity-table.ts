@@ -5,9 +5,10 @@
  * hash alone. Emptied with every flush, so nothing is ever removed.
  */
 
-import { CODES } from '@keyward/engine'
+import { randomInt } from 'node:crypto'
 
 import type { RecordBatch } from '@keyward/database'
+import { CODES } from '@keyward/engine'
 
 type Activity = RecordBatch['activity'][number]
 
@@ -20,12 +21,16 @@ export interface Machine {
 }
 
 const NONE = -1
+/** No entry is further from where its hash points: machine ids that strangers choose to meet there cost no more than this. */
+const MOST_STEPS = 64
 /** Room for machine ids, on average; when it is full the table is. */
 const BYTES_PER_ENTRY = 64
 
 export class ActivityTable {
   readonly #most: number
   readonly #mask: number
+  /** Not to be guessed from outside. */
+  readonly #seed = randomInt(2 ** 31)
   /** By place: the number of the entry there plus one, 0 for none; and its hash. */
   readonly #slots: Int32Array
   readonly #hashes: Int32Array
@@ -65,15 +70,20 @@ export class ActivityTable {
     return this.#size
   }
 
+  get isFull(): boolean {
+    return this.#size === this.#most
+  }
+
   /** The entry of this license, code, machine and minute; -1 when there is none. */
   find(license: number, serial: number, code: number, minuteMs: number, machine: Machine): number {
-    const hash = hashOf(license, code, machine)
-    const mask = this.#mask
-    for (let at = hash & mask; ; at = (at + 1) & mask) {
+    const hash = hashOf(this.#seed ^ license, code, machine)
+    for (let step = 0; step < MOST_STEPS; step++) {
+      const at = (hash + step) & this.#mask
       const entry = (this.#slots[at] ?? 0) - 1
       if (entry < 0) return NONE
       if (this.#hashes[at] === hash && this.#isFor(entry, license, serial, code, minuteMs, machine)) return entry
     }
+    return NONE
   }
 
   /** Counts a check more in an entry that `find` gave. */
@@ -98,8 +108,8 @@ export class ActivityTable {
     const start = this.#start(entry)
     const { bytes, machineAt, machineLength } = machine
     if (entry === this.#most || start + machineLength > this.#pool.length) return false
+    if (!this.#place(entry, hashOf(this.#seed ^ license, code, machine))) return false
     this.#size++
-    this.#place(entry, hashOf(license, code, machine))
     this.#licenses[entry] = license
     this.#serials[entry] = serial
     this.#codes[entry] = code
@@ -138,21 +148,18 @@ export class ActivityTable {
     return entry === 0 ? 0 : (this.#ends[entry - 1] ?? 0)
   }
 
-  #place(entry: number, hash: number): void {
-    let at = hash & this.#mask
-    while (this.#slots[at] !== 0) at = (at + 1) & this.#mask
-    this.#slots[at] = entry + 1
-    this.#hashes[at] = hash
+  #place(entry: number, hash: number): boolean {
+    for (let step = 0; step < MOST_STEPS; step++) {
+      const at = (hash + step) & this.#mask
+      if (this.#slots[at] !== 0) continue
+      this.#slots[at] = entry + 1
+      this.#hashes[at] = hash
+      return true
+    }
+    return false
   }
 
-  #isFor(
-    entry: number,
-    license: number,
-    serial: number,
-    code: number,
-    minuteMs: number,
-    machine: Machine,
-  ): boolean {
+  #isFor(entry: number, license: number, serial: number, code: number, minuteMs: number, machine: Machine): boolean {
     if (this.#licenses[entry] !== license || this.#serials[entry] !== serial) return false
     if (this.#codes[entry] !== code || this.#minutes[entry] !== minuteMs) return false
     const start = this.#start(entry)
@@ -163,12 +170,9 @@ export class ActivityTable {
   }
 }
 
-/**
- * FNV-1a over license, code and machine id, mixed once more since places come from its low bits. Whoever chooses machine
- * ids that meet in one place makes only a probe longer, up to the table's few thousand entries.
- */
-function hashOf(license: number, code: number, { bytes, machineAt, machineLength }: Machine): number {
-  let hash = Math.imul(0x811c9dc5 ^ license, 0x01000193) ^ code
+/** FNV-1a, mixed once more since places come from its low bits. */
+function hashOf(seed: number, code: number, { bytes, machineAt, machineLength }: Machine): number {
+  let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193) ^ code
   for (let i = machineAt; i < machineAt + machineLength; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193)
   return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
 }

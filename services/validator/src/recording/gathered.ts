@@ -1,28 +1,34 @@
 /**
  * What was gathered about checks since the last flush: counts of rules, analytics, activity, machines last seen, overuse
- * (API document, states rule 2: of a check that an exclusion decided, the counts of its rules alone). Bounded: past a limit
- * the machine leaves the coalescing of `VALID` first, and what then still does not fit is counted as dropped. No address and
- * no country ever comes here.
+ * (API document, states rule 2: of a check that an exclusion decided, the counts of its rules alone). Bounded, however long
+ * Postgres is away: past a limit the machine leaves the coalescing of `VALID` first, then that of the other codes, and what
+ * then still does not fit is dropped and counted. No address and no country ever comes here.
  */
 
 import type { RecordBatch } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import { type Code, CODES } from '@keyward/engine'
+import { CODES } from '@keyward/engine'
 
+import { ActivityTable, type Machine } from './activity-table.ts'
 import type { RecordView } from './ring.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const VALID = CODES.indexOf('VALID')
+const NO_MACHINE: Machine = { bytes: new Uint8Array(0), machineAt: 0, machineLength: 0 }
 
 export interface GatherLimits {
-  /** Activity entries with a machine; past it, `VALID` is gathered for the license as a whole. */
+  /** Activity entries; past it, `VALID` is gathered for the license as a whole. */
+  valid: number
+  /** Activity entries; past it, every code is gathered for the license as a whole. */
   machines: number
-  /** Activity entries, rules, and analytics entries: past it they are dropped. */
+  /** Activity entries, rules, and organizations with unknown keys, each: past it they are dropped. */
   entries: number
   /** Machines last seen, in one flush. */
   seen: number
 }
+
+export type Dropped = Record<'activity' | 'analytics' | 'rules', number>
 
 /** Who a record's rows are. Null: gone since. */
 export interface Names {
@@ -32,88 +38,69 @@ export interface Names {
   organizationId(row: number): Uint8Array | null
 }
 
-interface Activity {
-  minuteMs: number
-  licenseId: Uint8Array
-  code: Code
-  machineId: Uint8Array | null
-  count: number
-  firstAtMs: number
-  lastAtMs: number
-}
-
+type Activity = RecordBatch['activity'][number]
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
 type Checks = RecordBatch['checks'][number]
 
-interface License {
+/** Analytics of one product, or of an organization's keys that do not exist, within one hour. */
+interface Tally {
   serial: number
-  licenseId: Uint8Array
+  hourMs: number
   organizationId: Uint8Array
   productId: Uint8Array | null
-  /** The hour that `counts` belongs to, by code. */
-  hourMs: number
-  counts: Int32Array
-  /** By a hash of code and machine; see `#addActivity`. */
-  activity: Map<number, Activity>
+  /** By the number of the code. */
+  counts: Float64Array
 }
 
 export class Gathered {
   readonly #names: Names
   readonly #limits: GatherLimits
-  readonly #licenses = new Map<number, License>()
+  readonly #activity: ActivityTable
   readonly #rules = new Map<number, Rule & { serial: number }>()
-  /** Checks of keys that do not exist, by organization and hour. */
-  readonly #unknown = new Map<string, { hourMs: number; organizationId: Uint8Array; count: number }>()
-  #finished: Activity[] = []
-  #finishedChecks: Checks[] = []
-  #entries = 0
-  #dropped = 0
+  /** By the product's row; for keys that do not exist by the organization's, below zero. */
+  readonly #tallies = new Map<number, Tally>()
+  #finished: Tally[] = []
+  readonly #minute = new Period(MINUTE_MS)
+  readonly #hour = new Period(HOUR_MS)
+  readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0 }
 
   constructor(names: Names, limits: GatherLimits) {
     this.#names = names
     this.#limits = limits
+    this.#activity = new ActivityTable(limits.entries)
   }
 
-  /** How many records were dropped for want of room, ever. */
-  get dropped(): number {
+  /** How many checks were left out for want of room, ever, by what they are missing from. */
+  get dropped(): Readonly<Dropped> {
     return this.#dropped
   }
 
   /** How many rows wait to be taken. */
   get rows(): number {
-    return this.#entries + this.#rules.size + this.#licenses.size + this.#unknown.size
+    return this.#activity.size + this.#rules.size + this.#tallies.size + this.#finished.length
   }
 
   add(record: RecordView): void {
     for (let i = 0; i < record.matchedCount; i++)
       this.#addRule(record.matched[i] ?? 0, record.matchedSerials[i] ?? 0, record.atMs)
     if (record.excluded) return
-    if (record.license < 0) return this.#addUnknown(record)
-    const license = this.#license(record)
-    if (license === null) return // deleted since
-    const hourMs = record.atMs - (record.atMs % HOUR_MS)
-    if (hourMs !== license.hourMs) this.#finishHour(license, hourMs)
-    license.counts[record.code] = (license.counts[record.code] ?? 0) + 1
-    this.#addActivity(license, record)
+    this.#addTally(record)
+    if (record.license >= 0) this.#addActivity(record)
   }
 
   /** Hands over what was gathered, and begins anew. `isDue` says of a machine whether its last sight is to be written. */
   take(isDue: (licenseId: Uint8Array, machineId: Uint8Array) => boolean): RecordBatch {
-    for (const license of this.#licenses.values()) this.#finish(license)
-    const activity = this.#finished
+    const activity = this.#activity.take()
     const batch = {
       rules: [...this.#rules.values()],
-      checks: [...sumChecks(this.#finishedChecks), ...this.#unknownChecks()],
+      checks: sumChecks([...this.#finished, ...this.#tallies.values()]),
       activity,
       seen: this.#seenIn(activity, isDue),
       overuse: activity.filter((entry) => entry.code === 'TOO_MANY_MACHINES'),
     }
-    this.#licenses.clear()
     this.#rules.clear()
-    this.#unknown.clear()
+    this.#tallies.clear()
     this.#finished = []
-    this.#finishedChecks = []
-    this.#entries = 0
     return batch
   }
 
@@ -130,42 +117,6 @@ export class Gathered {
     return seen
   }
 
-  #license(record: RecordView): License | null {
-    const known = this.#licenses.get(record.license)
-    if (known && known.serial === record.licenseSerial) return known
-    if (known) this.#finish(known)
-    const licenseId = this.#names.licenseId(record.license, record.licenseSerial)
-    const organizationId = this.#names.organizationId(record.organization)
-    if (licenseId === null || organizationId === null) return null
-    const license = {
-      serial: record.licenseSerial,
-      licenseId,
-      organizationId,
-      productId: this.#names.productId(record.product, record.productSerial),
-      hourMs: 0,
-      counts: new Int32Array(CODES.length),
-      activity: new Map<number, Activity>(),
-    }
-    this.#licenses.set(record.license, license)
-    return license
-  }
-
-  #finish(license: License): void {
-    this.#finishHour(license, 0)
-    for (const entry of license.activity.values()) this.#finished.push(entry)
-    license.activity.clear()
-  }
-
-  #finishHour(license: License, nextHourMs: number): void {
-    const { counts, hourMs, organizationId, productId } = license
-    for (const [i, code] of CODES.entries()) {
-      const count = counts[i] ?? 0
-      if (count > 0) this.#finishedChecks.push({ hourMs, organizationId, productId, code, count })
-    }
-    counts.fill(0)
-    license.hourMs = nextHourMs
-  }
-
   #addRule(row: number, serial: number, atMs: number): void {
     const known = this.#rules.get(row)
     if (known && known.serial === serial) {
@@ -175,92 +126,88 @@ export class Gathered {
     }
     const id = this.#names.ruleId(row, serial)
     if (id === null) return
-    if (this.#rules.size >= this.#limits.entries) this.#dropped++
+    if (this.#rules.size >= this.#limits.entries) this.#dropped.rules++
     else this.#rules.set(row, { serial, id, count: 1, lastAtMs: atMs })
   }
 
-  #addUnknown(record: RecordView): void {
-    const hourMs = record.atMs - (record.atMs % HOUR_MS)
-    const key = `${record.organization}/${hourMs}`
-    const known = this.#unknown.get(key)
-    if (known) {
-      known.count++
-      return
+  #addTally(record: RecordView): void {
+    const hourMs = this.#hour.startOf(record.atMs)
+    const isKnown = record.license >= 0
+    const place = isKnown ? record.product : -1 - record.organization
+    const serial = isKnown ? record.productSerial : 0
+    let tally = this.#tallies.get(place)
+    if (!tally || tally.serial !== serial || tally.hourMs !== hourMs) {
+      const organizationId = this.#names.organizationId(record.organization)
+      if (organizationId === null) return // deleted since
+      if (this.#tallies.size + this.#finished.length >= this.#limits.entries) {
+        this.#dropped.analytics++
+        return
+      }
+      if (tally) this.#finished.push(tally)
+      const productId = isKnown ? this.#names.productId(record.product, serial) : null
+      tally = { serial, hourMs, organizationId, productId, counts: new Float64Array(CODES.length) }
+      this.#tallies.set(place, tally)
     }
-    const organizationId = this.#names.organizationId(record.organization)
-    if (organizationId === null) return
-    if (this.#unknown.size >= this.#limits.entries) this.#dropped++
-    else this.#unknown.set(key, { hourMs, organizationId, count: 1 })
+    tally.counts[record.code] = (tally.counts[record.code] ?? 0) + 1
   }
 
-  #unknownChecks(): Checks[] {
-    return [...this.#unknown.values()].map(({ hourMs, organizationId, count }) => {
-      return { hourMs, organizationId, productId: null, code: 'NOT_FOUND', count }
-    })
+  #addActivity(record: RecordView): void {
+    const { atMs, code } = record
+    const minuteMs = this.#minute.startOf(atMs)
+    if (this.#countActivity(record, minuteMs, record)) return
+    const isShort = this.#activity.size >= (code === VALID ? this.#limits.valid : this.#limits.machines)
+    const isNamed = record.machineLength > 0
+    if (!(isShort && isNamed) && this.#startActivity(record, minuteMs, record)) return
+    if (isNamed) {
+      if (this.#countActivity(record, minuteMs, NO_MACHINE)) return
+      if (this.#startActivity(record, minuteMs, NO_MACHINE)) return
+    }
+    this.#dropped.activity++
   }
 
-  /**
-   * Entries are found by a hash of code and machine, without making a text of every machine id. The bytes decide: where two
-   * machines share a hash the next place is tried, and after a few the check is gathered for the license as a whole.
-   */
-  #addActivity(license: License, record: RecordView): void {
-    const code = CODES[record.code]
-    if (code === undefined) return
-    const minuteMs = record.atMs - (record.atMs % MINUTE_MS)
-    const isShort = record.code === VALID && this.#entries >= this.#limits.machines
-    const machine = isShort ? NO_MACHINE : record.machineId
-    let place = hashOf(record.code, machine)
-    let known = license.activity.get(place)
-    for (let step = 0; known !== undefined && !isFor(known, code, machine); step++) {
-      if (step === MOST_STEPS) return this.#addActivity(license, { ...record, machineId: NO_MACHINE })
-      known = license.activity.get(++place)
-    }
-    if (known && known.minuteMs === minuteMs) {
-      known.count++
-      if (record.atMs > known.lastAtMs) known.lastAtMs = record.atMs
-      if (record.atMs < known.firstAtMs) known.firstAtMs = record.atMs
-      return
-    }
-    if (known) this.#finished.push(known)
-    else if (this.#entries >= this.#limits.entries) {
-      this.#dropped++
-      return
-    }
-    this.#entries++
-    const machineId = machine.length === 0 ? null : machine.slice()
-    const times = { count: 1, firstAtMs: record.atMs, lastAtMs: record.atMs }
-    license.activity.set(place, { minuteMs, licenseId: license.licenseId, code, machineId, ...times })
+  #countActivity({ license, licenseSerial, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
+    const entry = this.#activity.find(license, licenseSerial, code, minuteMs, machine)
+    if (entry < 0) return false
+    this.#activity.count(entry, atMs)
+    return true
+  }
+
+  #startActivity({ license, licenseSerial, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
+    if (this.#activity.isFull) return false
+    const id = this.#names.licenseId(license, licenseSerial)
+    // Of a license that was deleted since, nothing is left to be told.
+    return id === null || this.#activity.add(license, licenseSerial, code, minuteMs, machine, id, atMs)
   }
 }
 
-const NO_MACHINE = new Uint8Array(0)
-const MOST_STEPS = 4
+/** The start of the minute or hour of a moment, remembered: a division of large numbers would cost more than all the rest. */
+class Period {
+  readonly #lengthMs: number
+  #startMs = 0
 
-/** FNV-1a; above all places that steps from another machine's place may reach, when there is none. */
-function hashOf(code: number, machine: Uint8Array): number {
-  if (machine.length === 0) return 0x2_0000_0000 + code
-  let hash = (0x811c9dc5 ^ code) >>> 0
-  for (let i = 0; i < machine.length; i++) hash = Math.imul(hash ^ (machine[i] ?? 0), 0x01000193)
-  return hash >>> 0
-}
+  constructor(lengthMs: number) {
+    this.#lengthMs = lengthMs
+  }
 
-function isFor(entry: Activity, code: Code, machine: Uint8Array): boolean {
-  if (entry.code !== code) return false
-  const { machineId } = entry
-  if (machineId === null || machineId.length !== machine.length) return machineId === null && machine.length === 0
-  for (let i = 0; i < machine.length; i++) if (machineId[i] !== machine[i]) return false
-  return true
+  startOf(ms: number): number {
+    const inMs = ms - this.#startMs
+    if (inMs < 0 || inMs >= this.#lengthMs) this.#startMs = ms - (ms % this.#lengthMs)
+    return this.#startMs
+  }
 }
 
 /** One row for each hour, organization, product and code. */
-function sumChecks(checks: readonly Checks[]): Checks[] {
+function sumChecks(tallies: readonly Tally[]): Checks[] {
   const sums = new Map<string, { -readonly [K in keyof Checks]: Checks[K] }>()
-  for (const check of checks) {
-    const product = check.productId === null ? '' : toHex(check.productId)
-    const key = `${check.hourMs}/${toHex(check.organizationId)}/${product}/${check.code}`
-    const known = sums.get(key)
-    if (known) known.count += check.count
-    else sums.set(key, { ...check })
+  for (const { hourMs, organizationId, productId, counts } of tallies) {
+    const owner = `${hourMs}/${toHex(organizationId)}/${productId === null ? '' : toHex(productId)}`
+    for (const [i, code] of CODES.entries()) {
+      const count = counts[i] ?? 0
+      if (count === 0) continue
+      const known = sums.get(`${owner}/${code}`)
+      if (known) known.count += count
+      else sums.set(`${owner}/${code}`, { hourMs, organizationId, productId, code, count })
+    }
   }
   return [...sums.values()]
 }

@@ -23,18 +23,30 @@ export class NewMachines {
   readonly #waiting = new Map<string, Claim>()
   readonly #cappedUntil = new Map<string, number>()
 
+  #dropped = 0
+
   constructor(options: NewMachinesOptions) {
     this.#options = options
   }
 
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** How often there was no room for a machine. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
   /** A machine that does not fit now comes again with its next check. */
   add(licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
-    if (this.#waiting.size >= MOST_WAITING) return
     const license = toHex(licenseId)
     const untilMs = this.#cappedUntil.get(license)
     if (untilMs !== undefined && untilMs > performance.now()) return
     const key = license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
-    if (!this.#waiting.has(key)) this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname })
+    if (this.#waiting.has(key)) return
+    if (this.#waiting.size >= MOST_WAITING) this.#dropped++
+    else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname })
   }
 
   /** Rejects when a batch fails; what it held then waits on. */

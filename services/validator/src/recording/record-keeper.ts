@@ -3,19 +3,24 @@
  * database is away the merging goes on within its bounds. On close everything that was gathered is written.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { ClaimAnswer } from '@keyward/database'
 import { openIndex, type SharedIndex } from '@keyward/engine'
 
 import type { Claim } from '../slots/claim-queue.ts'
 import { Flusher } from './flusher.ts'
-import { Gathered, type Names } from './gathered.ts'
+import { type Dropped, Gathered, type Names } from './gathered.ts'
 import { NewMachines } from './new-machines.ts'
 import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
 const FLUSH_MS = 1_000
-const LIMITS = { machines: 4_000, entries: 8_000, seen: 1_000 }
+const LIMITS = { valid: 4_000, machines: 8_000, entries: 12_000, seen: 1_000 }
+/** How long a stop goes on trying to write what was gathered. */
+const CLOSE_MS = 5_000
+const CLOSE_RETRY_MS = 50
 
 export interface RecordKeeperOptions {
   url: string
@@ -25,6 +30,15 @@ export interface RecordKeeperOptions {
   record: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
   note: (claim: Claim, answer: ClaimAnswer) => void
   onError: (error: unknown) => void
+}
+
+export interface RecordsStanding {
+  /** Rows. */
+  readonly waiting: number
+  /** Checks left out for want of room, by what they are missing from. A machine comes again with its next check. */
+  readonly dropped: Readonly<Dropped & Record<'machines', number>>
+  /** Batches that Postgres would never take. */
+  readonly refusedBatches: number
 }
 
 export class RecordKeeper {
@@ -50,10 +64,11 @@ export class RecordKeeper {
     })
   }
 
-  /** Rows that wait to be written; records dropped for want of room, and batches given up, since the start. */
-  get standing(): { waiting: number; dropped: number; refusedBatches: number } {
+  /** What waits to be written, and what was lost since the start. */
+  get standing(): RecordsStanding {
     const waiting = this.#gathered.rows + this.#flusher.rows
-    return { waiting, dropped: this.#gathered.dropped, refusedBatches: this.#refused }
+    const dropped = { ...this.#gathered.dropped, machines: this.#newMachines.dropped }
+    return { waiting, dropped, refusedBatches: this.#refused }
   }
 
   addRing(): SharedArrayBuffer {
@@ -76,10 +91,19 @@ export class RecordKeeper {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#drain()
-    await this.#recording
-    await this.#flusher.flush()
+    const untilMs = performance.now() + CLOSE_MS
     await this.#flush()
+    while (this.#hasMore && performance.now() < untilMs) {
+      await sleep(CLOSE_RETRY_MS)
+      await this.#flush()
+    }
+    if (this.#hasMore)
+      this.#options.onError(new Error(`${this.standing.waiting} rows of records could not be written before the stop.`))
     await this.#flusher.close()
+  }
+
+  get #hasMore(): boolean {
+    return !this.#flusher.isIdle || this.#gathered.rows > 0 || this.#newMachines.waiting > 0
   }
 
   #drain(): void {
@@ -89,7 +113,9 @@ export class RecordKeeper {
   #take(record: RecordView): void {
     if (record.isNewMachine) {
       const licenseId = this.#names.licenseId(record.license, record.licenseSerial)
-      if (licenseId !== null) this.#newMachines.add(licenseId, record.machineId, record.hostname)
+      const { bytes, machineAt, machineLength } = record
+      const machineId = bytes.slice(machineAt, machineAt + machineLength)
+      if (licenseId !== null) this.#newMachines.add(licenseId, machineId, record.hostname)
     }
     this.#gathered.add(record)
   }

@@ -33,8 +33,10 @@ export interface RecordView {
   product: number
   productSerial: number
   atMs: number
-  /** A view into the ring, gone when the next record is read; empty for none. */
-  machineId: Uint8Array
+  /** Where the machine id lies in the ring's `bytes`, to be read before the next record is. Length 0: none. */
+  readonly bytes: Uint8Array
+  machineAt: number
+  machineLength: number
   hostname: string | null
   matchedCount: number
   matched: Int32Array
@@ -52,12 +54,17 @@ export class RingWriter implements Recorder {
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #onDrop: () => void
+  /** What is in shared memory as HEAD, which nobody else writes; and TAIL as it was last read: it only moves on. */
+  #head = 0
+  #tail = 0
   readonly #hostname = new Uint8Array(MAX_HOSTNAME_BYTES)
 
   constructor(shared: SharedArrayBuffer, onDrop: () => void) {
     this.#words = new Int32Array(shared)
     this.#bytes = new Uint8Array(shared)
     this.#onDrop = onDrop
+    this.#head = Atomics.load(this.#words, HEAD)
+    this.#tail = Atomics.load(this.#words, TAIL)
   }
 
   checked(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void {
@@ -91,47 +98,55 @@ export class RingWriter implements Recorder {
     const from = word * 4
     for (let i = 0; i < machineIdLength; i++) this.#bytes[from + i] = check.machineId[i] ?? 0
     for (let i = 0; i < hostLength; i++) this.#bytes[from + machineIdLength + i] = this.#hostname[i] ?? 0
-    Atomics.store(words, HEAD, Atomics.load(words, HEAD) + size)
+    this.#head = (this.#head + size) | 0
+    Atomics.store(words, HEAD, this.#head)
   }
 
   /** The word where `size` words in a row are free, or -1. Skips to the start when the end of the ring is too short. */
   #reserve(size: number): number {
-    const words = this.#words
-    const head = Atomics.load(words, HEAD) >>> 0
-    const free = DATA_WORDS - ((head - Atomics.load(words, TAIL)) >>> 0)
-    const offset = head & (DATA_WORDS - 1)
+    const offset = this.#head & (DATA_WORDS - 1)
     const toEnd = DATA_WORDS - offset
-    if (size <= toEnd) return size <= free ? HEADER_WORDS + offset : -1
-    if (size + toEnd > free) return -1
-    words[HEADER_WORDS + offset] = -toEnd
-    Atomics.store(words, HEAD, (head + toEnd) | 0)
+    const needed = size <= toEnd ? size : size + toEnd
+    if (needed > this.#free()) {
+      this.#tail = Atomics.load(this.#words, TAIL)
+      if (needed > this.#free()) return -1
+    }
+    if (size <= toEnd) return HEADER_WORDS + offset
+    this.#words[HEADER_WORDS + offset] = -toEnd
+    // Seen by the reader together with the record behind it.
+    this.#head = (this.#head + toEnd) | 0
     return HEADER_WORDS
+  }
+
+  #free(): number {
+    return DATA_WORDS - ((this.#head - this.#tail) >>> 0)
   }
 }
 
 export class RingReader {
   readonly #words: Int32Array
-  readonly #bytes: Uint8Array
-  readonly #view: RecordView = {
-    code: 0,
-    excluded: false,
-    isNewMachine: false,
-    organization: -1,
-    license: -1,
-    licenseSerial: 0,
-    product: -1,
-    productSerial: 0,
-    atMs: 0,
-    machineId: new Uint8Array(0),
-    hostname: null,
-    matchedCount: 0,
-    matched: new Int32Array(1024),
-    matchedSerials: new Int32Array(1024),
-  }
+  readonly #view: RecordView
 
   constructor(shared: SharedArrayBuffer) {
     this.#words = new Int32Array(shared)
-    this.#bytes = new Uint8Array(shared)
+    this.#view = {
+      code: 0,
+      excluded: false,
+      isNewMachine: false,
+      organization: -1,
+      license: -1,
+      licenseSerial: 0,
+      product: -1,
+      productSerial: 0,
+      atMs: 0,
+      bytes: new Uint8Array(shared),
+      machineAt: 0,
+      machineLength: 0,
+      hostname: null,
+      matchedCount: 0,
+      matched: new Int32Array(1024),
+      matchedSerials: new Int32Array(1024),
+    }
   }
 
   /** Hands every record that is there now to `take`, oldest first; returns how many. */
@@ -140,6 +155,7 @@ export class RingReader {
     const head = Atomics.load(words, HEAD)
     let tail = Atomics.load(words, TAIL)
     let count = 0
+    let steps = 0
     while (tail !== head) {
       const at = HEADER_WORDS + (tail & (DATA_WORDS - 1))
       const size = words[at] ?? 0
@@ -148,8 +164,10 @@ export class RingReader {
         count++
       }
       tail = (tail + Math.abs(size)) | 0
-      Atomics.store(words, TAIL, tail)
+      // Now and then, so that the writer has room while this goes on.
+      if ((++steps & 255) === 0) Atomics.store(words, TAIL, tail)
     }
+    Atomics.store(words, TAIL, tail)
     return count
   }
 
@@ -173,10 +191,11 @@ export class RingReader {
       view.matched[i] = words[word++] ?? 0
       view.matchedSerials[i] = words[word++] ?? 0
     }
-    const machineEnd = word * 4 + (flags >>> 16)
-    view.machineId = this.#bytes.subarray(word * 4, machineEnd)
+    view.machineAt = word * 4
+    view.machineLength = flags >>> 16
+    const machineEnd = view.machineAt + view.machineLength
     // A decoder takes no shared memory.
-    view.hostname = hostLength === 0 ? null : decoder.decode(this.#bytes.slice(machineEnd, machineEnd + hostLength))
+    view.hostname = hostLength === 0 ? null : decoder.decode(view.bytes.slice(machineEnd, machineEnd + hostLength))
     return view
   }
 }
