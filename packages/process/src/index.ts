@@ -17,3 +17,4 @@ export {
 } from './config.ts'
 export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'
 export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'
+export { leaveMemoryOutOfCoreDumps } from './core-dumps.ts'

@@ -1,9 +1,10 @@
 /** The management service as a program, started from the environment. */
-import { announceListening, failStart, onStop, readConfig } from '@keyward/process'
+import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readConfig } from '@keyward/process'
 
 import { configSchema } from './config.ts'
 import { startManagement } from './server.ts'
 
+leaveMemoryOutOfCoreDumps()
 try {
   const management = await startManagement(readConfig(configSchema))
   onStop(() => management.close())

@@ -49,14 +49,16 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** `nodeFlags` go before the program, such as a module to import first. Rejects with what it said when it ends at its start. */
+/** `nodeFlags` go before the program, such as a module to import first; `wrapper` is a command that runs it all. Rejects with what it said when it ends at its start. */
 export async function startService(
   name: 'validator' | 'management',
   env: Env,
   nodeFlags: readonly string[] = [],
+  wrapper: readonly string[] = [],
 ): Promise<Service> {
   const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
-  const child = spawn(process.execPath, [...nodeFlags, main], {
+  const [program, ...args] = [...wrapper, process.execPath, ...nodeFlags, main]
+  const child = spawn(program, args, {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
@@ -95,10 +97,11 @@ export function startValidator(
   databaseUrl: string,
   env: Env = {},
   nodeFlags: readonly string[] = [],
+  wrapper: readonly string[] = [],
 ): Promise<Service> {
   const ports = { VALIDATOR_PORT: '0', VALIDATOR_ADMIN_PORT: '0', VALIDATOR_WORKERS: '1' }
   const edge = { TRUSTED_PROXIES: 'all', COUNTRY_HEADER: 'x-country' }
-  return startService('validator', { ...ports, ...edge, DATABASE_URL: databaseUrl, ...env }, nodeFlags)
+  return startService('validator', { ...ports, ...edge, DATABASE_URL: databaseUrl, ...env }, nodeFlags, wrapper)
 }
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-fault-tests'

@@ -24,7 +24,7 @@ export interface WorkerPoolOptions {
   releaseRecords(records: SharedArrayBuffer): void
   /** Answers a question of a worker, once, now or later. */
   onRequest(request: WorkRequest, answer: (answer: WorkAnswer) => void): void
-  onError(error: { name: string; message: string; stack: string }, fatal: boolean): void
+  onError(error: Error, fatal: boolean): void
 }
 
 /** A worker that ended by a fault is replaced after this, so that a fault at the start does not spin. */
@@ -98,7 +98,7 @@ export class WorkerPool {
             for (const request of message.requests) this.#options.onRequest(request, answer)
             return
           case 'error':
-            this.#options.onError(message, message.fatal)
+            this.#options.onError(toError(message), message.fatal)
             if (message.fatal) void this.#stopOne(worker, 0)
             return
           default:
@@ -106,7 +106,7 @@ export class WorkerPool {
         }
       })
       thread.on('error', (error: Error) => {
-        this.#options.onError({ name: error.name, message: error.message, stack: error.stack ?? '' }, true)
+        this.#options.onError(error, true)
       })
       thread.on('exit', () => reject(new Error('A worker ended before it was ready.')))
     })
@@ -134,6 +134,11 @@ export class WorkerPool {
       if (!this.#isStopping) this.#startOne().catch(() => undefined) // reported by its events
     }, RESTART_MS)
   }
+}
+
+/** An error of a worker as an error of this thread, so that the log knows it as one. */
+function toError({ name, message, stack }: { name: string; message: string; stack: string }): Error {
+  return Object.assign(new Error(message), { name, stack })
 }
 
 function say(thread: Worker, message: ToWorker | WorkerSetup): void {

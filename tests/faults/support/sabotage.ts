@@ -1,0 +1,80 @@
+/**
+ * Imported by a service before its own program, in its main thread and in its workers: does what the file that
+ * KEYWARD_SABOTAGE names says, once for each new content. The first word names the act, a second one goes with it.
+ *
+ *   throw       an uncaught error in each worker
+ *   exit        each worker ends without closing its server, as one that is terminated
+ *   fill        a worker allocates until there is no memory left
+ *   abort       the process aborts
+ *   clock <ms>  the clock of every thread is off by so much from now on
+ */
+
+import { readFileSync } from 'node:fs'
+import { isMainThread } from 'node:worker_threads'
+
+const file = process.env['KEYWARD_SABOTAGE'] ?? ''
+const trueNow = Date.now.bind(Date)
+let offsetMs = 0
+let done = ''
+
+/** As Date, but off. Only the current time is: dates that are given are as they are. */
+class ShiftedDate extends Date {
+  constructor(...given: [] | [number | string | Date]) {
+    if (given.length === 0) super(ShiftedDate.now())
+    else super(...given)
+  }
+
+  static override now(): number {
+    return trueNow() + offsetMs
+  }
+}
+
+function fill(): never {
+  for (const hoard: string[] = []; ;) hoard.push(String(hoard.length).repeat(10_000).split('').join(' '))
+}
+
+function act(name: string, detail: string | undefined): void {
+  switch (name) {
+    case 'throw':
+      if (!isMainThread) throw new Error('Sabotaged')
+      return
+    case 'exit':
+      if (!isMainThread) process.exit()
+      return
+    case 'fill':
+      if (!isMainThread) fill()
+      return
+    case 'abort':
+      if (isMainThread) process.abort()
+      return
+    case 'clock':
+      offsetMs = Number(detail)
+      Object.assign(globalThis, { Date: ShiftedDate })
+      return
+    default:
+  }
+}
+
+function look(): void {
+  let content = ''
+  try {
+    content = readFileSync(file, 'utf8')
+  } catch {
+    return
+  }
+  if (content === '' || content === done) return
+  done = content
+  const [name = '', detail] = content.split(' ')
+  act(name, detail)
+}
+
+done = ((): string => {
+  try {
+    const content = readFileSync(file, 'utf8')
+    return content.startsWith('clock') ? '' : content // A thread that comes later is not sabotaged by what came before, but goes by the same clock.
+  } catch {
+    return ''
+  }
+})()
+look()
+setInterval(look, 20).unref()
