@@ -144,6 +144,7 @@ end $$;
 -- Empty after every crash, since it is not in the write-ahead log. A crash may take transactions along that readers have
 -- seen (roll-backs, commits that did not wait for the disk), and then gives their numbers to others; so a log is good only
 -- as long as this row stands.
+-- More than one row stands here only after a backup was restored under readers that already asked.
 create unlogged table server_run (id uuid primary key);
 
 create function log_place() returns text language plpgsql security definer set search_path = public, pg_temp as $$
@@ -156,7 +157,7 @@ begin
     system := '';
   end;
   return format('%s/%s/%s/%s', system, (select oid from pg_database where datname = current_database()),
-    'change_log'::regclass::oid, (select id from server_run));
+    'change_log'::regclass::oid, (select string_agg(id::text, ' ' order by id) from server_run));
 end $$;
 
 -- Names the server, its run since the last crash, its timeline and this very log; called by each reader on each connect. A

@@ -241,6 +241,15 @@ describe('falling behind', () => {
     expect((await readFeed(reader, before.snapshot)).behind).toBe(true)
     expect((await readFeed(reader, after.snapshot)).behind).toBe(false)
   })
+
+  test('a backup that is restored while readers ask brings its own mark beside theirs, and is another log', async () => {
+    const before = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    await sql('insert into server_run (id) values (gen_random_uuid())')
+    const after = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    expect(after.server).not.toBe(before.server)
+    expect((await readFeed(reader, before.snapshot)).behind).toBe(true)
+    expect((await joinFeed(database.validatorUrl, { onBatch: () => undefined })).server).toBe(after.server)
+  })
 })
 
 /** The change as text, bytes in hexadecimal, so that views and buffers compare. */
