@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pruneFeed } from '@keyward/database'
 import { type Proxy, type Random, startProxy } from '@keyward/testkit'
 
-import { type Service, startValidator, until, untilReady } from '../support/children.ts'
+import { isReady, type Service, startValidator, until, untilReady } from '../support/children.ts'
 import { openPool, type TestPostgres, through } from '../support/postgres.ts'
 import type { Fault } from './history.ts'
 
@@ -55,7 +55,7 @@ export class Fleet {
   /** Everybody has applied all that is committed now. Resolves to how long that took. */
   async untilCaughtUp(): Promise<number> {
     const startedMs = performance.now()
-    await untilReady(...this.members.map(({ service }) => service))
+    for (const { service } of this.members) await until(() => isReady(service))
     const { rows } = await this.pool.query<{ now: string }>('select pg_current_snapshot()::text as now')
     const pids = this.members.map(({ service }) => `%:${service.pid}`)
     await until(async () => {
