@@ -23,20 +23,18 @@ const schema = z.object({
 
 export type StartConfig = z.infer<typeof schema>
 
-export const PORT_VARIABLES = [
-  'GATEWAY_PORT',
-  'VALIDATOR_PORT',
-  'VALIDATOR_ADMIN_PORT',
-  'MANAGEMENT_PORT',
-  'MANAGEMENT_ADMIN_PORT',
-] as const satisfies (keyof StartConfig)[]
+export type PortVariable = `${'GATEWAY' | 'VALIDATOR' | 'VALIDATOR_ADMIN' | 'MANAGEMENT' | 'MANAGEMENT_ADMIN'}_PORT`
+
+export function portsOf(config: StartConfig): Record<PortVariable, number> {
+  const { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT } = config
+  return { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT }
+}
 
 /** Throws ConfigError, also when two programs are given one port. */
 export function readStartConfig(env: Record<string, string | undefined>): StartConfig {
   const config = readConfig(schema, env)
   const owners = new Map<number, string>()
-  for (const name of PORT_VARIABLES) {
-    const number = config[name]
+  for (const [name, number] of Object.entries(portsOf(config))) {
     const owner = owners.get(number)
     if (number !== 0 && owner !== undefined)
       throw new ConfigError(`${name} and ${owner} are both ${number}; they take a port each`)

@@ -1,4 +1,5 @@
-/** Ports of this machine: listening on one, and naming one that is taken before anything is started. */
+/** Ports of this machine: listening on one, choosing free ones, and naming one that is taken before anything is started. */
+import { randomInt } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -17,23 +18,40 @@ export async function listenOn(server: Server, port: number): Promise<number> {
   return typeof address === 'object' && address ? address.port : port
 }
 
-/** `ports` maps the variable's name to the port; 0 is always free. Throws ConfigError with a line for each taken port. */
-export async function checkPorts(ports: Record<string, number>, patienceMs = PATIENCE_MS): Promise<void> {
+/**
+ * `ports` maps the variable's name to the port. Returns the same with a free port for each 0. Throws ConfigError with a
+ * line for each port that is taken.
+ */
+export async function choosePorts<Name extends string>(
+  ports: Record<Name, number>,
+  patienceMs = PATIENCE_MS,
+): Promise<Record<Name, number>> {
   const startedAt = performance.now()
   for (;;) {
-    const taken: [string, number][] = []
-    for (const entry of Object.entries(ports)) if (!(await isFree(entry[1]))) taken.push(entry)
-    if (taken.length === 0) return
-    if (performance.now() - startedAt > patienceMs) {
-      const lines = taken.map(([name, port]) => `Port ${port} is taken by another program; set ${name} to a free port`)
-      throw new ConfigError(lines.join('\n'))
-    }
+    const taken: string[] = []
+    for (const [name, port] of Object.entries<number>(ports))
+      if (port !== 0 && !(await isFree(port)))
+        taken.push(`Port ${port} is taken by another program; set ${name} to a free port`)
+    if (taken.length === 0) break
+    if (performance.now() - startedAt > patienceMs) throw new ConfigError(taken.join('\n'))
     await sleep(50)
   }
+  const chosen = { ...ports }
+  const used = new Set<number>(Object.values(ports))
+  for (const name in chosen) if (chosen[name] === 0) used.add((chosen[name] = await freePort(used)))
+  return chosen
+}
+
+/** Below the range from which the system takes ports for outgoing connections, so that none takes it during a restart. */
+async function freePort(used: ReadonlySet<number>): Promise<number> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = randomInt(10_240, 32_768)
+    if (!used.has(port) && (await isFree(port))) return port
+  }
+  throw new ConfigError('There is no free port between 10240 and 32767')
 }
 
 function isFree(port: number): Promise<boolean> {
-  if (port === 0) return Promise.resolve(true)
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', (error: NodeJS.ErrnoException) => {

@@ -4,7 +4,7 @@
  */
 import { ConfigError } from '@keyward/process'
 
-import type { StartConfig } from './config.ts'
+import { portsOf, type StartConfig } from './config.ts'
 import type { StartDatabase } from './database.ts'
 import { startService, type Service, type ServiceName } from './service.ts'
 import { keepRunning, type Kept } from './supervisor.ts'
@@ -46,21 +46,14 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Ports that the system chose at the first start stay the same at later ones. */
 function keepService(name: ServiceName, env: Environment, report: (line: string) => void): Promise<Kept<Service>> {
-  const prefix = name.toUpperCase()
-  let ports: Environment = {}
-  const begin = async (): Promise<Service> => {
-    const service = await startService(name, { ...env, ...ports })
-    ports = { [`${prefix}_PORT`]: String(service.port), [`${prefix}_ADMIN_PORT`]: String(service.adminPort) }
-    return service
-  }
-  return keepRunning(`The ${name}`, begin, report)
+  return keepRunning(`The ${name}`, () => startService(name, env), report)
 }
 
 function commonEnvironment(config: StartConfig): Environment {
   const { DATABASE_URL: _url, OPERATOR_TOKEN: _token, MASTER_KEY: _key, ...env } = process.env
-  return { ...env, LOG_LEVEL: config.LOG_LEVEL, TRUSTED_PROXIES: withGateway(config.TRUSTED_PROXIES) }
+  const ports = Object.fromEntries(Object.entries(portsOf(config)).map(([name, port]) => [name, String(port)]))
+  return { ...env, ...ports, LOG_LEVEL: config.LOG_LEVEL, TRUSTED_PROXIES: withGateway(config.TRUSTED_PROXIES) }
 }
 
 function validatorEnvironment(config: StartConfig, database: StartDatabase): Environment {

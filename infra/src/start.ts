@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { explainStart, onStop } from '@keyward/process'
 
-import { PORT_VARIABLES, readStartConfig, type StartConfig } from './config.ts'
+import { portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
 import { ensureDemo } from './demo.ts'
 import { startGateway } from './gateway.ts'
 import { readyMessage } from './message.ts'
-import { checkPorts } from './ports.ts'
+import { choosePorts } from './ports.ts'
 import { untilReady } from './service.ts'
 import { startServices, type Secrets } from './services.ts'
 import { openState, type Demo, type StateStore } from './state.ts'
@@ -23,9 +23,9 @@ const stops: (() => Promise<void>)[] = []
 const home = process.cwd()
 
 async function main(): Promise<void> {
-  const config = readStartConfig(process.env)
+  const given = readStartConfig(process.env)
   const store = await openState(home)
-  await checkPorts(Object.fromEntries(PORT_VARIABLES.map((name) => [name, config[name]])))
+  const config = { ...given, ...(await choosePorts(portsOf(given))) }
   const database = await startDatabase(config, home, report)
   stops.push(database.stop)
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 
 import { readStartConfig } from '../src/config.ts'
-import { checkPorts, listenOn } from '../src/ports.ts'
+import { choosePorts, listenOn } from '../src/ports.ts'
 
 test('everything has a default', () => {
   const config = readStartConfig({})
@@ -19,9 +19,15 @@ test('a port for two programs is refused; 0 may be given to all', () => {
 test('taken ports are named with their variables', async () => {
   const server = createServer()
   const port = await listenOn(server, 0)
-  await expect(checkPorts({ GATEWAY_PORT: port, VALIDATOR_PORT: 0 }, 200)).rejects.toThrow(
+  await expect(choosePorts({ GATEWAY_PORT: port, VALIDATOR_PORT: 0 }, 200)).rejects.toThrow(
     `Port ${port} is taken by another program; set GATEWAY_PORT to a free port`,
   )
   setTimeout(() => server.close(), 100)
-  await checkPorts({ GATEWAY_PORT: port })
+  expect(await choosePorts({ GATEWAY_PORT: port })).toEqual({ GATEWAY_PORT: port })
+})
+
+test('a port that the system may choose is a free one that no outgoing connection takes', async () => {
+  const { a, b } = await choosePorts({ a: 0, b: 0 })
+  expect(a).not.toBe(b)
+  expect([a, b].every((port) => port >= 10_240 && port < 32_768)).toBe(true)
 })

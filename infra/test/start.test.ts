@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenOn } from '../src/ports.ts'
@@ -118,7 +119,8 @@ describe('a start', { timeout: 60_000 }, () => {
     const list = () =>
       fetch(`${baseUrl}/api/v1/organizations`, { headers: { authorization: `Bearer ${operatorToken}` } })
     expect((await until(list, ({ status }) => status === 200)).status).toBe(200)
-    expect((await until(check, ({ status }) => status === 200)).body['code']).toBe('VALID')
+    const checked = await until(check, ({ status }) => status === 200)
+    expect(checked.body['code'], `${JSON.stringify(checked)} ${started.errors}`).toBe('VALID')
     expect(started.member(part).pid).not.toBe(before.pid)
   })
 
@@ -168,6 +170,19 @@ function addressesOf(demo: object): object {
   const addresses = new Set(['baseUrl', 'validatorUrl', 'managementUrl', 'databaseUrl'])
   return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
 }
+
+test('a start over a Postgres that is given embeds none', { timeout: 60_000 }, async () => {
+  home = await newHome()
+  const database = await createTestDatabase()
+  const started = start({ DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl })
+  await started.ready()
+  expect(await paste(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
+  expect((await started.demo()).databaseUrl).toBe(database.url)
+  expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
+  await stopAll()
+  await database.drop()
+  await rm(home, { recursive: true, force: true })
+})
 
 describe('a start that cannot', { timeout: 60_000 }, () => {
   afterEach(async () => {

@@ -1,0 +1,66 @@
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { ensureDemo, type ManagementAccess } from '../src/demo.ts'
+import { startService, untilReady, type Service } from '../src/service.ts'
+import type { DemoState } from '../src/state.ts'
+
+let database: TestDatabase
+let management: Service
+let access: ManagementAccess
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const operatorToken = 'operator-token-of-this-test'
+  management = await startService('management', {
+    ...process.env,
+    MANAGEMENT_PORT: '0',
+    MANAGEMENT_ADMIN_PORT: '0',
+    DATABASE_URL: database.url,
+    OPERATOR_TOKEN: operatorToken,
+    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+    LOG_LEVEL: 'warn',
+  })
+  await untilReady('management', management.adminPort)
+  access = { url: `http://127.0.0.1:${management.port}`, operatorToken }
+}, 30_000)
+
+afterAll(async () => {
+  await management.stop()
+  await database.drop()
+}, 30_000)
+
+async function count(table: 'organizations' | 'products' | 'customers' | 'licenses'): Promise<number> {
+  const { rows } = await database.pool.query<{ n: number }>(`select count(*)::int as n from ${table}`)
+  return rows[0]?.n ?? 0
+}
+
+test('a demo that was cut off after any step is finished, and nothing is made twice', async () => {
+  for (let steps = 1; steps <= 4; steps++) {
+    let saved: DemoState | undefined
+    let left = steps
+    const save = (next: DemoState): Promise<void> => {
+      saved = next
+      return --left === 0 ? Promise.reject(new Error('killed')) : Promise.resolve()
+    }
+    await expect(ensureDemo(access, undefined, save)).rejects.toThrow('killed')
+    left = Number.POSITIVE_INFINITY
+    const { demo } = await ensureDemo(access, saved, save)
+    expect(saved).toEqual(demo)
+    expect(await ensureDemo(access, demo, save)).toEqual({ demo, created: false })
+  }
+  const tables = ['organizations', 'products', 'customers', 'licenses'] as const
+  expect(await Promise.all(tables.map(count))).toEqual([4, 4, 4, 4])
+})
+
+test('a demo of another database is made anew, and so is a license that is good for nothing', async () => {
+  const nowhere = { organizationId: 'x', managementToken: 'kwm_unknown', apiKey: 'kwk_unknown' }
+  const save = (): Promise<void> => Promise.resolve()
+  const { demo, created } = await ensureDemo(access, nowhere, save)
+  expect(created).toBe(true)
+  await database.pool.query(`update licenses set status = 'suspended' where id = $1`, [demo.licenseId])
+  const again = await ensureDemo(access, demo, save)
+  expect(again.created).toBe(true)
+  expect(again.demo).toMatchObject({ organizationId: demo.organizationId, productId: demo.productId })
+  expect(again.demo.licenseId).not.toBe(demo.licenseId)
+})
