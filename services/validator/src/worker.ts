@@ -35,7 +35,7 @@ function createServer(setup: WorkerSetup, link: WorkerLink): Server {
   const control = new Control(setup.control)
   const reader = openIndex(setup.index)
   const resolver = createClientResolver(setup.resolver)
-  const shared = { reader, control, counters, authorizer: new Authorizer(reader) }
+  const shared = { reader, control, counters, authorizer: new Authorizer(reader, control, counters) }
   const recorder = new RingWriter(setup.records, () => counters.count('recordDropped'))
   const routes = createRoutes({
     validation: new Validation({

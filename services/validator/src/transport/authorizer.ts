@@ -7,44 +7,68 @@
 import { hashSecret, parseSecret } from '@keyward/database/secrets'
 import { createCredentialView, type CredentialView, type IndexReader } from '@keyward/engine'
 
+import type { Control } from '../shared/control.ts'
+import type { Counters } from '../shared/counters.ts'
+import type { Exchange } from './exchange.ts'
+
 const MAX_REMEMBERED = 10_000
 
 export class Authorizer {
   readonly #reader: IndexReader
+  readonly #control: Control
+  readonly #counters: Counters
   readonly #rows = new Map<string, { row: number; serial: number }>()
   readonly #view = createCredentialView()
 
-  constructor(reader: IndexReader) {
+  constructor(reader: IndexReader, control: Control, counters: Counters) {
     this.#reader = reader
+    this.#control = control
+    this.#counters = counters
   }
 
-  /** The API key of an `Authorization` header, or null. The view is used again by the next call. */
-  authorize(header: string, nowMs: number): CredentialView | null {
-    const known = this.#rows.get(header)
-    const view = this.#view
-    if (known !== undefined && this.#reader.credential(known.row, view) && view.serial === known.serial) {
-      return isGood(view, nowMs) ? view : null
+  /**
+   * The API key that a request comes with; null when there is none, or no index to look it up in, and the exchange has been
+   * answered so. The view is used again by the next call.
+   */
+  admit(exchange: Exchange, nowMs: number): CredentialView | null {
+    if (!this.#control.isServing) {
+      exchange.fail('UNAVAILABLE')
+      return null
     }
-    return this.#lookUp(header, nowMs)
-  }
-
-  #lookUp(header: string, nowMs: number): CredentialView | null {
-    this.#rows.delete(header)
-    if (header.slice(0, 7).toLowerCase() !== 'bearer ') return null
-    const secret = header.slice(7).trim()
-    if (parseSecret(secret)?.kind !== 'API_KEY') return null
-    const hash = hashSecret(secret)
-    const row = this.#reader.findCredential(hash)
+    const { authorization } = exchange
+    const known = this.#rows.get(authorization)
     const view = this.#view
-    if (row < 0 || !this.#reader.credential(row, view) || !isGood(view, nowMs)) return null
-    // Still the same after its row was read: so the row was not given to another one in between.
-    if (this.#reader.findCredential(hash) !== row) return null
+    if (known === undefined || !this.#reader.credential(known.row, view) || view.serial !== known.serial) {
+      this.#rows.delete(authorization)
+      if (!this.#lookUp(exchange)) return null
+    }
+    if (!view.revoked && view.expiresAtMs > nowMs) return view
+    exchange.fail('UNAUTHORIZED')
+    return null
+  }
+
+  /** Fills the view and remembers the header; false when the exchange has been answered. */
+  #lookUp(exchange: Exchange): boolean {
+    const { authorization } = exchange
+    const secret = authorization.slice(7).trim()
+    const isApiKey = authorization.slice(0, 7).toLowerCase() === 'bearer ' && parseSecret(secret)?.kind === 'API_KEY'
+    const hash = isApiKey ? hashSecret(secret) : null
+    const row = hash === null ? NONE : this.#reader.findCredential(hash)
+    if (hash === null || row === NONE) {
+      exchange.fail('UNAUTHORIZED')
+      return false
+    }
+    // Found again after its row was read, it is the row's own: so the row was not given to another key in between.
+    if (row < NONE || !this.#reader.credential(row, this.#view) || this.#reader.findCredential(hash) !== row) {
+      this.#counters.count('indexBusy')
+      exchange.fail('UNAVAILABLE')
+      return false
+    }
     if (this.#rows.size >= MAX_REMEMBERED) this.#rows.clear()
-    this.#rows.set(header, { row, serial: view.serial })
-    return view
+    this.#rows.set(authorization, { row, serial: this.#view.serial })
+    return true
   }
 }
 
-function isGood(view: CredentialView, nowMs: number): boolean {
-  return !view.revoked && view.expiresAtMs > nowMs
-}
+/** The engine's answer for an unknown credential; a lower one says that the index could not be read. */
+const NONE = -1

@@ -6,7 +6,6 @@
 import { createCheck, createVerdict, type IndexReader } from '@keyward/engine'
 
 import type { ReleaseOutcome } from '../link/messages.ts'
-import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import { DEACTIVATED } from './answers.ts'
 import type { Authorizer } from './authorizer.ts'
@@ -22,7 +21,6 @@ export interface SlotReleases {
 export interface DeactivationParts {
   reader: IndexReader
   authorizer: Authorizer
-  control: Control
   counters: Counters
   releases: SlotReleases
 }
@@ -37,11 +35,10 @@ export class Deactivation {
   }
 
   run(exchange: Exchange, body: Uint8Array): void {
-    const { authorizer, control, counters, reader, releases } = this.#parts
-    if (!control.isServing) return exchange.fail('UNAVAILABLE')
+    const { authorizer, counters, reader, releases } = this.#parts
     const nowMs = Date.now()
-    const credential = authorizer.authorize(exchange.authorization, nowMs)
-    if (credential === null) return exchange.fail('UNAUTHORIZED')
+    const credential = authorizer.admit(exchange, nowMs)
+    if (credential === null) return
     const check = this.#check
     const verdict = this.#verdict
     if (!scanFields('deactivate', body, check) && !readFields('deactivate', body, check))

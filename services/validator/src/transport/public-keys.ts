@@ -6,7 +6,6 @@
 import type { IndexReader } from '@keyward/engine'
 
 import type { KeysOutcome } from '../link/messages.ts'
-import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import { okAnswer } from './answers.ts'
 import type { Authorizer } from './authorizer.ts'
@@ -20,7 +19,6 @@ export interface KeyRing {
 export interface PublicKeysParts {
   reader: IndexReader
   authorizer: Authorizer
-  control: Control
   counters: Counters
   keyRing: KeyRing
 }
@@ -44,10 +42,9 @@ export class PublicKeys {
   }
 
   #ask(exchange: Exchange, done: (outcome: KeysOutcome) => void): void {
-    const { authorizer, control, counters, keyRing, reader } = this.#parts
-    if (!control.isServing) return exchange.fail('UNAVAILABLE')
-    const credential = authorizer.authorize(exchange.authorization, Date.now())
-    if (credential === null) return exchange.fail('UNAUTHORIZED')
+    const { authorizer, counters, keyRing, reader } = this.#parts
+    const credential = authorizer.admit(exchange, Date.now())
+    if (credential === null) return
     const id = new Uint8Array(16)
     if (!reader.organizationId(credential.organization, id)) return exchange.fail('UNAUTHORIZED')
     counters.count('publicKeys')

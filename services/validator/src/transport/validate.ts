@@ -77,11 +77,10 @@ export class Validation {
   }
 
   run(exchange: Exchange, body: Uint8Array): void {
-    const { authorizer, control, counters, reader, resolver } = this.#parts
-    if (!control.isServing) return exchange.fail('UNAVAILABLE')
+    const { authorizer, counters, reader, resolver } = this.#parts
     const nowMs = Date.now()
-    const credential = authorizer.authorize(exchange.authorization, nowMs)
-    if (credential === null) return exchange.fail('UNAUTHORIZED')
+    const credential = authorizer.admit(exchange, nowMs)
+    if (credential === null) return
     const check = this.#check
     const verdict = this.#verdict
     const { shape } = exchange
