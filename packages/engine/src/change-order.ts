@@ -13,20 +13,22 @@ const UPSERT_PHASES: Record<Change['entity'], number> = {
   product: 1,
   customer: 2,
   credential: 3,
-  license: 4,
-  rule: 5, // an exclusion: one later
-  machine: 7,
+  license: 5,
+  rule: 6, // an exclusion: one later
+  machine: 8,
 }
+/** Customer rules come before the licenses that a merge brings under them; those of one license only after it. */
+const CUSTOMER_RULE_PHASE = 4
 const REMOVAL_PHASES: Record<Change['entity'], number> = {
-  machine: 7, // machines stay in one phase: each carries the count of slots after it
-  rule: 8,
-  license: 9,
-  credential: 10,
-  customer: 11,
-  product: 12,
-  organization: 13,
+  machine: 8, // machines stay in one phase: each carries the count of slots after it
+  rule: 9,
+  license: 10,
+  credential: 11,
+  customer: 12,
+  product: 13,
+  organization: 14,
 }
-const PHASES = 14
+const PHASES = 15
 
 /** The write sections of a batch, in order. */
 export function* sectionsOf(changes: readonly Change[]): Generator<readonly Change[]> {
@@ -66,6 +68,7 @@ function order(changes: readonly Change[]): readonly Change[] {
 function phaseOf(change: Change): number {
   if (change.entity === 'machine') return UPSERT_PHASES.machine
   if (change.row === null) return REMOVAL_PHASES[change.entity]
-  const exclusion = change.entity === 'rule' && change.row.kind === 'EXCLUSION'
-  return UPSERT_PHASES[change.entity] + (exclusion ? 1 : 0)
+  if (change.entity !== 'rule') return UPSERT_PHASES[change.entity]
+  if (change.row.type === 'CUSTOMER' && change.row.scope !== 'LICENSE') return CUSTOMER_RULE_PHASE
+  return UPSERT_PHASES.rule + (change.row.kind === 'EXCLUSION' ? 1 : 0)
 }

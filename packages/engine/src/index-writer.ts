@@ -81,6 +81,8 @@ export class IndexWriter {
   apply(changes: readonly Change[]): Rejected[] {
     const rejected: Rejected[] = []
     for (const section of sectionsOf(changes)) this.writeSection(section, rejected)
+    if (this.reloading) this.rules.forgetOutgoing()
+    else if (this.rules.hasOutgoing) this.lock.section(() => this.rules.removeOutgoing())
     return rejected
   }
 
@@ -180,6 +182,8 @@ export class IndexWriter {
   private applyOne(change: Change): string | null {
     if (change.entity === 'machine') return this.licenses.applyMachine(change)
     if (change.row === null) {
+      // All that comes has come, and a merged customer can only go without its rules.
+      if (!this.reloading) this.rules.removeOutgoing()
       const kind = KINDS[change.entity]
       const row = this.store.directory.findId(kind, change.id)
       const reason = row === 0 ? null : this.removeRow(kind, row)

@@ -47,6 +47,8 @@ export class RuleWriter {
   private readonly trie: PrefixTrieWriter
   /** The value of the rule being written. */
   private readonly value = new Int32Array(4)
+  /** Rows of rules that moved to another customer, still in force. */
+  private readonly outgoing: number[] = []
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.rows = rows
@@ -77,9 +79,29 @@ export class RuleWriter {
     return null
   }
 
+  /**
+   * Takes out what rules that moved to another customer have left behind; to be called once the licenses have moved,
+   * too. In a reload that is its end, which finds them by their stamp.
+   */
+  removeOutgoing(): void {
+    for (const row of this.outgoing.splice(0)) this.remove(row)
+  }
+
+  forgetOutgoing(): void {
+    this.outgoing.length = 0
+  }
+
+  get hasOutgoing(): boolean {
+    return this.outgoing.length > 0
+  }
+
   private write(record: AccessRuleRecord, organization: number, ownerKind: number, owner: number, match: number): void {
     const { directory, rules } = this.rows.store
     let row = directory.findId(KIND_RULE, record.id)
+    if (row !== 0 && this.movesCustomer(row, match)) {
+      this.leave(row)
+      row = 0
+    }
     // The old place is left before the new scope is looked up: leaving may free the scope's record.
     if (row === 0) row = this.rows.create(KIND_RULE, record.id)
     else this.unlink(row)
@@ -95,6 +117,21 @@ export class RuleWriter {
       this.rows.stamp
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     this.link(row)
+  }
+
+  /** When customers are merged, a rule moves and so do licenses; until all have, it holds for both customers. */
+  private movesCustomer(row: number, match: number): boolean {
+    const { words } = this.rows.store.rules.region
+    const base = row * ROW_WORDS
+    const types = ruleType(words[base + RULE_TRAITS]!) === TYPE_CUSTOMER && ruleType(match) === TYPE_CUSTOMER
+    return types && words[base + RULE_VALUE] !== this.value[0]
+  }
+
+  /** The row goes on matching, but is no longer the rule of this id. */
+  private leave(row: number): void {
+    this.rows.store.directory.removeId(KIND_RULE, row)
+    this.rows.setStamp(KIND_RULE, row, this.rows.stamp ^ 1)
+    this.outgoing.push(row)
   }
 
   private link(row: number): void {
