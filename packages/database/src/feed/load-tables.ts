@@ -77,10 +77,10 @@ const licenses: TableToLoad = {
     ),
 }
 
-const rules: TableToLoad = {
+const rules = (which: string): TableToLoad => ({
   select: `select id, organization_id, kind, type, value, scope, scope_id, customer_id, ${ms('expires_at')},
       allow_suspended_or_expired
-    from access_rules`,
+    from access_rules where ${which}`,
   fields: 10,
   reader: () => (row) =>
     ruleChange(
@@ -97,7 +97,7 @@ const rules: TableToLoad = {
       row.text(2),
       row.text(5),
     ),
-}
+})
 
 const machines: TableToLoad = {
   select: 'select m.license_id, m.machine_id, s.used from machines m join license_slots s using (license_id)',
@@ -111,13 +111,17 @@ const machines: TableToLoad = {
   },
 }
 
+/** They come before the licenses that a merge has brought under them, so that none is unblocked while everything is loaded again. */
+const CUSTOMER_RULES = `(type = 'CUSTOMER' and scope <> 'LICENSE')`
+
 export const TABLES: readonly TableToLoad[] = [
   organizations,
   owned('product', 'products'),
   owned('customer', 'customers'),
   credentials,
   signingKeys,
+  rules(CUSTOMER_RULES),
   licenses,
-  rules,
+  rules(`not ${CUSTOMER_RULES}`),
   machines,
 ]
