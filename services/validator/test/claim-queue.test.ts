@@ -30,6 +30,7 @@ const claim = (licenseId: string, machine: string): Claim => ({
   licenseId: uuidToBytes(licenseId),
   machineId: Buffer.from(machine),
   hostname: null,
+  isRecheck: false,
 })
 
 function claimAll(claims: readonly Claim[]): Promise<(string | null)[]> {

@@ -14,6 +14,8 @@ export interface ClaimRequest {
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
+  /** Memory says that the license is full: this only asks whether it still is, and may wait for others that ask. */
+  isRecheck: boolean
 }
 
 export interface ReleaseRequest {

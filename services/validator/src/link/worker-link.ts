@@ -47,9 +47,13 @@ export class WorkerLink {
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
+    isRecheck: boolean,
     done: (outcome: ClaimOutcome) => void,
   ): void {
-    this.#ask({ kind: 'claim', ticket: ++this.#ticket, licenseId, machineId, hostname }, { kind: 'claim', done })
+    this.#ask(
+      { kind: 'claim', ticket: ++this.#ticket, licenseId, machineId, hostname, isRecheck },
+      { kind: 'claim', done },
+    )
   }
 
   release(licenseId: Uint8Array, machineId: Uint8Array, done: (outcome: ReleaseOutcome) => void): void {

@@ -46,7 +46,7 @@ export class NewMachines {
     const key = license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
     if (this.#waiting.has(key)) return
     if (this.#waiting.size >= MOST_WAITING) this.#dropped++
-    else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname })
+    else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
   }
 
   /** Rejects when a batch fails; what it held then waits on. */

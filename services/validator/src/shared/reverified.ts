@@ -4,7 +4,7 @@
  */
 
 const SLOTS = 1 << 16
-const INTERVAL_MS = 250
+const INTERVAL_MS = 200
 
 export class Reverified {
   readonly shared: SharedArrayBuffer

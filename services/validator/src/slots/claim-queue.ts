@@ -13,6 +13,8 @@ export interface Claim {
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
+  /** Memory says that the license is full. While somebody holds its row, that is answer enough. */
+  isRecheck: boolean
 }
 
 export interface ClaimExecutor {
@@ -120,7 +122,7 @@ export class ClaimQueue {
     this.#options.onBatch(batch.length, performance.now() - startedMs)
     const busy = batch.filter((entry, i) => {
       const answer = settled[i] ?? null
-      if (answer?.outcome === 'busy' && !waits) return true
+      if (answer?.outcome === 'busy' && !waits && !entry.claim.isRecheck) return true
       this.#settle(entry, answer?.outcome === 'busy' ? null : answer)
       return false
     })

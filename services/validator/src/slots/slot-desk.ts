@@ -30,12 +30,17 @@ export interface MachineState {
 
 const VALID = CODES.indexOf('VALID')
 const UNANSWERED: ClaimOutcome = { answered: false }
+/** Together with the interval between two rechecks of one license, how long a free slot may stay unnoticed. */
+const RECHECK_WINDOW_MS = 200
 
 export class SlotDesk {
   readonly #store: SlotStore
   readonly #index: SlotIndex
   readonly #queue: ClaimQueue
   readonly #onError: (error: unknown) => void
+  readonly #rechecks: { claim: Claim; done: (outcome: ClaimOutcome) => void }[] = []
+  #recheckedMs = -Infinity
+  #timer: NodeJS.Timeout | null = null
 
   constructor(
     store: SlotStore,
@@ -53,7 +58,19 @@ export class SlotDesk {
     return this.#queue.size
   }
 
+  /** Soon after another recheck, one waits for more of them, so that those of all full licenses are a few statements a second. */
   claim(claim: Claim, done: (outcome: ClaimOutcome) => void): void {
+    if (!claim.isRecheck) return this.#enqueue(claim, done)
+    this.#rechecks.push({ claim, done })
+    const waitMs = Math.max(0, this.#recheckedMs + RECHECK_WINDOW_MS - performance.now())
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null
+      this.#recheckedMs = performance.now()
+      for (const recheck of this.#rechecks.splice(0)) this.#enqueue(recheck.claim, recheck.done)
+    }, waitMs)
+  }
+
+  #enqueue(claim: Claim, done: (outcome: ClaimOutcome) => void): void {
     this.#queue.claim(claim, (answer) => {
       if (answer === null) return done(UNANSWERED)
       noteClaim(this.#index, claim, answer)
@@ -74,6 +91,8 @@ export class SlotDesk {
   }
 
   close(): void {
+    if (this.#timer) clearTimeout(this.#timer)
+    for (const { done } of this.#rechecks.splice(0)) done(UNANSWERED)
     this.#queue.close()
   }
 }

@@ -35,6 +35,7 @@ export interface SlotClaims {
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
+    isRecheck: boolean,
     done: (outcome: ClaimOutcome) => void,
   ): void
 }
@@ -119,7 +120,7 @@ export class Validation {
     if (!found) return this.#answer(exchange, check, verdict, code, used, max, nowMs)
     exchange.wait()
     if (code === TOO_MANY_MACHINES) exchange.fallback = rejectionAnswer(exchange.shape, code, used, max)
-    claims.claim(licenseId, check.machineId, hostname, (outcome) => {
+    claims.claim(licenseId, check.machineId, hostname, code === TOO_MANY_MACHINES, (outcome) => {
       if (exchange.isDone) return
       if (outcome.answered) this.#answer(exchange, check, verdict, outcome.code, outcome.used, outcome.max, nowMs)
       else if (code === TOO_MANY_MACHINES) this.#answer(exchange, check, verdict, code, used, max, nowMs)
