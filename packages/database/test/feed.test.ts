@@ -82,7 +82,9 @@ describe('joinFeed', () => {
     await joinFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes) })
     const changes = await read()
     const order = (list: FeedChange[]) => list.map(plain).toSorted((a, b) => a.localeCompare(b))
-    expect(order(changes)).toEqual(order(loaded))
+    // A load tells the count of slots with the license alone.
+    const asLoaded = changes.map((change) => (change.entity === 'machine' ? { ...change, used: null } : change))
+    expect(order(asLoaded)).toEqual(order(loaded))
     expect(changes).toHaveLength(13)
     const found = changes.find((change) => change.entity === 'license' && bytesToUuid(change.id) === license.id)
     expect(found?.entity === 'license' && found.row).toMatchObject({

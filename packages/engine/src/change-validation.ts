@@ -25,7 +25,7 @@ export function faultOf(change: Change): string | null {
       return change.row === null ? null : ruleFault(change.row)
     case 'machine':
       if (change.machineId.length === 0) return 'a machine id is empty'
-      return isCount(change.used) ? null : 'the used count is not a count'
+      return change.used === null || isCount(change.used) ? null : 'the used count is not a count'
     default:
       return unknownEntity(change)
   }

@@ -82,7 +82,7 @@ export class LicenseWriter {
     hash.hash(change.machineId, change.machineId.length)
     if (change.held) machines.add(row, serial, hash.words, this.rows.stamp)
     else machines.remove(row, serial, hash.words)
-    words[row * ROW_WORDS + LICENSE_USED] = change.used
+    if (change.used !== null) words[row * ROW_WORDS + LICENSE_USED] = change.used
     return null
   }
 

@@ -85,8 +85,17 @@ export type CustomerChange = { entity: 'customer'; id: Id; row: CustomerRecord |
 export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | null }
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
-/** A machine took (`held`) or gave back a machine slot; `used` is the count of the license after that. */
-export type MachineChange = { entity: 'machine'; licenseId: Id; machineId: Uint8Array; held: boolean; used: number }
+/**
+ * A machine took (`held`) or gave back a machine slot; `used` is the count of the license after that. Null: the license's
+ * own row has told it, as in a full load.
+ */
+export type MachineChange = {
+  entity: 'machine'
+  licenseId: Id
+  machineId: Uint8Array
+  held: boolean
+  used: number | null
+}
 
 export type Change =
   | OrganizationChange

@@ -66,7 +66,7 @@ export class Keeper implements FeedTarget {
    * A claim or release of this validator that transaction `xid` has committed. When a feed read was faster than the answer,
    * it has told the truth, which may be newer: the machine released again by another validator.
    */
-  applyOwn(change: Extract<Change, { entity: 'machine' }>, xid: bigint): void {
+  applyOwn(change: Extract<Change, { entity: 'machine' }> & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#pending.add(change.licenseId, change.machineId, xid, change.used)
     this.#index.apply([change])

@@ -79,13 +79,16 @@ export interface UnreadableChange {
   readonly reason: string
 }
 
-/** Whether the machine holds a slot (or is recorded) now, and how many slots its license has taken. */
+/**
+ * Whether the machine holds a slot (or is recorded) now, and how many slots its license has taken; null in a full load,
+ * where the license's row says it.
+ */
 export interface MachineChange {
   readonly entity: 'machine'
   readonly licenseId: Id
   readonly machineId: Uint8Array
   readonly held: boolean
-  readonly used: number
+  readonly used: number | null
 }
 
 type RowChange = {

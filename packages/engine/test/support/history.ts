@@ -73,7 +73,7 @@ export class History implements World {
         entity: 'machine',
         ...one,
         held: true,
-        used: this.licenses.find((license) => license.id === one.licenseId)?.used ?? 0,
+        used: null,
       })),
     ]
     return this.random.shuffle(changes)
