@@ -1,12 +1,14 @@
 // Loads everything that a verdict depends on, and says from which snapshot the feed goes on: one repeatable-read
 // transaction, so that the load and the snapshot are one moment. Rows stream in batches; memory stays bounded.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
 import type { FeedChange } from './changes.ts'
 import { CopyParser } from './copy-rows.ts'
-import { TABLES } from './load-tables.ts'
+import { LAST_TABLE, type TableToLoad, TABLES } from './load-tables.ts'
 
 export interface JoinOptions {
   /** Takes a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */
@@ -61,20 +63,45 @@ async function load(client: pg.Client, onBatch: JoinOptions['onBatch'], onSign: 
   const { rows } = await client.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
   const snapshot = rows[0]?.snapshot ?? ''
   let loaded = 0
-  for (const table of TABLES) {
-    const parser = new CopyParser(table.fields)
-    const read = table.reader()
-    for await (const chunk of client.query(copyTo(`copy (${table.select}) to stdout (format binary)`))) {
+  const handOn = async ({ fields, reader }: TableToLoad, chunks: AsyncIterable<Buffer> | Buffer[]): Promise<void> => {
+    const parser = new CopyParser(fields)
+    const read = reader()
+    for await (const chunk of chunks) {
       onSign()
       const batch: FeedChange[] = []
-      parser.push(Buffer.from(chunk), (row) => batch.push(read(row)))
+      parser.push(chunk, (row) => batch.push(read(row)))
       loaded += batch.length
       if (batch.length > 0) await onBatch(batch, snapshot)
+      await nextTurn()
       onSign()
+    }
+  }
+  // All but the machines is here before any of it is handed on: a network that stalls must not leave a reader that serves
+  // meanwhile with the licenses of now and the rules of before.
+  const arrived: [TableToLoad, Buffer[]][] = []
+  for (const table of TABLES) {
+    const chunks = copyOut(client, table, onSign)
+    if (table !== LAST_TABLE) arrived.push([table, await gather(chunks)])
+    else {
+      for (const [before, whole] of arrived.splice(0)) await handOn(before, whole)
+      await handOn(table, chunks)
     }
   }
   await client.query('commit')
   return { snapshot, server, rows: loaded }
+}
+
+async function gather(chunks: AsyncIterable<Buffer>): Promise<Buffer[]> {
+  const all: Buffer[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  return all
+}
+
+async function* copyOut(client: pg.Client, table: TableToLoad, onSign: () => void): AsyncGenerator<Buffer> {
+  for await (const chunk of client.query(copyTo(`copy (${table.select}) to stdout (format binary)`))) {
+    onSign()
+    yield Buffer.from(chunk)
+  }
 }
 
 const UNDEFINED_FUNCTION = '42883'

@@ -41,6 +41,8 @@ export class Exchange implements Dated {
   allow = ''
   /** `access-control-allow-methods` of a preflight; '' for none. */
   preflightMethods = ''
+  /** The connection closes behind the answer. */
+  isLast = false
   /** What to answer when the deadline passes while it waits; null: 503. */
   fallback: Answer | null = null
   readonly response: HttpResponse
@@ -86,6 +88,12 @@ export class Exchange implements Dated {
 
   send(answer: Answer): void {
     if (this.isDone) return
+    if (this.isLast && this.#isInNative) {
+      // Not at once: while an answer is awaited, bytes that come behind the request end the connection.
+      this.wait()
+      setImmediate(() => this.send(answer))
+      return
+    }
     const isNested = this.#state !== 'waiting' && this.#isInNative
     this.#finish()
     if (isNested) this.#write(answer)
@@ -141,7 +149,7 @@ export class Exchange implements Dated {
 
   #write(answer: Answer): void {
     const { response } = this
-    const closes = answer.closes || this.#server.control.isStopping
+    const closes = answer.closes || this.isLast || this.#server.control.isStopping
     if (answer.status !== '') response.writeStatus(answer.status)
     if (answer.body.length > 0) response.writeHeader('content-type', 'application/json')
     for (const [name, value] of answer.headers) response.writeHeader(name, value)

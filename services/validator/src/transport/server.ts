@@ -104,11 +104,20 @@ export class Server {
     const exchange = new Exchange(this, endpoint, response, isHeadRequest)
     exchange.authorization = head.authorization
     exchange.allow = allow
+    exchange.isLast = head.contentLength < 0 && !isRead(request)
     if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
     if (head.origin !== '') exchange.allowOrigin = this.#cors.allows(head.origin)
     if (head.contentLength > MAX_BODY_BYTES) exchange.fail('PAYLOAD_TOO_LARGE')
     else exchange.readBody()
   }
+}
+
+/**
+ * Of the other methods a request without a length is the last on its connection: the parser hides what stands behind a header
+ * without a name, so that its body could be taken for the next request.
+ */
+function isRead(request: HttpRequest): boolean {
+  return ['get', 'head', 'options'].includes(request.getMethod())
 }
 
 function isHead(request: HttpRequest): boolean {

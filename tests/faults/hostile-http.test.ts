@@ -1,0 +1,326 @@
+import { readFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { insertApiKey, insertLicense, insertOrganization, type Random, random } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { endChildren, freePort, metric, type Service, startValidator, until, untilReady } from './support/children.ts'
+import { check, deactivate } from './support/client.ts'
+import { byLength, figure, quantiles, seedOr } from './support/length.ts'
+import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
+
+/** Bytes that no honest client sends. A request that is smuggled in would release the victim's slot; that is how it would be seen. */
+
+let postgres: TestPostgres
+let validator: Service
+let reference: { server: Server; port: number; seen: Map<string, number> }
+let secret: string
+let key: string
+
+beforeAll(async () => {
+  postgres = await createPostgres()
+  const pool = openPool(postgres.url)
+  const organizationId = await insertOrganization(pool)
+  secret = (await insertApiKey(pool, { organizationId })).secret
+  key = (await insertLicense(pool, { organizationId, maxMachines: 2 })).key
+  await pool.end()
+  validator = await startValidator(postgres.validatorUrl)
+  await untilReady(validator)
+  await until(async () => (await ask('victim')) === 'VALID')
+  await until(async () => (await ask('other')) === 'VALID')
+  reference = await startReference()
+})
+afterAll(async () => {
+  await endChildren()
+  reference.server.close()
+  await postgres.remove()
+})
+
+const ask = async (fingerprint: string): Promise<string> =>
+  (await check(validator.port, secret, { license: key, fingerprint })).code
+
+/** The victim still holds its slot, and everything is answered as before. */
+async function expectNothingSmuggled(): Promise<void> {
+  expect([await ask('victim'), await ask('third')]).toEqual(['VALID', 'TOO_MANY_MACHINES'])
+}
+
+/** Node's own parser, which is strict: how many requests it sees in the same bytes. */
+async function startReference(): Promise<typeof reference> {
+  const seen = new Map<string, number>()
+  const server = createServer((request, response) => {
+    request.resume()
+    request.on('end', () => {
+      const from = String(request.socket.remotePort)
+      seen.set(from, (seen.get(from) ?? 0) + 1)
+      response.end('{}')
+    })
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
+  return { server, port, seen }
+}
+
+function post(path: string, headers: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n${headers}\r\n\r\n${body}`
+}
+
+const validation = (): string => JSON.stringify({ license: key, fingerprint: 'other' })
+const good = (): string => post('/api/v2/license/validate', `Content-Length: ${validation().length}`, validation())
+
+function theft(): string {
+  const body = JSON.stringify({ licenseKey: key, fingerprint: 'victim' })
+  return post('/api/v1/deactivate', `Content-Length: ${body.length}`, body)
+}
+
+interface Exchange {
+  text: string
+  localPort: number
+}
+
+/** Writes bytes, and gives what came back once the peer has closed or has been silent for a while. */
+function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Promise<Exchange> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    let localPort = 0
+    const finish = (): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, localPort })
+    }
+    const timer = setTimeout(finish, silentMs + 400)
+    socket.on('connect', () => {
+      localPort = socket.localPort ?? 0
+      socket.write(bytes)
+    })
+    socket.on('data', (data) => {
+      text += data.toString('latin1')
+      clearTimeout(timer)
+      setTimeout(finish, silentMs)
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', finish)
+  })
+}
+
+/**
+ * Answers by an endpoint. What the parser refuses is no JSON; a method or path that does not exist is no endpoint, and is what
+ * a mangled second request mostly has.
+ */
+const answersIn = (text: string): number =>
+  text.split('HTTP/1.1 ').filter((part) => part.includes('content-type: application/json') && !/^40[45]/.test(part))
+    .length
+const residentKib = async (): Promise<number> =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${validator.pid}/status`, 'utf8'))?.[1])
+
+const framings: [string, string][] = [
+  ['two lengths', 'Content-Length: 0\r\nContent-Length: $'],
+  ['two lengths, the other way round', 'Content-Length: $\r\nContent-Length: 0'],
+  ['two equal lengths', 'Content-Length: $\r\nContent-Length: $'],
+  ['an empty length', 'Content-Length:'],
+  ['a length of spaces', 'Content-Length:   '],
+  ['a signed length', 'Content-Length: +$'],
+  ['a negative length', 'Content-Length: -$'],
+  ['a hex length', 'Content-Length: 0x10'],
+  ['a list of lengths', 'Content-Length: 0, $'],
+  ['a length with a space', 'Content-Length: 1 0'],
+  ['a length with a tab', 'Content-Length: $\t'],
+  ['a length with letters', 'Content-Length: 0a'],
+  ['a length in another script', 'Content-Length: \u0661'],
+  ['a length that is too large for a number', `Content-Length: ${'9'.repeat(40)}`],
+  ['a length that wraps around', 'Content-Length: 4294967296'],
+  ['chunks', 'Transfer-Encoding: chunked'],
+  ['chunks and a length', 'Transfer-Encoding: chunked\r\nContent-Length: 5'],
+  ['a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked'],
+  ['chunks twice', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
+  ['an unknown encoding', 'Transfer-Encoding: cow'],
+  ['an encoding of capitals', 'TRANSFER-ENCODING: CHUNKED'],
+  ['a quoted encoding', 'Transfer-Encoding: "chunked"'],
+  ['an encoding behind a tab', 'Transfer-Encoding:\tchunked'],
+  ['an encoding with a vertical tab', 'Transfer-Encoding: \x0bchunked'],
+  ['a list of encodings', 'Transfer-Encoding: gzip, chunked'],
+  ['a folded encoding', 'Transfer-Encoding:\r\n chunked'],
+  ['an encoding folded into another header', 'X-A: b\r\n Transfer-Encoding: chunked'],
+  ['a folded length', 'Content-Length: 5\r\n 0'],
+  ['a space before the colon', 'Transfer-Encoding : chunked'],
+  ['a space before the name', ' Transfer-Encoding: chunked'],
+  ['a tab in the name', 'Content-Length\t: 5'],
+  ['a NUL in a name', 'Content-\0Length: 5'],
+  ['a NUL in a value', 'X-A: \0\r\nContent-Length: $'],
+  ['a bare line feed in a value', 'X-A: b\nTransfer-Encoding: chunked'],
+  ['a bare carriage return in a value', 'X-A: b\rTransfer-Encoding: chunked'],
+  ['a name without a colon', 'Transfer-Encoding\r\nContent-Length: $'],
+  ['an empty name', ': chunked\r\nContent-Length: $'],
+  ['two hosts', 'Host: y\r\nContent-Length: $'],
+  ['a header of 8 KiB', `X-A: ${'b'.repeat(8_192)}\r\nContent-Length: $`],
+  ['200 headers', `${Array.from({ length: 200 }, (_, i) => `X-${i}: b`).join('\r\n')}\r\nContent-Length: $`],
+  ['an expectation', 'Expect: 100-continue\r\nContent-Length: $'],
+  ['an upgrade', 'Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: $'],
+]
+
+test.each(framings)('%s: at most one answer, and nothing smuggled in behind it', async (_name, headers) => {
+  // What follows is a body to one reader and a request to another.
+  for (const prefix of ['', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', 'hello']) {
+    const rest = prefix + theft()
+    const { text } = await exchange(
+      validator.port,
+      post('/api/v2/license/validate', headers.replaceAll('$', String(rest.length)), rest),
+    )
+    expect(answersIn(text), JSON.stringify(text)).toBeLessThanOrEqual(1)
+    expect(text).not.toContain('"deactivated":true')
+  }
+  await expectNothingSmuggled()
+})
+
+const lines = [
+  'POST /api/v2/license/validate HTTP/0.9',
+  'POST /api/v2/license/validate HTTP/1.0',
+  'POST /api/v2/license/validate HTTP/2.0',
+  'POST /api/v2/license/validate HTTP/1.1 HTTP/1.1',
+  'POST  /api/v2/license/validate  HTTP/1.1',
+  'POST\t/api/v2/license/validate\tHTTP/1.1',
+  'POST /api/v2/license/validate',
+  'POST http://elsewhere/api/v2/license/validate HTTP/1.1',
+  'POST //api/v2/license/validate HTTP/1.1',
+  'POST /api/v2/../v2/license/validate HTTP/1.1',
+  'POST /api/v2/license/validate\0 HTTP/1.1',
+  'POST /api/v2/license/validate\r HTTP/1.1',
+  `POST /${'a'.repeat(16_000)} HTTP/1.1`,
+  'post /api/v2/license/validate HTTP/1.1',
+  'PRI * HTTP/2.0',
+  'CONNECT elsewhere:443 HTTP/1.1',
+  ' POST /api/v2/license/validate HTTP/1.1',
+  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+  '\r\n\r\nPOST /api/v2/license/validate HTTP/1.1',
+  '',
+]
+
+test('odd request lines and hosts: at most one answer, and never an end', async () => {
+  for (const line of lines)
+    for (const host of ['Host: x\r\n', '', 'Host: x\r\nHost: y\r\n', 'Host:\r\n', `Host: ${'x'.repeat(4_000)}\r\n`]) {
+      const head = `${line}\r\n${host}Authorization: Bearer ${secret}\r\nContent-Length: ${validation().length}\r\n\r\n`
+      const { text } = await exchange(validator.port, Buffer.from(head + validation(), 'latin1'), 10)
+      expect(answersIn(text), line).toBeLessThanOrEqual(1)
+    }
+  await expectNothingSmuggled()
+})
+
+function mutate(base: Buffer, from: Random): Buffer {
+  const bytes = [...base]
+  const tokens = [
+    '\r\n',
+    '\n',
+    '\r',
+    '\0',
+    ' ',
+    ':',
+    'Content-Length: 0\r\n',
+    'Transfer-Encoding: chunked\r\n',
+    '0\r\n\r\n',
+    '{',
+    '"',
+    ',',
+  ]
+  for (let edits = 1 + from.int(4); edits > 0; edits--) {
+    const at = from.int(bytes.length)
+    const how = from.int(5)
+    if (how === 0) bytes.splice(at, 1 + from.int(8))
+    else if (how === 1) bytes.splice(at, 0, ...from.bytes(1 + from.int(4)))
+    else if (how === 2) bytes.splice(at, 0, ...Buffer.from(from.pick(tokens)))
+    else if (how === 3) bytes.splice(at, 0, ...bytes.slice(at, at + from.int(60)))
+    else bytes[at] = from.int(256)
+  }
+  return Buffer.from(bytes)
+}
+
+test('mutations of a good request: never more requests than a strict parser sees, no crash, memory flat', async () => {
+  const seed = seedOr(4_711)
+  const from = random(seed)
+  const most = byLength(2_000, 100_000)
+  const bases = [good(), post('/api/v1/validate', 'Content-Length: 17', '{"licenseKey":""}'), good() + good()]
+  const wide = byLength(40, 120)
+  let warmKib = 0
+  let answered = 0
+  for (let done = 0; done < most; done += wide) {
+    const batch = Array.from({ length: wide }, () => {
+      const base = from.pick(bases)
+      return { bytes: mutate(Buffer.from(base), from), requests: base.split(' HTTP/1.1').length - 1 }
+    })
+    await Promise.all(
+      batch.map(async ({ bytes, requests }) => {
+        const [ours, theirs] = await Promise.all([
+          exchange(validator.port, bytes, 15),
+          exchange(reference.port, bytes, 15),
+        ])
+        const answers = answersIn(ours.text)
+        answered += answers
+        const strict = reference.seen.get(String(theirs.localPort)) ?? 0
+        reference.seen.delete(String(theirs.localPort))
+        expect(answers, `seed ${seed}: ${JSON.stringify(bytes.toString('latin1'))}`).toBeLessThanOrEqual(
+          Math.max(requests, strict),
+        )
+      }),
+    )
+    if (done < most / 5) warmKib = await residentKib()
+  }
+  const endKib = await residentKib()
+  figure('Mutated requests', { sent: most, answered, 'memory after a fifth, KiB': warmKib, 'in the end, KiB': endKib })
+  expect(endKib - warmKib).toBeLessThan(64 * 1_024)
+  await expectNothingSmuggled()
+})
+
+test('clients that leave at each byte, in order or not, leave nothing behind', async () => {
+  const whole = Buffer.from(good())
+  const before = await residentKib()
+  const leave = (at: number, isRude: boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const socket = connect(validator.port, '127.0.0.1', () => {
+        socket.write(whole.subarray(0, at), () => {
+          if (isRude) socket.resetAndDestroy()
+          else socket.end()
+          resolve()
+        })
+      })
+      socket.on('error', () => resolve())
+    })
+  for (let round = 0; round < byLength(1, 20); round++)
+    for (let at = 1; at <= whole.length; at++) await Promise.all([leave(at, true), leave(at, false)])
+  await until(async () => (await ask('victim')) === 'VALID')
+  expect((await residentKib()) - before).toBeLessThan(32 * 1_024)
+})
+
+test('a thousand slow clients: others are served meanwhile, and each slow one is shown the door', async () => {
+  const sockets: Socket[] = []
+  let gone = 0
+  const head = Buffer.from(good()).subarray(0, -10)
+  for (let i = 0; i < 1_000; i++) {
+    const socket = connect(validator.port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.on('close', () => gone++)
+    socket.resume()
+    socket.write(head.subarray(0, -(i % 40)))
+    sockets.push(socket)
+  }
+  const drip = setInterval(() => {
+    for (const socket of sockets) socket.write(' ')
+  }, 250)
+  const tookMs: number[] = []
+  const startedMs = performance.now()
+  while (performance.now() - startedMs < byLength(1_500, 5_000)) {
+    const reply = await check(validator.port, secret, { license: key, fingerprint: 'victim' })
+    expect(reply.code).toBe('VALID')
+    tookMs.push(reply.tookMs)
+    await sleep(5)
+  }
+  figure('Beside a thousand slow clients, checks took ms', quantiles(tookMs))
+  await until(() => gone > 900)
+  clearInterval(drip)
+  for (const socket of sockets) socket.destroy()
+  expect(await metric(validator, 'keyward_http_events_total')).toBeGreaterThan(900)
+})
+
+test('the theft that all of this tried works when it is sent as it should be', async () => {
+  expect((await deactivate(validator.port, secret, key, 'victim')).text).toContain('true')
+})
