@@ -38,6 +38,7 @@ const cases = [
         .replace('bind :80', `bind 127.0.0.1:${ports.http}`)
         .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`),
     checksReadiness: true,
+    ofChunks: [411],
   },
   {
     name: 'nginx',
@@ -49,10 +50,11 @@ const cases = [
         .replace('listen 443', `listen 127.0.0.1:${ports.https}`)
         .replace('listen 80', `listen 127.0.0.1:${ports.http}`),
     checksReadiness: false,
+    ofChunks: [400, '15'],
   },
 ]
 
-for (const { name, configuration, make, isHere, listen, checksReadiness } of cases) {
+for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunks } of cases) {
   describe.skipIf(!isHere)(`${name} (needs ${name} and openssl)`, { timeout: 30_000 }, () => {
     let balancer: Balancer
     let ports: BalancerPorts
@@ -121,6 +123,15 @@ for (const { name, configuration, make, isHere, listen, checksReadiness } of cas
       expect(answer).toMatchObject({ status: 400, type: 'application/json' })
       const [seen] = validators.flatMap((one) => one.seen)
       expect(seen?.body.toString()).toBe('{"license":"x"}')
+    })
+
+    test('a check in chunks arrives with its length, or is told to come with one', async () => {
+      const headers = { 'transfer-encoding': 'chunked' }
+      const answer = await ask('/api/v2/license/validate', { method: 'POST', body: '{"license":"x"}', headers })
+      const seen = validators.flatMap((one) => one.seen)
+      expect([answer.status, ...seen.map((one) => one.headers['content-length'])]).toEqual(ofChunks)
+      const managed = await ask('/api/v1/products', { method: 'POST', body: '{}', headers })
+      expect(managed.body).toMatch(/"m[12]"/)
     })
 
     test("the caller's address is the one seen here, whatever the caller claims", async () => {
