@@ -1,0 +1,121 @@
+// The traffic of an hour over 10,000 licenses, in real time: apps that check now and then, a few that check all the time, some
+// without a slot, some refused, some excluded, and machines that come and go. Seeded, so that two runs send the same.
+import { Agent, request } from 'node:http'
+
+import { random, type Random } from '@keyward/testkit'
+
+export const LICENSES = 10_000
+export const MACHINES_PER_LICENSE = 2
+/** These licenses are full, and each has one machine more that asks in vain. */
+export const FULL = 200
+
+/** How often what is asked; the shares of a made-up but plausible vendor. */
+const KINDS = [
+  // Every machine asks every five minutes.
+  { name: 'known', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 300 },
+  // One in a hundred asks every second.
+  { name: 'busy', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 100 },
+  { name: 'over the limit', perSecond: FULL / 60 },
+  { name: 'blacklisted', perSecond: 3 },
+  { name: 'excluded', perSecond: 3 },
+  { name: 'unknown key', perSecond: 1.5 },
+  // 500 machines an hour are replaced by others.
+  { name: 'new machine', perSecond: 500 / 3_600 },
+] as const
+type Kind = (typeof KINDS)[number]['name']
+
+export const CHECKS_PER_SECOND = KINDS.reduce((sum, { perSecond }) => sum + perSecond, 0)
+
+export const keyOf = (license: number): string => `SOAK-${String(license).padStart(5, '0')}`
+export const machineOf = (license: number, n: number): string => `host-${license}-${n}.example`
+
+export interface Sent {
+  checks: number
+  failed: number
+  codes: Record<string, number>
+}
+
+const TICK_MS = 50
+
+/** Sends for so long, and resolves when the last answer is there. Falls behind when the validator does, but leaves nothing out. */
+export async function sendTraffic(port: number, secret: string, durationMs: number): Promise<Sent> {
+  const dice = random(2_026)
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 })
+  const sent: Sent = { checks: 0, failed: 0, codes: {} }
+  const pending: Promise<void>[] = []
+  const startedMs = performance.now()
+  const due = new Map<Kind, number>(KINDS.map(({ name }) => [name, 0]))
+  for (let elapsedMs = 0; elapsedMs < durationMs; elapsedMs = performance.now() - startedMs) {
+    for (const { name, perSecond } of KINDS) {
+      const wanted = (elapsedMs / 1_000) * perSecond
+      for (let n = due.get(name) ?? 0; n < wanted; n++) {
+        due.set(name, n + 1)
+        pending.push(sendOne(name, n))
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+    await Promise.all(pending.splice(0, Math.max(0, pending.length - 10_000)))
+  }
+  await Promise.all(pending)
+  agent.destroy()
+  return sent
+
+  async function sendOne(kind: Kind, n: number): Promise<void> {
+    for (const [path, license, fingerprint] of requestsOf(kind, n, dice)) {
+      const text = await post(path, { licenseKey: license, fingerprint })
+      const code = /"(?:code":"(\w+)|(deactivated))"/.exec(text)
+      sent.checks += path.endsWith('deactivate') ? 0 : 1
+      if (code === null) sent.failed++
+      else sent.codes[code[1] ?? 'deactivated'] = (sent.codes[code[1] ?? 'deactivated'] ?? 0) + 1
+    }
+  }
+
+  function post(path: string, body: object): Promise<string> {
+    const text = JSON.stringify(body)
+    return new Promise((resolve) => {
+      const headers = { authorization: `Bearer ${secret}`, 'content-length': Buffer.byteLength(text) }
+      const outgoing = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
+        let answer = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk))
+        response.on('end', () => resolve(answer))
+      })
+      outgoing.on('error', () => resolve(''))
+      outgoing.end(text)
+    })
+  }
+}
+
+type Step = [path: string, licenseKey: string, fingerprint: string]
+
+function requestsOf(kind: Kind, n: number, dice: Random): Step[] {
+  const validate = '/api/v1/validate'
+  const license = dice.int(LICENSES)
+  switch (kind) {
+    case 'known': {
+      const machine = n % (LICENSES * MACHINES_PER_LICENSE)
+      return [[validate, keyOf(machine % LICENSES), machineOf(machine % LICENSES, Math.floor(machine / LICENSES))]]
+    }
+    case 'busy': {
+      const busy = (n % ((LICENSES * MACHINES_PER_LICENSE) / 100)) + FULL
+      return [[validate, keyOf(busy), machineOf(busy, 0)]]
+    }
+    case 'over the limit':
+      return [[validate, keyOf(n % FULL), machineOf(n % FULL, MACHINES_PER_LICENSE)]]
+    case 'blacklisted':
+      return [[validate, keyOf(license), 'soak-blacklisted']]
+    case 'excluded':
+      return [[validate, keyOf(license), 'soak-excluded']]
+    case 'unknown key':
+      return [[validate, `no-such-key-${n}`, 'any']]
+    case 'new machine': {
+      const free = FULL + (n % (LICENSES - FULL))
+      const machine = machineOf(free, 100 + n)
+      return [
+        ['/api/v1/deactivate', keyOf(free), machineOf(free, MACHINES_PER_LICENSE - 1)],
+        ['/api/v1/activate', keyOf(free), machine],
+      ]
+    }
+    default:
+      return kind satisfies never
+  }
+}
