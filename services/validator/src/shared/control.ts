@@ -28,9 +28,9 @@ export class Control {
     Atomics.store(this.#words, STATE, STATES.indexOf(state))
   }
 
-  /** The one question of the hot path. */
+  /** Asked at every request, as is `isStopping`: a plain read, which is at most a few requests late and costs no call. */
   get isServing(): boolean {
-    return Atomics.load(this.#words, STATE) === 1
+    return this.#words[STATE] === 1
   }
 
   /** False while Postgres does not answer: nothing is verified again until it does. */
@@ -44,7 +44,7 @@ export class Control {
 
   /** Set when the program stops: every answer then closes its connection. */
   get isStopping(): boolean {
-    return Atomics.load(this.#words, STOPPING) === 1
+    return this.#words[STOPPING] === 1
   }
 
   stop(): void {

@@ -137,8 +137,8 @@ export class Validation {
     max: number,
     nowMs: number,
   ): void {
-    const { shape, timedFromMs } = exchange
-    if (timedFromMs > 0) this.#parts.counters.observe((performance.now() - timedFromMs) / 1_000)
+    const { shape, timed } = exchange
+    if (timed !== null) this.#parts.counters.observe((performance.now() - timed.fromMs) / 1_000)
     exchange.send(verdictAnswer(shape, code, verdict.expiresAtMs, used, max))
     this.#parts.counters.countCheck(shape === 'v1' ? 0 : 1, code)
     this.#parts.recorder.checked(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)
