@@ -2,11 +2,10 @@
  * The topology of compose.yaml as processes of this machine: management processes and validators behind haproxy with TLS,
  * the balancer with the shipped configuration. Every process keeps its ports over restarts, as a container its name.
  */
-import { createServer } from 'node:http'
 
 import { ConfigError } from '@keyward/process'
 
-import { listenOn } from '../src/ports.ts'
+import { freePort } from '../src/ports.ts'
 import { startService, untilReady, type Service, type ServiceName } from '../src/service.ts'
 import { Haproxy, isInstalled } from './balancer.ts'
 
@@ -45,7 +44,7 @@ export class Member {
   /** Resolves when it is ready. */
   async start(): Promise<void> {
     const prefix = this.#kind.toUpperCase()
-    const { port = 0, adminPort = 0 } = this.#service ?? {}
+    const { port, adminPort } = this.#service ?? { port: await freePort(), adminPort: await freePort() }
     const ports = { [`${prefix}_PORT`]: String(port), [`${prefix}_ADMIN_PORT`]: String(adminPort) }
     this.#service = await startService(this.#kind, { ...this.#env, ...ports })
     await untilReady(this.name, this.#service.adminPort)
@@ -129,14 +128,6 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 
 function members(kind: ServiceName, count: number, env: Record<string, string>): Member[] {
   return Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env))
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const probe = createServer()
-  const port = await listenOn(probe, 0)
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }
 
 function listen(text: string, ports: { https: number; http: number; metrics: number }): string {

@@ -2,22 +2,26 @@
  * The variables that `npm start` reads itself. Everything else that the services take goes to them as it is and is
  * judged there.
  */
-import { ConfigError, logLevel, port, postgresUrl, readConfig, text } from '@keyward/process'
+import { parseTrustedProxies } from '@keyward/address'
+import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/process'
 import { z } from 'zod'
 
 const schema = z.object({
   GATEWAY_PORT: port().default(8000),
-  VALIDATOR_HOST: text('an address of this machine').default('127.0.0.1'),
+  VALIDATOR_HOST: host().default('127.0.0.1'),
   VALIDATOR_PORT: port().default(8080),
   VALIDATOR_ADMIN_PORT: port().default(9080),
-  MANAGEMENT_HOST: text('an address of this machine').default('127.0.0.1'),
+  MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
   MANAGEMENT_ADMIN_PORT: port().default(9081),
   DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_DATABASE_URL: postgresUrl().optional(),
   OPERATOR_TOKEN: text().optional(),
   MASTER_KEY: text().optional(),
-  TRUSTED_PROXIES: text().optional(),
+  // Judged here, too, because the services get it with the gateway's own address added.
+  TRUSTED_PROXIES: variable('addresses and CIDR ranges separated by commas, or all', (value) =>
+    parseTrustedProxies(value) === null ? undefined : value,
+  ).optional(),
   LOG_LEVEL: logLevel().default('warn'),
 })
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 
 import { createPool, migrate } from '@keyward/database'
 import { startPostgres } from '@keyward/embedded-postgres'
+import { ConfigError, explainStart } from '@keyward/process'
 
 import { FOLDER } from './state.ts'
 import { keepRunning } from './supervisor.ts'
@@ -34,7 +35,11 @@ export async function startDatabase(
   report: (line: string) => void,
 ): Promise<StartDatabase> {
   if (given.DATABASE_URL !== undefined) {
-    await migrateAndReport(given.DATABASE_URL, report)
+    await migrateAndReport(given.DATABASE_URL, report).catch((error: unknown) => {
+      throw new ConfigError(`DATABASE_URL names a database that cannot be used. ${explainStart(error)}`, {
+        cause: error,
+      })
+    })
     const validatorUrl = given.VALIDATOR_DATABASE_URL ?? given.DATABASE_URL
     return { url: given.DATABASE_URL, validatorUrl, stop: () => Promise.resolve() }
   }

@@ -4,6 +4,7 @@
  */
 import { Agent, createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createProxyServer, type ProxyServer } from 'httpxy'
 
@@ -20,6 +21,9 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
 
 /** Below the time after which the services close an idle connection, so that none is used as it closes. */
 const UPSTREAM_IDLE_MS = 4_000
+
+/** How long a stopping gateway goes on answering, each answer closing its connection, before idle ones are cut. */
+const DRAIN_MS = 300
 
 const VALIDATION_BODY_BYTES = 16 * 1024
 
@@ -41,7 +45,9 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
     if (response instanceof ServerResponse) unavailable(response)
     else response?.destroy()
   })
+  let isStopping = false
   const server = createServer((request, response) => {
+    if (isStopping) request.headers.connection = 'close' // which the answer repeats
     request.headers['x-forwarded-for'] = request.socket.remoteAddress ?? ''
     const passed = VALIDATION_PATHS.has(pathOf(request))
       ? passFramed(proxy, request, response, targets.validator())
@@ -50,13 +56,16 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   })
   return {
     port: await listenOn(server, port),
-    close: () =>
-      new Promise((resolve) => {
+    close: async () => {
+      isStopping = true
+      await sleep(DRAIN_MS)
+      await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeIdleConnections()
         setTimeout(() => server.closeAllConnections(), 3_000).unref()
-        agent.destroy()
-      }),
+      })
+      agent.destroy()
+    },
   }
 }
 

@@ -42,8 +42,11 @@ export async function choosePorts<Name extends string>(
   return chosen
 }
 
-/** Below the range from which the system takes ports for outgoing connections, so that none takes it during a restart. */
-async function freePort(used: ReadonlySet<number>): Promise<number> {
+/**
+ * A port that is free now and not among `used`, below the range from which the system takes ports for outgoing
+ * connections, so that none takes it during a restart.
+ */
+export async function freePort(used: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(10_240, 32_768)
     if (!used.has(port) && (await isFree(port))) return port

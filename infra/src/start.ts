@@ -24,6 +24,7 @@ const home = process.cwd()
 
 async function main(): Promise<void> {
   const given = readStartConfig(process.env)
+  report('Starting …')
   const store = await openState(home)
   const config = { ...given, ...(await choosePorts(portsOf(given))) }
   const database = await startDatabase(config, home, report)

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Agent, request, type RequestOptions } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,21 +8,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '../rolling/balancer.ts'
 import { VALIDATION_PATHS } from '../src/gateway.ts'
-import { listenOn } from '../src/ports.ts'
+import { freePort } from '../src/ports.ts'
 import { Upstream } from './upstream.ts'
 
 interface Answer {
   status: number
   type: string
   body: string
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  const port = await listenOn(probe, 0)
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }
 
 const hasOpenssl = isInstalled('openssl', 'version')

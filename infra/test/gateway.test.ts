@@ -109,3 +109,29 @@ test('a service that is down is a 503 that no client takes for a verdict, and on
   expect(problem).not.toContain('valid"')
   expect((await fetch(`${base}/docs`)).status).toBe(400)
 })
+
+test('a stop finishes what is in flight and cuts no connection that is in use', async () => {
+  const failures: unknown[] = []
+  let answers = 0
+  const client = async (): Promise<void> => {
+    for (;;) {
+      try {
+        const response = await fetch(`${base}/api/v1/validate`)
+        await response.text()
+        if (response.status >= 500) failures.push(response.status)
+        answers++
+      } catch (error) {
+        const cause = error instanceof Error ? error.cause : undefined
+        const during = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined
+        // A new connection may be refused, and that is all that may happen.
+        if (during !== 'connect') failures.push(error)
+        return
+      }
+    }
+  }
+  const clients = Array.from({ length: 6 }, client)
+  while (answers < 50) await new Promise((resolve) => setTimeout(resolve, 5))
+  await gateway.close()
+  await Promise.all(clients)
+  expect(failures).toEqual([])
+})

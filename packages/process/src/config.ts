@@ -3,6 +3,8 @@
  * A bad value is one line that names the variable, what it got and what it takes; a value that may hold a secret
  * (judged by the variable's name) is never repeated. An empty variable counts as one that is not set.
  */
+import { isIP } from 'node:net'
+
 import { z } from 'zod'
 
 /** Bad variables, one line each in `message`. The program prints it and exits with 1; see `failStart`. */
@@ -80,6 +82,12 @@ export function choice<const T extends string>(words: readonly T[]): z.ZodType<T
 }
 
 export const text = (takes = 'text'): z.ZodType<string, string> => variable(takes, (value) => value)
+
+/** Where a program listens. */
+export const host = (): z.ZodType<string, string> =>
+  variable('an IP address of this machine, or localhost', (value) =>
+    isIP(value) !== 0 || value === 'localhost' ? value : undefined,
+  )
 
 /** A secret of at least `minLength` characters without spaces. */
 export const secret = (minLength: number): z.ZodType<string, string> =>

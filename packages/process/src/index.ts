@@ -3,6 +3,7 @@ export {
   choice,
   ConfigError,
   durationMs,
+  host,
   integer,
   list,
   LOG_LEVELS,

@@ -5,6 +5,7 @@ import {
   choice,
   ConfigError,
   durationMs,
+  host,
   integer,
   list,
   logLevel,
@@ -16,6 +17,7 @@ import {
 
 const schema = z
   .object({
+    VALIDATOR_HOST: host().default('127.0.0.1'),
     VALIDATOR_PORT: port().default(8080),
     STALE_AFTER: durationMs(100).default(5_000),
     TRUSTED_PROXIES: list().default([]),
@@ -59,6 +61,13 @@ describe('readConfig', () => {
       TRUSTED_PROXIES: ['10.0.0.0/8', '::1'],
       EDGE: 'fastly',
     })
+  })
+
+  test('a host is an address or localhost, so that a slip is not left to the name service', () => {
+    expect(readConfig(schema, { ...base, VALIDATOR_HOST: '::' }).VALIDATOR_HOST).toBe('::')
+    expect(messageOf({ VALIDATOR_HOST: '999.1.1.1' })).toBe(
+      'VALIDATOR_HOST got "999.1.1.1"; it takes an IP address of this machine, or localhost',
+    )
   })
 
   test('says in one line which variable is wrong, what it got and what it takes', () => {

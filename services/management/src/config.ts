@@ -1,6 +1,6 @@
 /** The variables that the management service reads. */
 import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
-import { choice, integer, list, logLevel, port, postgresUrl, secret, text, variable } from '@keyward/process'
+import { choice, host, integer, list, logLevel, port, postgresUrl, secret, text, variable } from '@keyward/process'
 import { z } from 'zod'
 
 import { parseMasterKey } from './signing-keys/keyring.ts'
@@ -15,7 +15,7 @@ function isOrigin(value: string): boolean {
 
 export const configSchema = z.object({
   DATABASE_URL: postgresUrl(),
-  MANAGEMENT_HOST: text('a host name or address').default('127.0.0.1'),
+  MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
   MANAGEMENT_ADMIN_PORT: port().default(9081),
   MANAGEMENT_RATE_LIMIT: integer(1, 2_000_000_000).default(1_000),

@@ -6,13 +6,13 @@ import { type ClientResolverOptions, EDGES, parseTrustedProxies } from '@keyward
 import {
   choice,
   durationMs,
+  host,
   integer,
   list,
   logLevel,
   type LogLevel,
   port,
   postgresUrl,
-  text,
   variable,
 } from '@keyward/process'
 import { z } from 'zod'
@@ -47,11 +47,11 @@ export const environment = z
   .object({
     DATABASE_URL: postgresUrl().optional(),
     VALIDATOR_DATABASE_URL: postgresUrl().optional(),
-    VALIDATOR_HOST: text().default('127.0.0.1'),
+    VALIDATOR_HOST: host().default('127.0.0.1'),
     VALIDATOR_PORT: port().default(8080),
     VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
     VALIDATOR_ADMIN_PORT: port().default(9080),
-    VALIDATOR_ADMIN_HOST: text().optional(),
+    VALIDATOR_ADMIN_HOST: host().optional(),
     TRUSTED_PROXIES: trustedProxies().default([]),
     CLIENT_IP_HEADER: headerName().optional(),
     COUNTRY_HEADER: headerName().optional(),
@@ -69,6 +69,10 @@ export const environment = z
         path: ['VALIDATOR_DATABASE_URL'],
         message: 'an address such as postgres://user:password@host:5432/database',
       })
+      return z.NEVER
+    }
+    if (env.STALE_LIMIT <= env.STALE_AFTER) {
+      context.addIssue({ code: 'custom', path: ['STALE_LIMIT'], message: 'a duration longer than STALE_AFTER' })
       return z.NEVER
     }
     return {

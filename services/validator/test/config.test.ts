@@ -42,6 +42,8 @@ test.each([
   ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
   ['EDGE', 'cloudflar', 'one of cloudflare, cloudfront, fastly, vercel, google, akamai'],
   ['STALE_AFTER', 'soon', 'a duration'],
+  ['STALE_LIMIT', '1s', 'a duration longer than STALE_AFTER'],
+  ['VALIDATOR_HOST', '999.1.1.1', 'an IP address of this machine'],
   ['DATABASE_URL', 'mysql://x', 'postgres://'],
 ])('a bad %s is one line that names it', (name, value, takes) => {
   let message = ''
