@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { startGateway, VALIDATION_PATHS, type Gateway } from '../src/gateway.ts'
 import { Upstream } from './upstream.ts'
@@ -130,7 +130,7 @@ test('a stop finishes what is in flight and cuts no connection that is in use', 
     }
   }
   const clients = Array.from({ length: 6 }, client)
-  while (answers < 50) await new Promise((resolve) => setTimeout(resolve, 5))
+  await vi.waitUntil(() => answers >= 50)
   await gateway.close()
   await Promise.all(clients)
   expect(failures).toEqual([])
