@@ -21,7 +21,8 @@ export interface KeywardOptions {
 }
 
 const ROOT = join(import.meta.dirname, '../../..')
-const READY_POLL_MS = 10
+// An answer costs the thread that loads about a millisecond.
+const READY_POLL_MS = 50
 const READY_LIMIT_MS = 300_000
 
 /** Starts a validator and resolves when its index is loaded. */

@@ -7,6 +7,7 @@ import {
   CUSTOMER_ORGANIZATION,
   CUSTOMER_WORDS,
   EXPIRY,
+  ID,
   KEY_HASH,
   KIND_CUSTOMER,
   KIND_LICENSE,
@@ -30,6 +31,7 @@ import {
 } from './records.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
+import { readWord } from './words.ts'
 
 const STATUS: Record<LicenseStatus, number> = {
   active: STATUS_ACTIVE,
@@ -40,6 +42,8 @@ const STATUS: Record<LicenseStatus, number> = {
 export class LicenseWriter {
   private readonly rows: RowWriter
   private readonly scopes: ScopeWriter
+  /** Whose machine was applied last: in a load, the machines of one license mostly stand together. */
+  private latest = 0
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.rows = rows
@@ -75,9 +79,10 @@ export class LicenseWriter {
   /** A slot given back by a license that is gone is no fault: its deletion may have come first. */
   applyMachine(change: MachineChange): string | null {
     const { directory, hash, licenses, machines } = this.rows.store
-    const row = directory.findId(KIND_LICENSE, change.licenseId)
-    if (row === 0) return change.held ? 'the license is unknown' : null
     const { words } = licenses.region
+    if (!hasId(words, this.latest, change.licenseId)) this.latest = directory.findId(KIND_LICENSE, change.licenseId)
+    const row = this.latest
+    if (row === 0) return change.held ? 'the license is unknown' : null
     const serial = words[row * ROW_WORDS + SERIAL]!
     hash.hash(change.machineId, change.machineId.length)
     if (change.held) machines.add(row, serial, hash.words, this.rows.stamp)
@@ -124,4 +129,12 @@ export class LicenseWriter {
   private find(id: Id): number {
     return this.rows.store.directory.findId(KIND_LICENSE, id)
   }
+}
+
+/** Whether a license with this id is in the row now; a freed row holds zeros. */
+function hasId(words: Int32Array, row: number, id: Id): boolean {
+  const base = row * ROW_WORDS
+  if (words[base + SERIAL] === 0) return false
+  for (let i = 0; i < 4; i++) if (words[base + ID + i] !== readWord(id, 4 * i)) return false
+  return true
 }
