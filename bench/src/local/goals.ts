@@ -22,6 +22,8 @@ export const GOALS = {
   knownPeer: atLeast('the same with rules about addresses and a peer look-up, against the ceiling', 0.78, 'x'),
   againstSql: atLeast('checks a second against Fastify + SQL, all on one core', 25, 'x'),
   growth: atLeast('3 M licenses + 1 M rules against 1 k + 10', 0.85, 'x'),
+  recording: atLeast('recording on, against off, 1,000 machines', 0.95, 'x'),
+  recordingWide: atLeast('recording on, against off, 200,000 machines', 0.95, 'x'),
   p99: atMost('p99 at half of the peak rate, against the ceiling', 1.5, 'x'),
   p99Changing: atMost('p99 while 100 rules a second change, against quiet', 1.2, 'x'),
   verdict: atMost('verdict in the engine alone, worst kind of check, 1 M rules', 500, 'ns'),

@@ -6,6 +6,7 @@ import { growth } from './growth.ts'
 import { known } from './known.ts'
 import { latency } from './latency.ts'
 import { pauses } from './pauses.ts'
+import { recording } from './recording.ts'
 import { scan } from './scan.ts'
 import type { Scenario } from './scenario.ts'
 import { sql } from './sql.ts'
@@ -21,5 +22,6 @@ export const SCENARIOS: readonly Scenario[] = [
   footprint,
   latency,
   workers,
+  recording,
   pauses,
 ]

@@ -17,7 +17,7 @@ import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
 const FLUSH_MS = 1_000
-const LIMITS = { valid: 4_000, machines: 8_000, entries: 12_000, seen: 1_000 }
+const LIMITS = { valid: 2_000, machines: 4_000, entries: 6_000, seen: 1_000 }
 /** How long a stop goes on trying to write what was gathered. */
 const CLOSE_MS = 5_000
 const CLOSE_RETRY_MS = 50

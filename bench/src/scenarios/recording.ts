@@ -1,0 +1,56 @@
+// What recording costs: the same validator with everything it records, and with a preloaded module that leaves recording out.
+import { join } from 'node:path'
+
+import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
+import { judge } from '../local/goals.ts'
+import { openShape } from '../local/postgres.ts'
+import { alternate, column, describeRounds, requireWrk, type Contender } from '../local/rounds.ts'
+import { startKeyward } from '../local/servers.ts'
+import { ratios, summarize } from '../local/stats.ts'
+import { barsOf } from './bars.ts'
+import type { Scenario } from './scenario.ts'
+
+const WITHOUT = join(import.meta.dirname, '../local/without-recording.ts')
+
+export const recording: Scenario = {
+  name: 'recording',
+  summary: 'recording on against recording left out',
+  run: async (bench) => {
+    requireWrk()
+    const shape = shapeFor(bench, 1_000_000, 100_000)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const on = await startKeyward(databaseUrl, bench.plan)
+    const off = await startKeyward(databaseUrl, bench.plan, { nodeArguments: ['--import', WITHOUT] })
+    try {
+      const few = checksOf(shape, { count: 1_000, addressRules: false })
+      const many = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
+      const contenders: Contender[] = [
+        { name: 'on, 1,000 machines', server: on, checks: few },
+        { name: 'off, 1,000 machines', server: off, checks: few },
+        { name: 'on, 200,000 machines', server: on, checks: many },
+        { name: 'off, 200,000 machines', server: off, checks: many },
+      ]
+      const rounds = await alternate(contenders, bench)
+      const ratioOf = (machines: string): number[] =>
+        ratios(column(rounds, `on, ${machines}`, 'perSecond'), column(rounds, `off, ${machines}`, 'perSecond'))
+      const [popular, wide] = [ratioOf('1,000 machines'), ratioOf('200,000 machines')]
+      return {
+        title: 'Recording',
+        question: 'What do counters, analytics, activity and last-seen cost the throughput?',
+        goals: [judge('recording', summarize(popular)), judge('recordingWide', summarize(wide))],
+        charts: [
+          barsOf('Checks a second, one worker on one core', 'checks/s', contenders, (name) =>
+            column(rounds, name, 'perSecond'),
+          ),
+        ],
+        notes: [
+          'The main thread, which gathers and writes, runs on the core of the worker that it serves.',
+          'With 200,000 machines hardly two checks of a second are of one machine, so nothing is coalesced and the bounds of what is gathered are reached.',
+        ],
+        figures: { rounds: describeRounds(rounds), ratios: { popular, wide } },
+      }
+    } finally {
+      await Promise.all([on.stop(), off.stop()])
+    }
+  },
+}
