@@ -86,16 +86,32 @@ test('checks are counted by hour and day, code and product', async () => {
   ])
   expect(await count('&groupBy=code')).toEqual([
     { start: day1, code: 'EXPIRED', count: 2 },
+    { start: day1, code: 'NOT_FOUND', count: 0 },
     { start: day1, code: 'VALID', count: 5 },
+    { start: day2, code: 'EXPIRED', count: 0 },
     { start: day2, code: 'NOT_FOUND', count: 1 },
+    { start: day2, code: 'VALID', count: 0 },
   ])
   expect(await count('&groupBy=product')).toEqual([
     { start: day1, productId, count: 7 },
+    { start: day1, productId: null, count: 0 },
+    { start: day2, productId, count: 0 },
     { start: day2, productId: null, count: 1 },
   ])
-  expect(await count(`&interval=hour&productId=${productId}`)).toHaveLength(2)
+  const hours = await count(`&interval=hour&productId=${productId}`)
+  expect(hours).toHaveLength(48)
+  expect(hours.filter((bucket) => bucket.count > 0)).toEqual([
+    { start: '2026-03-01T22:00:00.000Z', count: 5 },
+    { start: '2026-03-01T23:00:00.000Z', count: 2 },
+  ])
+  // From the middle of an hour on, only whole hours count.
+  const part = 'from=2026-03-01T22:30:00Z&to=2026-03-02T00:30:00Z&interval=hour'
+  const inPart = await vendor.call('GET', `analytics/checks?${part}`)
+  expect(expectBody(inPart, 200, analytics).data.map((bucket) => bucket.count)).toEqual([2, 1])
   const other = await createVendor(harness)
-  expect(expectBody(await other.call('GET', `analytics/checks?${span}`), 200, analytics).data).toEqual([])
+  expect(
+    expectBody(await other.call('GET', `analytics/checks?${span}`), 200, analytics).data.map((bucket) => bucket.count),
+  ).toEqual([0, 0])
   const refuse = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
   expect(await refuse('from=2026-03-03T00:00:00Z&to=2026-03-01T00:00:00Z')).toBe('422 INVALID_REQUEST')
   expect(await refuse('from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&interval=hour')).toBe('422 INVALID_REQUEST')

@@ -21,7 +21,9 @@ export const activityType = z
 export const activityEntry = z
   .object({
     id: z.uuid().meta({ description: 'The id of the entry.', example: exampleId }),
-    at: timestamp('When; for checks the minute they fell in.'),
+    at: timestamp(
+      'When it was written down, which orders the list; for checks within a second or so of the first of them.',
+    ),
     type: activityType,
     licenseId: z.uuid().meta({ description: 'The license.', example: exampleId }),
     code: code.optional(),
@@ -77,7 +79,7 @@ export const analytics = z.object({
         count: z.int().meta({ description: 'How many checks.', example: 1024 }),
       }),
     )
-    .meta({ description: 'The buckets that are not empty, oldest first.' }),
+    .meta({ description: 'Every bucket, oldest first; of each code or product that occurs, when they are split.' }),
 })
 
 export const auditEntry = z
@@ -102,17 +104,10 @@ export const validatorStatus = z
     ready: z.boolean().meta({ description: 'Whether it says that it is ready.', example: true }),
     startedAt: timestamp('When it started.'),
     seenAt: timestamp('When it last wrote.'),
-    applied: z
-      .string()
-      .nullable()
-      .meta({ description: 'The snapshot it has applied; null: still loading.', example: '812:812:' }),
-    pendingTransactions: z
-      .int()
-      .nullable()
-      .meta({ description: 'How far behind: logged transactions that it has not applied.', example: 0 }),
-    details: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'What it says of itself.', example: { workers: 4 } }),
+    behindBy: z.int().nullable().meta({
+      description: 'How many transactions that changed something it has not applied yet; null: still loading.',
+      example: 0,
+    }),
   })
   .meta({ id: 'Validator', description: 'A process that answers checks.' })
 

@@ -1,4 +1,7 @@
-/** Counts of checks by hour or day (UTC), from what the validators have written. Checks that an exclusion decided were never counted. */
+/**
+ * Counts of checks by hour or day (UTC), from what the validators have written. Checks that an exclusion decided were never
+ * counted. Every bucket is told, also an empty one, of each code or product that occurs, so that a chart needs nothing else.
+ */
 import { type analytics, type analyticsQuery, code } from '@keyward/contract'
 import { sql } from 'kysely'
 import type { z } from 'zod'
@@ -8,9 +11,13 @@ import type { Db } from '../services.ts'
 
 type Analytics = z.output<typeof analytics>
 
-const dayMs = 86_400_000
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
 /** At most this many buckets, so that an answer stays small: 31 days by hour, about two years by day. */
 const longestMs = { hour: 31 * dayMs, day: 732 * dayMs }
+
+/** What one answer may hold; more is a lot of products over a long time by the hour. */
+const mostRows = 50_000
 
 interface Bucket {
   start: Date
@@ -38,11 +45,40 @@ export async function countChecks(
     where organization_id = ${organizationId} and hour >= ${from} and hour < ${to}
       and (${productId}::uuid is null or c.product_id = ${productId}::uuid)
     group by 1, 2, 3 order by 1, 2, 3`.execute(db)
-  const show = (row: Bucket): Analytics['data'][number] => ({
-    start: row.start.toISOString(),
-    ...(groupBy === 'code' && { code: code.parse(row.code) }),
-    ...(groupBy === 'product' && { productId: row.productId }),
-    count: row.count,
+  const show = (start: number, group: Group, count: number): Analytics['data'][number] => ({
+    start: new Date(start).toISOString(),
+    ...(groupBy === 'code' && { code: code.parse(group.code) }),
+    ...(groupBy === 'product' && { productId: group.productId }),
+    count,
   })
-  return { from: from.toISOString(), to: to.toISOString(), interval, data: rows.map(show) }
+  const groups = groupBy === undefined ? [{ code: null, productId: null }] : groupsOf(rows)
+  const starts = startsOf(from, to, interval)
+  if (groups.length * starts.length > mostRows)
+    throw invalid('?from', `more than ${mostRows} counts; ask for a shorter time, by day, or for one product`)
+  const counts = new Map(rows.map((row) => [keyOf(row.start.getTime(), row), row.count]))
+  const data = starts.flatMap((start) =>
+    groups.map((group) => show(start, group, counts.get(keyOf(start, group)) ?? 0)),
+  )
+  return { from: from.toISOString(), to: to.toISOString(), interval, data }
+}
+
+type Group = Pick<Bucket, 'code' | 'productId'>
+
+const keyOf = (startMs: number, { code: ofCode, productId }: Group): string => `${startMs} ${ofCode} ${productId}`
+
+/** Each group once, in the order of the rows. */
+function groupsOf(rows: readonly Bucket[]): Group[] {
+  const sorted = rows.toSorted((a, b) => (keyOf(0, a) < keyOf(0, b) ? -1 : 1))
+  return [...new Map(sorted.map((row) => [keyOf(0, row), row])).values()]
+}
+
+/** The starts of all buckets that have an hour in the span. */
+function startsOf(from: Date, to: Date, interval: 'hour' | 'day'): number[] {
+  const widthMs = interval === 'hour' ? hourMs : dayMs
+  const firstHourMs = Math.ceil(from.getTime() / hourMs) * hourMs
+  const firstMs = Math.floor(firstHourMs / widthMs) * widthMs
+  return Array.from(
+    { length: Math.max(0, Math.ceil((to.getTime() - firstMs) / widthMs)) },
+    (_, i) => firstMs + i * widthMs,
+  )
 }
