@@ -41,6 +41,7 @@ test('a preflight is answered for the listed origins', async () => {
 test('answers name the origin, refusals too, others never', async () => {
   const refused = await call('POST', ORIGIN)
   expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([422, ORIGIN])
+  expect(refused.headers['access-control-expose-headers']).toBe('date, retry-after')
   expect((await call('POST', 'https://elsewhere.example.com')).headers['access-control-allow-origin']).toBeUndefined()
   const other = await call('PUT', ORIGIN)
   expect([other.status, other.headers['allow']]).toEqual([405, 'POST, OPTIONS'])

@@ -4,6 +4,9 @@ import type { HttpResponse } from 'uWebSockets.js'
 
 const PREFLIGHT_SECONDS = '7200'
 
+/** A client that keeps an offline file takes the time of day from `date`, and waits for as long as it is told to. */
+const EXPOSED = 'date, retry-after'
+
 export class Cors {
   readonly isOn: boolean
   readonly #origins: ReadonlySet<string>
@@ -21,6 +24,7 @@ export class Cors {
 
   write(response: HttpResponse, allowOrigin: string): void {
     response.writeHeader('access-control-allow-origin', allowOrigin)
+    response.writeHeader('access-control-expose-headers', EXPOSED)
     response.writeHeader('vary', 'origin')
   }
 

@@ -51,6 +51,7 @@ export class Exchange implements Dated {
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
+  #isClosed = false
   #parts: Uint8Array[] | null = null
   #received = 0
 
@@ -81,6 +82,13 @@ export class Exchange implements Dated {
     this.#state = 'waiting'
   }
 
+  /** Fails without reading the body, inside the callback that brought the head. */
+  failUnread(code: ErrorCode): void {
+    this.#isInNative = true
+    this.fail(code)
+    this.#isInNative = false
+  }
+
   fail(code: ErrorCode): void {
     if (this.isDone) return
     this.#server.counters.count(code)
@@ -89,8 +97,8 @@ export class Exchange implements Dated {
 
   send(answer: Answer): void {
     if (this.isDone) return
-    if (this.isLast && this.#isInNative) {
-      // Not at once: while an answer is awaited, bytes that come behind the request end the connection.
+    if ((this.isLast || answer.closes) && this.#isInNative) {
+      // Not at once: while an answer is awaited, a request that comes behind this one ends the connection unanswered.
       this.wait()
       setImmediate(() => this.send(answer))
       return
@@ -137,6 +145,7 @@ export class Exchange implements Dated {
   }
 
   #abort(): void {
+    this.#isClosed = true
     if (this.isDone) return
     this.#server.counters.count('aborted')
     this.#finish()
@@ -156,7 +165,20 @@ export class Exchange implements Dated {
     for (const [name, value] of answer.headers) response.writeHeader(name, value)
     if (this.allow !== '') response.writeHeader('allow', this.allow)
     if (this.allowOrigin !== '') this.#server.writeCors(response, this)
-    if (this.#isHead) response.endWithoutBody(answer.body.length, closes)
+    if (this.#isHead) this.#endHead(answer.body.length, closes)
     else response.end(answer.body, closes)
+  }
+
+  /** Told a length, the library leaves the answer to a HEAD open for ever; so the length is a header like others. */
+  #endHead(bodyBytes: number, closes: boolean): void {
+    const { response } = this
+    if (!closes) {
+      response.writeHeader('content-length', String(bodyBytes)).endWithoutBody()
+      return
+    }
+    response.writeHeader('connection', 'close').tryEnd('', bodyBytes)
+    setImmediate(() => {
+      if (!this.#isClosed) response.close()
+    })
   }
 }

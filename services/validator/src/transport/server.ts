@@ -3,7 +3,7 @@
  * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
  */
 
-import { App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
+import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
@@ -16,6 +16,9 @@ import { Head } from './head.ts'
 import type { AppDescriptor } from './uwebsockets.ts'
 
 const DEADLINE_MS = 2_000
+
+// No answer names the library; `date` stays.
+_cfg('silent')
 
 export interface Route extends Endpoint {
   method: 'GET' | 'POST'
@@ -107,7 +110,7 @@ export class Server {
     exchange.isLast = head.contentLength < 0 && !isRead(request)
     if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
     if (head.origin !== '') exchange.allowOrigin = this.#cors.allows(head.origin)
-    if (head.contentLength > MAX_BODY_BYTES) exchange.fail('PAYLOAD_TOO_LARGE')
+    if (head.contentLength > MAX_BODY_BYTES) exchange.failUnread('PAYLOAD_TOO_LARGE')
     else exchange.readBody()
   }
 }
