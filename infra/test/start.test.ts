@@ -161,7 +161,7 @@ describe('a start', { timeout: 60_000 }, () => {
     started = start({ EDGE: 'nowhere' })
     await started.ended
     expect(started.child.exitCode).toBe(1)
-    expect(started.errors).toMatch(/^EDGE got "nowhere"; it takes one of [\w, ]+\n$/)
+    expect(started.errors).toMatch(/^Starting …\nEDGE got "nowhere"; it takes one of [\w, ]+\n$/)
     expect(runningProcesses().filter(({ command }) => command.includes(data))).toEqual([])
   })
 })
@@ -206,7 +206,9 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     await started.ended
     server.close()
     expect(started.child.exitCode).toBe(1)
-    expect(started.errors).toBe(`Port ${port} is taken by another program; set MANAGEMENT_PORT to a free port\n`)
+    expect(started.errors).toBe(
+      `Starting …\nPort ${port} is taken by another program; set MANAGEMENT_PORT to a free port\n`,
+    )
   })
 
   test('says that its state is damaged and leaves it alone', async () => {
