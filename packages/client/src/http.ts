@@ -12,7 +12,7 @@ export interface Outage {
   retryAfterMs: number
 }
 
-/** A 4xx that is no verdict. */
+/** A 4xx that is no verdict, and not 408. */
 export interface Misconfiguration {
   kind: 'misconfiguration'
   reason: ConfigurationReason
@@ -71,6 +71,8 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
       ? outage('UNEXPECTED_ANSWER')
       : { kind: 'answer', value, dateMs: readDate(headers.get('date')) }
   }
+  // The request came too slowly: of all 4xx the one that is the network's fault.
+  if (status === 408) return outage('TIMEOUT')
   if (status >= 500) return outage('SERVER_ERROR', readRetryAfter(headers.get('retry-after')))
   if (status < 400) return outage('UNEXPECTED_ANSWER')
   const message = readMessage(parseObject(body) ?? {}) ?? `The service answered ${status}.`

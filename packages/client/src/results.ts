@@ -17,7 +17,7 @@ export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE'
 
 /**
  * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: somebody answered, but not the service, such as the login
- * page of a network.
+ * page of a network. `TIMEOUT`: no answer in time, or a 408, by which the service says that of the request.
  */
 export type OutageCause = 'NETWORK_ERROR' | 'TIMEOUT' | 'SERVER_ERROR' | 'UNEXPECTED_ANSWER'
 
@@ -34,7 +34,7 @@ export type OfflineReason =
 /**
  * A mistake in how the app is set up, by the HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
  * `WRONG_ADDRESS` (the base address), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx
- * `UNEXPECTED_STATUS`. Neither the license nor the network is at fault, so the stored file is not consulted.
+ * but 408 `UNEXPECTED_STATUS`. Neither the license nor the network is at fault, so the stored file is not consulted.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'

@@ -75,6 +75,11 @@ const outages: [string, Fault | 'stopped', string][] = [
   ['the connection is dropped', { kind: 'drop' }, 'NETWORK_ERROR'],
   ['the answer is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
   ['no answer comes in time', { kind: 'hang' }, 'TIMEOUT'],
+  [
+    'the request came too slowly',
+    { kind: 'answer', status: 408, body: '{"status":408,"message":"Too slow.","code":"REQUEST_TIMEOUT"}' },
+    'TIMEOUT',
+  ],
   ['the answer comes too late', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
   ...[500, 502, 503, 504, 599].map((status): [string, Fault, string] => [
     `status ${status}`,
