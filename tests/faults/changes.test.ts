@@ -108,8 +108,8 @@ test('the log is pruned past a validator that sleeps: it loads anew when it wake
   await until(() => ask('VALID'))
 })
 
-test('50,000 rows changed at once: the old state is served until the new one is, and nothing is forgotten', async () => {
-  const most = 50_000
+test('tens of thousands of rows changed at once: the old state is served until the new one is, and nothing is forgotten', async () => {
+  const most = byLength(25_000, 50_000)
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
      select gen_random_uuid(), $1, $2, $3, 'bulk-' || i, 'PERPETUAL', null from generate_series(1, $4::int) i`,
@@ -121,12 +121,15 @@ test('50,000 rows changed at once: the old state is served until the new one is,
   await pool.query(`update licenses set status = 'revoked' where key like 'bulk-%'`)
   const committedMs = performance.now()
   for (const key of sample) await until(() => ask('REVOKED', key))
-  figure('50,000 licenses revoked at once, enforced after ms', { all: Math.round(performance.now() - committedMs) })
+  figure('Licenses revoked at once, enforced after ms', {
+    licenses: most,
+    all: Math.round(performance.now() - committedMs),
+  })
   await pool.query(`delete from licenses where key like 'bulk-%'`)
   for (const key of sample) await until(() => ask('NOT_FOUND', key))
   const { wrong, answers, slowestMs } = await serving.stop()
   expect([wrong, answers > 5]).toEqual([[], true])
-  figure('50,000 rows changed twice, checks meanwhile', { answers, 'slowest ms': Math.round(slowestMs) })
+  figure('Meanwhile checks', { answers, 'slowest ms': Math.round(slowestMs) })
 })
 
 test('poison rows are skipped, logged without their content, and counted; the rest goes on', async () => {

@@ -13,7 +13,7 @@ import { createPostgres, openPool, type TestPostgres } from './support/postgres.
 /** What checks cost Postgres, and what a stop costs callers. */
 
 const AGENT = new Agent({ keepAlive: true, maxSockets: 24 })
-const MACHINES = byLength(5_000, 100_000)
+const MACHINES = byLength(2_000, 100_000)
 const PER_LICENSE = 100
 
 let postgres: TestPostgres

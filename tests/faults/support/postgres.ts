@@ -134,7 +134,7 @@ export async function createPostgres(settings: Settings = {}, folder?: string): 
 
 /** A pool whose broken connections are nobody's concern. */
 export function openPool(url: string, max = 4): ReturnType<typeof createPool> {
-  return createPool(url, { name: 'fault test', max })
+  return createPool(url, { name: 'fault test', max, statementTimeoutMs: 60_000, connectTimeoutMs: 10_000 })
 }
 
 /** The same address, over a proxy on this machine. */
