@@ -4,7 +4,7 @@
 import type pg from 'pg'
 
 import type { Id } from './feed/changes.ts'
-import { bytesToUuid, toHex } from './ids.ts'
+import { bytesToUuid, toHex, toHexEach } from './ids.ts'
 
 /** Moments are milliseconds since 1970. */
 export interface RecordBatch {
@@ -87,7 +87,12 @@ export function countRows(batch: RecordBatch): number {
   return batch.rules.length + batch.checks.length + batch.activity.length + batch.seen.length + batch.overuse.length
 }
 
+const NO_BYTES = new Uint8Array(0)
+
+/** Ids go as bare digits, which Postgres reads as well and which are made many at a time. */
 function toJson(batch: RecordBatch): object {
+  const licenses = toHexEach(batch.activity.map(({ licenseId }) => licenseId))
+  const machines = toHexEach(batch.activity.map(({ machineId }) => machineId ?? NO_BYTES))
   return {
     rules: batch.rules.map(({ id, count, lastAtMs: at }) => ({ id: bytesToUuid(id), count, at })),
     checks: batch.checks.map(({ hourMs: hour, organizationId, productId, code, count }) => ({
@@ -97,11 +102,11 @@ function toJson(batch: RecordBatch): object {
       code,
       count,
     })),
-    activity: batch.activity.map(({ minuteMs: minute, licenseId, code, machineId, count, firstAtMs, lastAtMs }) => ({
+    activity: batch.activity.map(({ minuteMs: minute, code, machineId, count, firstAtMs, lastAtMs }, i) => ({
       minute,
-      license: bytesToUuid(licenseId),
+      license: licenses[i],
       code,
-      machine: machineId === null ? null : toHex(machineId),
+      machine: machineId === null ? null : machines[i],
       count,
       first: firstAtMs,
       last: lastAtMs,
