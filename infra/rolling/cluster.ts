@@ -56,6 +56,11 @@ export class Member {
     await this.start()
   }
 
+  /** Does nothing when it was never started. */
+  async stop(): Promise<void> {
+    await this.#service?.stop()
+  }
+
   /** Without any warning. */
   async kill(): Promise<void> {
     process.kill(this.service.pid, 'SIGKILL')
@@ -105,7 +110,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const balancer = new Haproxy()
   const stop = async (): Promise<void> => {
     await balancer.stop()
-    await Promise.all(all.map((member) => member.service.stop()))
+    await Promise.all(all.map((member) => member.stop()))
   }
   try {
     await Promise.all(all.map((member) => member.start()))
