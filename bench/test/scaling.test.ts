@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { random } from '@keyward/testkit'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { simulateClaims } from '../src/scaling/claims-model.ts'
 import { EventQueue } from '../src/scaling/event-queue.ts'
 import { simulatePropagation } from '../src/scaling/propagation-model.ts'
-import { seeded } from '../src/scaling/tables.ts'
+import { printTable, seeded } from '../src/scaling/tables.ts'
 
 test('events happen in the order of their time, and of asking when the time is the same', () => {
   const queue = new EventQueue()
@@ -75,4 +79,13 @@ test('the same seed gives the same figures', () => {
   const [one, two, other] = [4, 4, 5].map((seed) => simulatePropagation({ ...model, next: seeded(seed) }))
   expect(two).toEqual(one)
   expect(other).not.toEqual(one)
+})
+
+test('the tables of the document are those of the result', () => {
+  const read = (path: string): string => readFileSync(join(import.meta.dirname, '..', path), 'utf8')
+  const table = z.object({ title: z.string(), columns: z.array(z.string()), rows: z.array(z.array(z.string())) })
+  const result = z.object({ data: z.object({ tables: z.array(table).min(5) }) })
+  const document = read('../docs/scaling.md')
+  for (const one of result.parse(JSON.parse(read('results/scaling.json'))).data.tables)
+    expect(document).toContain(printTable(one).trim())
 })
