@@ -4,7 +4,7 @@
  */
 import { createServer, type Server } from 'node:http'
 
-import { createDatabase, createPool, dropOldPartitions } from '@keyward/database'
+import { createDatabase, createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
 import { createApp } from './app.ts'
@@ -89,10 +89,7 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
 }
 
 async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
-  const resealed = await resealSigningKeys(db, keyring).catch((error: unknown) => {
-    const undefinedTable = error instanceof Error && 'code' in error && error.code === '42P01'
-    throw undefinedTable ? new Error('The database has not been migrated yet', { cause: error }) : error
-  })
+  const resealed = await resealSigningKeys(db, keyring)
   if (resealed > 0) log.info({ resealed }, 'signing keys are sealed under the current master key')
 }
 
@@ -104,6 +101,7 @@ export async function startManagement(config: Config): Promise<Management> {
   const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
   const services: Services = { db, keyring, log, resolver: resolverOf(config), operatorToken: config.OPERATOR_TOKEN }
   try {
+    await requireMigrated(pool)
     await prepareKeys(db, keyring, log)
   } catch (error) {
     await db.destroy()

@@ -177,29 +177,44 @@ describe('an import', () => {
     expect(await count()).toBe(3)
   })
 
-  test('adds nothing when a row is bad, and points to every bad row', async () => {
+  test('adds nothing when a row is bad, and points to every bad row, whatever is wrong with it', async () => {
     const before = await count()
-    const answer = await importRules([
+    const other = await (await createVendor(harness)).license()
+    const rows = [
       { ...base, value: '192.0.2.10' },
-      { ...base, value: '300.1.1.1' },
-      { ...base, kind: 'EXCLUSION', type: 'COUNTRY', value: 'DE' },
-      { ...base, extra: 1 },
-    ])
-    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
-    expect(problem.parse(answer.body).errors?.map((error) => error.pointer)).toEqual([
-      '#/rules/2/type',
-      '#/rules/3/extra',
-    ])
-    const second = await importRules([
-      { ...base, value: '192.0.2.10' },
+      { ...base, type: 'HWID', value: '' },
+      { ...base, type: 'CUSTOMER', value: other.customerId },
+      { ...base, scope: 'PRODUCT', scopeId: other.productId },
+      { ...base, scope: 'LICENSE', scopeId: other.id },
       { ...base, value: '300.1.1.1' },
       { ...base, type: 'COUNTRY', value: 'QQ' },
-    ])
-    expect(problem.parse(second.body).errors?.map((error) => error.pointer)).toEqual([
-      '#/rules/1/value',
-      '#/rules/2/value',
+      { ...base, kind: 'EXCLUSION', type: 'COUNTRY', value: 'DE' },
+      { ...base, extra: 1 },
+      null,
+      { ...base, expiresAt: '2020-01-01T00:00:00Z' },
+    ]
+    const answer = await importRules(rows)
+    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
+    expect(problem.parse(answer.body).errors).toEqual([
+      { pointer: '#/rules/1/value', detail: 'must not be empty' },
+      { pointer: '#/rules/2/value', detail: 'must be the id of a customer of this organization' },
+      { pointer: '#/rules/3/scopeId', detail: 'is not a product of this organization' },
+      { pointer: '#/rules/4/scopeId', detail: 'is not a license of this organization' },
+      { pointer: '#/rules/5/value', detail: 'must be an IPv4 or IPv6 address or a CIDR range' },
+      { pointer: '#/rules/6/value', detail: 'must be an assigned ISO 3166-1 alpha-2 code' },
+      { pointer: '#/rules/7/type', detail: 'COUNTRY rules can only be blacklists' },
+      { pointer: '#/rules/8/extra', detail: 'is not known' },
+      { pointer: '#/rules/9', detail: 'must be an object' },
+      { pointer: '#/rules/10/expiresAt', detail: 'must lie in the future' },
     ])
     expect(await count()).toBe(before)
+  })
+
+  test('lists a thousand bad rows, and beside them what is not known', async () => {
+    const rows = Array.from({ length: 1_000 }, (_, i) => ({ ...base, value: i % 2 ? '' : `300.0.0.${i}` }))
+    const answer = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
+    const pointers = problem.parse(answer.body).errors?.map((error) => error.pointer)
+    expect(pointers).toEqual(['#/more', ...rows.map((_, i) => `#/rules/${i}/value`)])
   })
 
   test('takes a thousand rows and not one more', async () => {

@@ -79,7 +79,7 @@ test('the operator sees who is live and how far behind', async () => {
   await report(dead, 'dead')
   await harness.database.pool.query(`update validators set seen_at = now() - interval '1 minute' where id = $1`, [dead])
   const { data } = expectBody(await harness.call('GET', 'validators'), 200, validatorList)
-  expect(data.map(({ name, pendingTransactions }) => [name, pendingTransactions])).toEqual([
+  expect(data.map(({ name, behindBy }) => [name, behindBy])).toEqual([
     ['current', 0],
     ['late', 2],
   ])

@@ -29,14 +29,14 @@ function describeAll(validators: readonly Validator[], nowMs: number): string {
   const rows = validators.map((one) => [
     one.name,
     one.ready ? 'ready' : 'NOT READY',
-    behind(one.pendingTransactions),
+    behind(one.behindBy),
     ago(one.seenAt, nowMs),
     ago(one.startedAt, nowMs),
   ])
   return table(['VALIDATOR', 'STATE', 'BEHIND', 'SEEN', 'STARTED'], rows)
 }
 
-function behind(pending: number | null): string {
-  if (pending === null) return 'still loading'
-  return pending === 0 ? 'nothing' : `${pending} transaction${pending === 1 ? '' : 's'}`
+function behind(transactions: number | null): string {
+  if (transactions === null) return 'still loading'
+  return transactions === 0 ? 'nothing' : `${transactions} transaction${transactions === 1 ? '' : 's'}`
 }

@@ -6,7 +6,8 @@ import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
-import { type Fault, invalidAll, Refusal } from '../http/problem.ts'
+import { invalidRows, type Row, type Rows } from '../http/faults.ts'
+import { type Fault, Refusal } from '../http/problem.ts'
 import { audit, type Change, toJsonb } from '../records/journal.ts'
 import { canonicalValue, valueFault } from './canonical.ts'
 import { lockPlan, refuseBeyondPlan } from './limits.ts'
@@ -16,18 +17,19 @@ import { selectRules, showRule } from './show.ts'
 interface Candidate extends Omit<CreateAccessRule, 'scopeId'> {
   id: string
   scopeId: string | null
+  /** Where it stands in the request. */
+  pointer: string
 }
 
-function canonicalize(inputs: readonly CreateAccessRule[], pointers: readonly string[]): Candidate[] {
-  const faults: Fault[] = []
-  const candidates = inputs.flatMap((input, i): Candidate[] => {
+/** Fills `faults` with the rows that have no canonical value. */
+function canonicalize(rows: readonly Row<CreateAccessRule>[], faults: Fault[]): Candidate[] {
+  return rows.flatMap(({ input, pointer }): Candidate[] => {
     const value = canonicalValue(input.type, input.value)
-    if (value !== null) return [{ ...input, value, scopeId: input.scopeId ?? null, id: uuidv7() }]
-    faults.push({ pointer: `${pointers[i]}/value`, detail: valueFault[input.type] })
+    const scopeId = input.scopeId ?? null
+    if (value !== null) return [{ ...input, value, scopeId, id: uuidv7(), pointer }]
+    faults.push({ pointer: `${pointer}/value`, detail: valueFault[input.type] })
     return []
   })
-  if (faults.length > 0) throw invalidAll(faults)
-  return candidates
 }
 
 async function missingIds(
@@ -47,24 +49,23 @@ async function missingIds(
   return wanted
 }
 
-/** 422 for every scope and customer that the organization does not have. */
-async function refuseMissing(change: Change, rules: readonly Candidate[], pointers: readonly string[]): Promise<void> {
+/** Every scope and customer that the organization does not have. */
+async function findMissing(change: Change, rules: readonly Candidate[]): Promise<Fault[]> {
   const scopeIds = (scope: string) => rules.map((rule) => (rule.scope === scope ? rule.scopeId : null))
   const products = await missingIds(change, 'products', scopeIds('PRODUCT'))
   const licenses = await missingIds(change, 'licenses', scopeIds('LICENSE'))
   const customerIds = rules.map((rule) => (rule.type === 'CUSTOMER' ? rule.value : null))
   const customers = await missingIds(change, 'customers', customerIds)
-  const faults = rules.flatMap((rule, i): Fault[] => {
+  return rules.flatMap((rule): Fault[] => {
     const scopes = rule.scope === 'PRODUCT' ? products : licenses
     const badScope = rule.scopeId !== null && scopes.has(rule.scopeId)
     const badValue = rule.type === 'CUSTOMER' && customers.has(rule.value)
     const what = rule.scope.toLowerCase()
     return [
-      ...(badScope ? [{ pointer: `${pointers[i]}/scopeId`, detail: `is not a ${what} of this organization` }] : []),
-      ...(badValue ? [{ pointer: `${pointers[i]}/value`, detail: valueFault.CUSTOMER }] : []),
+      ...(badScope ? [{ pointer: `${rule.pointer}/scopeId`, detail: `is not a ${what} of this organization` }] : []),
+      ...(badValue ? [{ pointer: `${rule.pointer}/value`, detail: valueFault.CUSTOMER }] : []),
     ]
   })
-  if (faults.length > 0) throw invalidAll(faults)
 }
 
 const bytes = (rule: Candidate): Buffer => Buffer.from(rule.value)
@@ -129,15 +130,12 @@ interface Added {
   existing: Twin[]
 }
 
-async function addRules(
-  change: Change,
-  inputs: readonly CreateAccessRule[],
-  pointers: readonly string[],
-  onExisting: 'refuse' | 'skip',
-): Promise<Added> {
-  const candidates = canonicalize(inputs, pointers)
+async function addRules(change: Change, given: Rows<CreateAccessRule>, onExisting: 'refuse' | 'skip'): Promise<Added> {
+  const faults = [...given.faults]
+  const candidates = canonicalize(given.rows, faults)
   const plan = await lockPlan(change)
-  await refuseMissing(change, candidates, pointers)
+  faults.push(...(await findMissing(change, candidates)))
+  if (faults.length > 0) throw invalidRows(faults)
   const distinct = withoutRepeats(candidates)
   const twins = await findTwins(change, distinct)
   const existing = twins.filter((twin) => !twin.expired)
@@ -155,9 +153,10 @@ async function addRules(
 
 /** Refuses with RULE_EXISTS when the same unexpired rule is there; an expired one is replaced. */
 export async function addRule(change: Change, input: CreateAccessRule): Promise<AccessRule> {
-  const { rules } = await addRules(change, [input], ['#'], 'refuse')
-  const [rule] = rules
-  if (!rule) throw new Error('A rule that does not exist yet was not added')
+  const { rules } = await addRules(change, { rows: [{ input, at: 0, pointer: '#' }], faults: [] }, 'refuse')
+  const [added] = rules
+  if (!added) throw new Error('A rule that does not exist yet was not added')
+  const { pointer: _pointer, ...rule } = added
   await audit(change, {
     action: 'access_rule.created',
     resourceType: 'access_rule',
@@ -170,13 +169,13 @@ export async function addRule(change: Change, input: CreateAccessRule): Promise<
   return showRule(row)
 }
 
+/** All or nothing. Every bad row is told in one answer, whatever is wrong with it. */
 export async function importRules(
   change: Change,
-  inputs: readonly CreateAccessRule[],
+  given: Rows<CreateAccessRule>,
 ): Promise<{ created: number; skipped: number }> {
-  const pointers = inputs.map((_, i) => `#/rules/${i}`)
-  const { rules } = await addRules(change, inputs, pointers, 'skip')
-  const result = { created: rules.length, skipped: inputs.length - rules.length }
+  const { rules } = await addRules(change, given, 'skip')
+  const result = { created: rules.length, skipped: given.rows.length - rules.length }
   const changes = { ...result, ids: rules.map((rule) => rule.id) }
   await audit(change, { action: 'access_rule.imported', resourceType: 'access_rule', resourceId: null, changes })
   return result

@@ -15,6 +15,7 @@ import {
 } from '@keyward/contract'
 
 import { vendorEndpoint } from '../http/endpoint.ts'
+import { rowByRow } from '../http/faults.ts'
 import { basePath } from '../http/paths.ts'
 import { addRule, importRules } from './add.ts'
 import { evaluate } from './evaluate.ts'
@@ -113,15 +114,17 @@ const others = [
       operationId: 'importAccessRules',
       summary: 'Import access rules',
       description:
-        'Every row or none is added, at most 1,000. Rules that exist, and repeats inside the list, are skipped.',
-      body: importAccessRules,
+        'Every row or none is added, at most 1,000. Rules that exist, and repeats inside the list, are skipped. ' +
+        'A refusal points to every bad row.',
+      body: rowByRow('rules', createAccessRule),
+      documentedBody: importAccessRules,
       importRows: 'rules',
       status: 200,
       answer: importedAccessRules,
       errors: ['IMPORT_TOO_LARGE', ...limits],
       propagates: true,
     },
-    (call) => importRules(call, call.body.rules),
+    (call) => importRules(call, call.body),
   ),
   vendorEndpoint(
     'licenses.read',

@@ -6,6 +6,7 @@ import type { z } from 'zod'
 
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { invalid, notFound } from '../http/problem.ts'
+import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 import { canonicalValue } from './canonical.ts'
@@ -88,18 +89,15 @@ export async function changeRule(
     .executeTakeFirst()
   if (!row) throw notFound('access rule')
   const rule = showRule(row)
-  const { note, expiresAt, allowSuspendedOrExpired } = input
+  const { expiresAt, allowSuspendedOrExpired } = input
   if (allowSuspendedOrExpired === true && rule.kind === 'BLACKLIST')
     throw invalid('#/allowSuspendedOrExpired', 'only an exclusion can let suspended and expired licenses through')
+  const changed = differences(row, input)
+  if (changed === null) return rule
   await refuseRevivalBeyondPlan(change, rule, expiresAt)
   await db
     .updateTable('accessRules')
-    .set({
-      updatedAt: new Date(),
-      ...(note !== undefined && { note }),
-      ...(expiresAt !== undefined && { expiresAt }),
-      ...(allowSuspendedOrExpired !== undefined && { allowSuspendedOrExpired }),
-    })
+    .set({ ...changed, updatedAt: new Date() })
     .where('id', '=', id)
     .execute()
   await audit(change, { action: 'access_rule.changed', resourceType: 'access_rule', resourceId: id, changes: input })

@@ -7,7 +7,7 @@ import { sql } from 'kysely'
 
 import { invalid } from '../http/problem.ts'
 import { audit, type Change } from '../records/journal.ts'
-import { refuseMissingCustomer, showCustomer } from './store.ts'
+import { type CustomerRow, refuseMissingCustomer, showCustomer } from './store.ts'
 
 async function lockBoth({ db, organizationId }: Change, id: string, into: string) {
   // Before the customers, so that the order of locks is that of every adding of rules.
@@ -20,10 +20,10 @@ async function lockBoth({ db, organizationId }: Change, id: string, into: string
     .orderBy('id')
     .forUpdate()
     .execute()
-  if (!rows.some((row) => row.id === id)) await refuseMissingCustomer(db, organizationId, id)
+  const merged = rows.find((row) => row.id === id) ?? (await refuseMissingCustomer(db, organizationId, id))
   const remaining = rows.find((row) => row.id === into)
   if (!remaining) throw invalid('#/into', 'is not a customer of this organization')
-  return remaining
+  return { merged, remaining }
 }
 
 /**
@@ -70,10 +70,22 @@ async function moveLicenses({ db, organizationId }: Change, id: string, into: st
     .execute()
 }
 
+/** A vendor that keeps its customers in step by `externalId` must find the merged one again. One of its own stays. */
+async function inheritExternalId({ db }: Change, remaining: CustomerRow, merged: CustomerRow): Promise<CustomerRow> {
+  const { externalId } = merged
+  if (remaining.externalId !== null || externalId === null) return remaining
+  return db
+    .updateTable('customers')
+    .set({ externalId, updatedAt: new Date() })
+    .where('id', '=', remaining.id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
 export async function mergeCustomers(change: Change, id: string, into: string): Promise<Customer> {
   if (id === into) throw invalid('#/into', 'is the customer itself')
   const { db, organizationId } = change
-  const remaining = await lockBoth(change, id, into)
+  const { merged, remaining } = await lockBoth(change, id, into)
   await foldTwins(change, id, into)
   await moveRules(change, id, into)
   await moveLicenses(change, id, into)
@@ -86,5 +98,5 @@ export async function mergeCustomers(change: Change, id: string, into: string): 
   await db.insertInto('mergedCustomers').values({ id, organizationId, mergedInto: into }).execute()
   await db.deleteFrom('customers').where('id', '=', id).execute()
   await audit(change, { action: 'customer.merged', resourceType: 'customer', resourceId: id, changes: { into } })
-  return showCustomer(remaining)
+  return showCustomer(await inheritExternalId(change, remaining, merged))
 }

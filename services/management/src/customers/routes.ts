@@ -104,7 +104,8 @@ export const customers = [
       summary: 'Merge a customer into another',
       description:
         'The licenses and the customer rules of this customer move to the remaining one, and this customer is gone. ' +
-        'A rule that the remaining customer already has is folded into it. Answers the remaining customer.',
+        'A rule that the remaining customer already has is folded into it. The remaining customer takes over `externalId` ' +
+        'if it has none of its own. Answers the remaining customer.',
       params: idParams,
       body: mergeCustomer,
       status: 200,

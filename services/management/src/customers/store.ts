@@ -6,6 +6,7 @@ import type { z } from 'zod'
 
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
+import { differences, storable } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 
@@ -86,22 +87,24 @@ export async function changeCustomer(
   id: string,
   input: z.output<typeof updateCustomer>,
 ): Promise<Customer> {
-  const { email, name, externalId, metadata } = input
-  const row = await change.db
+  const { db, organizationId } = change
+  const before = await db
+    .selectFrom('customers')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (!before) return refuseMissingCustomer(db, organizationId, id)
+  const changed = differences(before, input)
+  if (changed === null) return showCustomer(before)
+  const row = await db
     .updateTable('customers')
-    .set({
-      updatedAt: new Date(),
-      ...(email !== undefined && { email }),
-      ...(name !== undefined && { name }),
-      ...(externalId !== undefined && { externalId }),
-      ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
-    })
-    .where('organizationId', '=', change.organizationId)
+    .set({ ...storable(changed), updatedAt: new Date() })
     .where('id', '=', id)
     .returningAll()
-    .executeTakeFirst()
+    .executeTakeFirstOrThrow()
     .catch(refuseTakenExternalId)
-  if (!row) return refuseMissingCustomer(change.db, change.organizationId, id)
   await audit(change, { action: 'customer.changed', resourceType: 'customer', resourceId: id, changes: input })
   return showCustomer(row)
 }

@@ -4,9 +4,12 @@
  */
 import express, { type Request, type Response } from 'express'
 
-import { Refusal } from './problem.ts'
+import { pointerTo } from './faults.ts'
+import { invalid, Refusal } from './problem.ts'
 
 const maxBodyBytes = 2 * 1024 * 1024
+/** Deeper than any schema takes, so that a body of nothing but brackets costs nothing. */
+const deepest = 20
 const readRaw = express.raw({ type: () => true, limit: maxBodyBytes })
 
 function hasBody(request: Request): boolean {
@@ -35,6 +38,32 @@ function readBytes(request: Request, response: Response): Promise<unknown> {
   })
 }
 
+function parse(bytes: Uint8Array): { text: string; parsed: unknown } {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return { text, parsed: JSON.parse(text) }
+  } catch {
+    throw new Refusal('MALFORMED_JSON', 'The body is not JSON in UTF-8.')
+  }
+}
+
+/**
+ * A member that JavaScript gives a meaning of its own could be lost on its way to the database, so it is refused wherever it stands.
+ * Looked for only where the text can hold it.
+ */
+function refuseProto(text: string, parsed: unknown): void {
+  if (!/__proto__|\\u005f/i.test(text)) return
+  const open: { value: unknown; path: readonly string[] }[] = [{ value: parsed, path: [] }]
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { value, path } = next
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, member] of Object.entries(value)) {
+      if (name === '__proto__') throw invalid(pointerTo('#', [...path, name]), 'is a name that is not taken')
+      if (path.length < deepest) open.push({ value: member, path: [...path, name] })
+    }
+  }
+}
+
 /** The parsed body; undefined when there is none. Refuses with 413, 415 and 400. */
 export async function readJson(request: Request, response: Response): Promise<unknown> {
   if (!hasBody(request)) return undefined
@@ -42,10 +71,7 @@ export async function readJson(request: Request, response: Response): Promise<un
     throw new Refusal('UNSUPPORTED_MEDIA_TYPE', 'Send the body with "content-type: application/json".')
   const bytes = await readBytes(request, response)
   if (!(bytes instanceof Uint8Array)) return undefined
-  try {
-    const parsed: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-    return parsed
-  } catch {
-    throw new Refusal('MALFORMED_JSON', 'The body is not JSON in UTF-8.')
-  }
+  const { text, parsed } = parse(bytes)
+  refuseProto(text, parsed)
+  return parsed
 }

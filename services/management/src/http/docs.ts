@@ -68,6 +68,10 @@ export function mountDocs(
       .route(path)
       .get(strict, (_request, response) => void response.type(type).send(text))
       .all(refuseMethod('GET, HEAD'))
+  app
+    .route('/docs/')
+    .get((_request, response) => response.redirect(308, '../docs'))
+    .all(refuseMethod('GET, HEAD'))
   // Of the package only what the page needs; the rest holds pages of its own.
   const files = express.static(getAbsoluteFSPath(), { index: false, redirect: false, maxAge: '1h' })
   app.use('/docs/assets', strict, (request, response, next) => {

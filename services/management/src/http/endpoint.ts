@@ -2,12 +2,13 @@
  * One declarative definition for an endpoint: from it the Express route and the OpenAPI operation are both made, so that
  * they cannot drift. A handler sees parsed input only, and for a changing method a transaction that its audit entry shares.
  */
-import type { Actor, Permission, ProblemCode } from '@keyward/contract'
+import { type Actor, describeFault, type Permission, type ProblemCode } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Db } from '../services.ts'
 import type { Services } from '../services.ts'
-import { type Fault, invalidAll, notFound, Refusal } from './problem.ts'
+import { faultsOf } from './faults.ts'
+import { invalidAll, notFound, Refusal } from './problem.ts'
 import type { Tag } from './tags.ts'
 
 /** `any`: every credential of an organization but API keys. */
@@ -59,6 +60,8 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   secrets?: readonly string[]
   /** The member of the body that holds an import's rows. */
   importRows?: string
+  /** The body for the document, where `body` takes it apart before it is judged. */
+  documentedBody?: z.ZodType
   /** Validators act on the change, so `Prefer: wait` is honoured. */
   propagates?: boolean
   /** A POST that changes nothing: no transaction, no idempotency key. */
@@ -85,20 +88,6 @@ const maxImportRows = 1_000
 const nothing = z.strictObject({})
 /** For a POST or PATCH without fields: no body or an empty object. */
 const noBody = nothing.optional()
-
-function pointerTo(root: '#' | '?', path: readonly PropertyKey[]): string {
-  if (root === '?') return `?${path.map(String).join('.')}`
-  return `#${path.map((part) => `/${encodeURIComponent(String(part).replaceAll('~', '~0').replaceAll('/', '~1'))}`).join('')}`
-}
-
-function faultsOf(root: '#' | '?', error: z.ZodError): Fault[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code === 'unrecognized_keys')
-      return issue.keys.map((key) => ({ pointer: pointerTo(root, [...issue.path, key]), detail: 'is not known' }))
-    const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
-    return [{ pointer: pointerTo(root, issue.path), detail: missing ? 'is required' : issue.message }]
-  })
-}
 
 function refuseHugeImport(rowsName: string | undefined, body: unknown): void {
   if (rowsName === undefined || typeof body !== 'object' || body === null) return
@@ -131,9 +120,10 @@ function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body,
   // An id that is no id names nothing.
   const params = orNothing(definition.params).safeParse(input.params)
   if (!params.success) throw notFound('such thing')
-  const query = orNothing(definition.query).safeParse(input.query)
+  const plainly = { error: describeFault }
+  const query = orNothing(definition.query).safeParse(input.query, plainly)
   refuseHugeImport(definition.importRows, input.body)
-  const body = orNoBody(definition.body).safeParse(input.body)
+  const body = orNoBody(definition.body).safeParse(input.body, plainly)
   const faults = [
     ...(query.success ? [] : faultsOf('?', query.error)),
     ...(body.success ? [] : faultsOf('#', body.error)),

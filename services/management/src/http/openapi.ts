@@ -85,7 +85,8 @@ function successOf({ definition }: Endpoint): ZodOpenApiResponsesObject {
 
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { definition, access } = endpoint
-  const { params, query, body } = definition
+  const { params, query } = definition
+  const body = definition.documentedBody ?? definition.body
   return {
     operationId: definition.operationId,
     tags: [definition.tag],

@@ -40,11 +40,17 @@ export function invalid(pointer: string, detail: string): Refusal {
   return invalidAll([{ pointer, detail }])
 }
 
-export function invalidAll(errors: Fault[]): Refusal {
+/** More places than this are counted, not listed. */
+const maxListed = 100
+
+/** 422 with every fault, or as many as are listed at most. */
+export function invalidAll(faults: readonly Fault[], most = maxListed): Refusal {
+  const errors = faults.slice(0, most)
   const [first] = errors
-  const detail =
-    errors.length === 1 && first ? `${first.pointer} ${first.detail}.` : `${errors.length} places are wrong.`
-  return new Refusal('INVALID_REQUEST', detail, { errors })
+  const more = faults.length - errors.length
+  const counted = `${faults.length} places are wrong`
+  const detail = faults.length === 1 && first ? `${first.pointer} ${first.detail}.` : `${counted}.`
+  return new Refusal('INVALID_REQUEST', more > 0 ? `${counted}; ${more} more than are listed.` : detail, { errors })
 }
 
 /** The same answer for what does not exist and for what belongs to another organization. */

@@ -94,7 +94,10 @@ async function serve(
 /** Makes the handler for the methods that a path does not take. */
 export function methodRefuser(services: Services): (allow: string) => RequestHandler {
   return (allow) => (request, response) => {
-    const detail = `${request.method} is not taken here; ${allow} is.`
+    const methods = allow.split(', ')
+    const last = methods.pop() ?? ''
+    const taken = methods.length === 0 ? `${last} is` : `${methods.join(', ')} and ${last} are`
+    const detail = `${request.method} is not taken here; ${taken}.`
     sendError(services, request, response, new Refusal('METHOD_NOT_ALLOWED', detail, { headers: { allow } }))
   }
 }

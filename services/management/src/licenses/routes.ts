@@ -13,11 +13,13 @@ import {
 } from '@keyward/contract'
 
 import { vendorEndpoint } from '../http/endpoint.ts'
+import { rowByRow } from '../http/faults.ts'
 import { basePath } from '../http/paths.ts'
 import { actOnLicense } from './actions.ts'
+import { importLicenses } from './import.ts'
 import { fileEndpoints, machineEndpoints } from './machine-routes.ts'
 import { showLicense } from './show.ts'
-import { addLicense, changeLicense, deleteLicense, importLicenses, listLicenses, readLicenseRow } from './store.ts'
+import { addLicense, changeLicense, deleteLicense, listLicenses, readLicenseRow } from './store.ts'
 
 const tag = 'Licenses'
 const path = '/licenses'
@@ -67,15 +69,16 @@ const records = [
       tag,
       operationId: 'importLicenses',
       summary: 'Import licenses',
-      description: 'Every row or none is added, at most 1,000. A key that exists refuses the whole import.',
-      body: importLicensesBody,
+      description: 'Every row or none is added, at most 1,000. A refusal points to every bad row.',
+      body: rowByRow('licenses', createLicense),
+      documentedBody: importLicensesBody,
       importRows: 'licenses',
       status: 200,
       answer: importedLicenses,
       errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS'],
       propagates: true,
     },
-    (call) => importLicenses(call, call.body.licenses),
+    (call) => importLicenses(call, call.body),
   ),
   vendorEndpoint(
     'licenses.read',

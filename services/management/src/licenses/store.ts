@@ -1,4 +1,4 @@
-/** Licenses in the database: reading, filtering, adding one or many, changing, deleting. Adding many is one statement. */
+/** Licenses in the database: reading, filtering, adding, changing, deleting. Adding many is one statement. */
 import { type CreateLicense, isWholePolicy, type License, policyRule, type updateLicense } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
@@ -6,6 +6,7 @@ import type { z } from 'zod'
 
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../http/problem.ts'
+import { differences, storable } from '../records/differences.ts'
 import { audit, type Change, recordChange } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 import { generateLicenseKey } from './key.ts'
@@ -80,7 +81,7 @@ async function existing(db: Db, organizationId: string, table: Parent, ids: Iter
 }
 
 /** Every reference to a product or customer that the organization does not have. */
-async function missingParents(
+export async function missingParents(
   db: Db,
   organizationId: string,
   rows: readonly { productId: string; customerId: string; pointer: string }[],
@@ -107,12 +108,12 @@ async function missingParents(
   ])
 }
 
-interface NewLicense extends CreateLicense {
+export interface NewLicense extends CreateLicense {
   id: string
   key: string
 }
 
-async function insertLicenses({ db, organizationId }: Change, rows: readonly NewLicense[]): Promise<void> {
+export async function insertLicenses({ db, organizationId }: Change, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)
@@ -125,7 +126,7 @@ async function insertLicenses({ db, organizationId }: Change, rows: readonly New
     ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`.execute(db)
 }
 
-function refuseTakenKey(error: unknown): never {
+export function refuseTakenKey(error: unknown): never {
   throw brokenConstraint(error) === 'licenses_organization_id_key_key' ? new Refusal('LICENSE_KEY_EXISTS') : error
 }
 
@@ -138,51 +139,6 @@ export async function addLicense(change: Change, input: CreateLicense): Promise<
   await audit(change, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
   await recordChange(change, 'LICENSE_CREATED', [row.id])
   return showLicense(await readLicenseRow(db, organizationId, row.id))
-}
-
-function repeatedKeys(rows: readonly CreateLicense[]): Fault[] {
-  const seen = new Set<string>()
-  return rows.flatMap(({ key }, i) => {
-    if (key === undefined || !seen.has(key)) {
-      if (key !== undefined) seen.add(key)
-      return []
-    }
-    return [{ pointer: `#/licenses/${i}/key`, detail: 'stands in the list twice' }]
-  })
-}
-
-async function takenKeys(db: Db, organizationId: string, rows: readonly CreateLicense[]): Promise<Fault[]> {
-  const keys = rows.flatMap((row) => row.key ?? [])
-  const found = await db
-    .selectFrom('licenses')
-    .select('key')
-    .where('organizationId', '=', organizationId)
-    .where('key', '=', sql<string>`any(${keys}::text[])`)
-    .execute()
-  const taken = new Set(found.map((row) => row.key))
-  return rows.flatMap(({ key }, i) =>
-    key !== undefined && taken.has(key) ? [{ pointer: `#/licenses/${i}/key`, detail: 'exists' }] : [],
-  )
-}
-
-/** All or nothing. Refuses with every bad row at once: 422 for references and repeats, then 409 for keys that exist. */
-export async function importLicenses(change: Change, inputs: readonly CreateLicense[]) {
-  const { db, organizationId } = change
-  const pointed = inputs.map((row, i) => ({ ...row, pointer: `#/licenses/${i}` }))
-  const faults = [...(await missingParents(db, organizationId, pointed)), ...repeatedKeys(inputs)]
-  if (faults.length > 0) throw invalidAll(faults)
-  const taken = await takenKeys(db, organizationId, inputs)
-  if (taken.length > 0) throw new Refusal('LICENSE_KEY_EXISTS', `${taken.length} keys exist.`, { errors: taken })
-  const rows = inputs.map((input) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
-  await insertLicenses(change, rows).catch(refuseTakenKey)
-  const changes = { created: rows.length }
-  await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
-  await recordChange(
-    change,
-    'LICENSE_CREATED',
-    rows.map((row) => row.id),
-  )
-  return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }
 }
 
 /** The given fields of the policy are merged, and the whole must be valid. */
@@ -198,17 +154,11 @@ export async function changeLicense(
   const { productId = row.productId, customerId = row.customerId, metadata } = input
   const faults = await missingParents(db, organizationId, [{ productId, customerId, pointer: '#' }])
   if (faults.length > 0) throw invalidAll(faults)
+  const changed = differences(row, { productId, customerId, policyType: type, maxMachines, expiresAt, metadata })
+  if (changed === null) return showLicense(row)
   await db
     .updateTable('licenses')
-    .set({
-      productId,
-      customerId,
-      policyType: type,
-      maxMachines,
-      expiresAt,
-      updatedAt: new Date(),
-      ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
-    })
+    .set({ ...storable(changed), updatedAt: new Date() })
     .where('id', '=', id)
     .execute()
   await audit(change, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import { refuseToGrant } from '../credentials/store.ts'
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
+import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 
@@ -71,21 +72,23 @@ export async function changeMember(
   const { db, organizationId } = change
   const before = await db
     .selectFrom('members')
-    .select('permissions')
+    .selectAll()
     .where('organizationId', '=', organizationId)
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()
   if (!before) throw notFound('member')
-  const { email, permissions } = input
+  const { permissions } = input
   if (permissions)
     refuseToGrant(
       permissions.filter((name) => !before.permissions.includes(name)),
       own,
     )
+  const changed = differences(before, input)
+  if (changed === null) return show(before)
   const row = await db
     .updateTable('members')
-    .set({ updatedAt: new Date(), ...(email !== undefined && { email }), ...(permissions && { permissions }) })
+    .set({ ...changed, updatedAt: new Date() })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()

@@ -13,6 +13,7 @@ import type { z } from 'zod'
 import { addCredential } from '../credentials/store.ts'
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { notFound, Refusal } from '../http/problem.ts'
+import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 import type { Keyring } from '../signing-keys/keyring.ts'
@@ -80,17 +81,21 @@ export async function changeOrganization(
   id: string,
   input: z.output<typeof updateOrganization>,
 ): Promise<Organization> {
+  const before = await db
+    .selectFrom('organizations')
+    .selectAll()
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (!before) throw notFound('organization')
+  const changed = differences(before, input)
+  if (changed === null) return show(before)
   const row = await db
     .updateTable('organizations')
-    .set({
-      updatedAt: new Date(),
-      ...(input.name !== undefined && { name: input.name }),
-      ...(input.plan !== undefined && { plan: input.plan }),
-    })
+    .set({ ...changed, updatedAt: new Date() })
     .where('id', '=', id)
     .returningAll()
-    .executeTakeFirst()
-  if (!row) throw notFound('organization')
+    .executeTakeFirstOrThrow()
   const change = { db, actor, organizationId: id }
   await audit(change, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes: input })
   return show(row)
@@ -120,7 +125,7 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
 }
 
 export async function readOwnOrganization(db: Db, organizationId: string) {
-  const organization = await readOrganization(db, organizationId)
+  const { id, name, plan, createdAt } = await readOrganization(db, organizationId)
   const used = await countUnexpiredRules(db, organizationId)
-  return { ...organization, usage: { rules: { used, limit: ruleLimits[organization.plan] } } }
+  return { id, name, plan, usage: { rules: { used, limit: ruleLimits[plan] } }, createdAt }
 }

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 
 import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
+import { differences, storable } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
 
@@ -56,18 +57,23 @@ export async function changeProduct(
   id: string,
   input: z.output<typeof updateProduct>,
 ): Promise<Product> {
-  const row = await change.db
+  const { db, organizationId } = change
+  const before = await db
+    .selectFrom('products')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (!before) throw notFound('product')
+  const changed = differences(before, input)
+  if (changed === null) return show(before)
+  const row = await db
     .updateTable('products')
-    .set({
-      updatedAt: new Date(),
-      ...(input.name !== undefined && { name: input.name }),
-      ...(input.metadata !== undefined && { metadata: JSON.stringify(input.metadata) }),
-    })
-    .where('organizationId', '=', change.organizationId)
+    .set({ ...storable(changed), updatedAt: new Date() })
     .where('id', '=', id)
     .returningAll()
-    .executeTakeFirst()
-  if (!row) throw notFound('product')
+    .executeTakeFirstOrThrow()
   await audit(change, { action: 'product.changed', resourceType: 'product', resourceId: id, changes: input })
   return show(row)
 }

@@ -14,10 +14,15 @@ type ActivityEntry = z.output<typeof activityEntry>
 type Alert = z.output<typeof alert>
 type AuditEntry = z.output<typeof auditEntry>
 
+/** The moment that an id of version 7 begins with: when the entry was written down, so that `at` and the order of the list agree. */
+function momentOf(id: string): string {
+  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
+}
+
 function showActivity(row: Selectable<Database['activity']>): ActivityEntry {
   return {
     id: row.id,
-    at: row.at.toISOString(),
+    at: momentOf(row.id),
     type: activityType.parse(row.type),
     licenseId: row.licenseId,
     ...(row.code !== null && { code: code.parse(row.code) }),

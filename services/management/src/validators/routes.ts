@@ -16,8 +16,8 @@ async function listValidators(db: Db, query: PageQuery) {
     where c.xid >= pg_snapshot_xmin(applied::pg_snapshot) and not pg_visible_in_snapshot(c.xid, applied::pg_snapshot)) end`
   const rows = await db
     .selectFrom('validators')
-    .selectAll()
-    .select(behind.as('pendingTransactions'))
+    .select(['id', 'name', 'ready', 'startedAt', 'seenAt'])
+    .select(behind.as('behindBy'))
     .where('seenAt', '>', sql<Date>`now() - ${liveWithin}`)
     .$if(before !== null, (select) => select.where('id', '<', before))
     .orderBy('id', 'desc')
@@ -29,9 +29,7 @@ async function listValidators(db: Db, query: PageQuery) {
     ready: row.ready,
     startedAt: row.startedAt.toISOString(),
     seenAt: row.seenAt.toISOString(),
-    applied: row.applied,
-    pendingTransactions: row.pendingTransactions,
-    details: row.details,
+    behindBy: row.behindBy,
   }))
 }
 
@@ -43,7 +41,7 @@ export const validators = [
       tag: 'Validators',
       operationId: 'listValidators',
       summary: 'List live validators',
-      description: 'What each has applied, and how far behind it is.',
+      description: 'When each was last heard of, and by how many changes it is behind.',
       query: listQuery({}),
       status: 200,
       answer: validatorList,
