@@ -5,7 +5,7 @@ export { type Listening, listenForChanges, type ListenOptions } from './feed/lis
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read-feed.ts'
 export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
-export { migrate, type MigrationReport } from './migrate.ts'
+export { migrate, type MigrationReport, NotMigrated, requireMigrated } from './migrate.ts'
 export { dropOldPartitions } from './partitions.ts'
 export { createDatabase, createPool, type PoolOptions } from './pool.ts'
 export type * from './schema.ts'

@@ -10,6 +10,12 @@ import pg from 'pg'
 const FOLDER = new URL('../migrations/', import.meta.url)
 const LOCK = 7_201_945_338
 const OLDEST_SERVER = 150_000
+/** The role may be missing where this user may not make it; `grant_validator` has warned then. */
+const LET_VALIDATORS_ASK = `do $$ begin
+  if exists (select from pg_roles where rolname = 'keyward_validator') then
+    grant select on kysely_migration to keyward_validator;
+  end if;
+end $$`
 
 export interface MigrationReport {
   /** Names of the migrations that this call applied. */
@@ -33,6 +39,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
       await client.query('select pg_advisory_lock($1)', [LOCK])
       const applied = await migrateToLatest(pool)
       await client.query('select grant_validator()')
+      await client.query(LET_VALIDATORS_ASK)
       await client.query('select pg_advisory_unlock($1)', [LOCK])
       return { applied, warnings }
     } finally {
@@ -82,4 +89,33 @@ async function refuseNewer(pool: pg.Pool, known: readonly string[]): Promise<voi
   const unknown = rows.find(({ name }) => !known.includes(name))
   if (unknown !== undefined)
     throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
+}
+
+/** The database lacks what this version needs. The message is a sentence for operators. */
+export class NotMigrated extends Error {
+  override readonly name = 'NotMigrated'
+
+  constructor(missing: readonly string[]) {
+    const [first = ''] = missing
+    const what =
+      missing.length === 1 ? `${first} is missing` : `${missing.length} migrations are missing from ${first} on`
+    super(`The database has not been migrated yet; ${what}. Run "npm run migrate".`)
+  }
+}
+
+/**
+ * Throws NotMigrated when a migration that this version knows has not been applied. What a newer version has applied beyond
+ * is no matter: an older version of the services runs on a newer schema. A user who may not look is not stopped.
+ */
+export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  const known = Object.keys(await readMigrations())
+  const { rows: tables } = await client.query<{ readable: boolean }>(
+    `select has_table_privilege(t, 'select') as readable from to_regclass('kysely_migration') t where t is not null`,
+  )
+  if (tables[0]?.readable === false) return
+  const { rows } =
+    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from kysely_migration')
+  const applied = new Set(rows.map(({ name }) => name))
+  const missing = known.filter((name) => !applied.has(name))
+  if (missing.length > 0) throw new NotMigrated(missing)
 }

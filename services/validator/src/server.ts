@@ -17,8 +17,10 @@ import { Freshness } from './feed/freshness.ts'
 import { KeyRing } from './feed/key-ring.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
 import { Pruner } from './feed/pruner.ts'
+import { Unmigrated } from './feed/unmigrated.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Keeper } from './keeper.ts'
+import { KeyLinks } from './link/key-links.ts'
 import type { ReleaseRequest, WorkAnswer, WorkRequest } from './link/messages.ts'
 import { WorkerPool } from './link/worker-pool.ts'
 import { RecordKeeper } from './recording/record-keeper.ts'
@@ -57,7 +59,9 @@ class Validator {
   readonly #index = createIndex({ hashKey: randomBytes(16), reserve: 'large' })
   readonly #keys = new KeyRing()
   readonly #control = new Control()
+  readonly #keyLinks = new KeyLinks(this.#keys, this.#control)
   readonly #freshness: Freshness
+  readonly #unmigrated = new Unmigrated((sentence) => this.#log.warn(sentence))
   readonly #keeper: Keeper
   readonly #slots: PostgresSlots
   readonly #desk: SlotDesk
@@ -151,6 +155,7 @@ class Validator {
 
   #heard(snapshot: string): void {
     this.#freshness.heard()
+    this.#unmigrated.followed()
     this.#resolveLoaded()
     this.#heartbeat.applied(snapshot)
   }
@@ -158,7 +163,8 @@ class Validator {
   #readiness(): Readiness {
     const reasons: string[] = []
     if (this.#isClosing) reasons.push('The validator is stopping.')
-    if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
+    if (this.#unmigrated.reason !== null) reasons.push(this.#unmigrated.reason)
+    else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
     else if (this.#freshness.isStale) reasons.push('Postgres has been silent for longer than STALE_AFTER.')
     return { ready: reasons.length === 0, reasons }
   }
@@ -192,6 +198,7 @@ class Validator {
         corsOrigins,
         resolver,
       },
+      openKeys: () => this.#keyLinks.open(),
       createRecords: () => this.#records.addRing(),
       releaseRecords: (records) => this.#records.removeRing(records),
       onRequest: (request, answer) => this.#answer(request, answer),
@@ -211,9 +218,6 @@ class Validator {
       case 'release':
         void this.#release(request, answer)
         return
-      case 'keys':
-        answer({ kind: 'keys', ticket, outcome: this.#keys.bodies(request.organizationId) })
-        return
       default:
         request satisfies never
     }
@@ -228,7 +232,7 @@ class Validator {
     const warn = quietly(this.#log, message)
     return (error) => {
       also?.()
-      warn(error)
+      if (!this.#unmigrated.explains(error)) warn(error)
     }
   }
 }

@@ -60,6 +60,7 @@ export class Follower {
   #identity: string | null = null
   #snapshot: string | null = null
   #isAwake = false
+  #hasWorked = false
   #wake: (() => void) | null = null
   #done: Promise<void> | null = null
 
@@ -86,7 +87,10 @@ export class Follower {
       } catch (error) {
         if (this.#stopping.signal.aborted) return
         this.#events.onError(error)
-        await sleep(RETRY_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+        // A connection that worked is replaced at once; only when the next one does not, it is waited.
+        const pauseMs = this.#hasWorked ? 0 : RETRY_MS
+        this.#hasWorked = false
+        await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
       }
     }
   }
@@ -128,6 +132,7 @@ export class Follower {
     this.#identity = identity
     this.#snapshot = snapshot
     this.#events.onLoaded(performance.now() - startedMs, rows)
+    this.#hasWorked = true
     this.#target.heard(snapshot)
   }
 
@@ -142,6 +147,7 @@ export class Follower {
     }
     this.#apply(changes, snapshot)
     this.#snapshot = snapshot
+    this.#hasWorked = true
     this.#target.heard(snapshot)
   }
 

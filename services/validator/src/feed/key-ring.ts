@@ -1,22 +1,28 @@
 /**
- * The organizations' public keys (API document, "Public key"), kept as ready bodies. A key that was withdrawn is not among
- * them: files that it signed are no longer trusted.
+ * The organizations' public keys (API document, "Public key"), as the change log tells them. Every change of them is handed on,
+ * so that who follows from all there are has the same keys after each.
  */
 
-import type { SigningKeyRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import { publicKeyToSpki } from '@keyward/license-file'
 
-import type { KeysOutcome } from '../link/messages.ts'
+import type { KeyChange, PublicKey } from '../link/messages.ts'
 import type { SigningKeyChange } from './convert.ts'
 
-const NO_KEYS: KeysOutcome = { current: null, all: Buffer.from('{"keys":[]}') }
-
 export class KeyRing {
-  readonly #keys = new Map<string, SigningKeyRow>()
-  readonly #organizations = new Map<string, Set<string>>()
-  readonly #bodies = new Map<string, KeysOutcome>()
+  readonly #keys = new Map<string, PublicKey>()
   #seen: Set<string> | null = null
+  #follower: (changes: readonly KeyChange[]) => void = () => undefined
+
+  /** All there are, as changes from none. */
+  get all(): KeyChange[] {
+    return [...this.#keys].map(([id, key]) => ({ id, key }))
+  }
+
+  /** From now on every change goes there as well, in the turn that makes it. */
+  follow(follower: (changes: readonly KeyChange[]) => void): void {
+    this.#follower = follower
+  }
 
   /** Between begin and end of a reload every key that is there comes once; what did not come is gone. */
   beginReload(): void {
@@ -26,61 +32,28 @@ export class KeyRing {
   endReload(): void {
     const seen = this.#seen
     this.#seen = null
-    if (seen) for (const id of this.#keys.keys()) if (!seen.has(id)) this.#remove(id)
+    if (seen) this.#change([...this.#keys.keys()].filter((id) => !seen.has(id)).map((id) => ({ id, key: null })))
   }
 
   apply(changes: readonly SigningKeyChange[]): void {
-    for (const { id, row } of changes) {
-      const key = toHex(id)
-      this.#remove(key)
-      if (row === null) continue
-      this.#seen?.add(key)
-      const organization = toHex(row.organizationId)
-      this.#keys.set(key, row)
-      const keys = this.#organizations.get(organization) ?? new Set()
-      this.#organizations.set(organization, keys.add(key))
-      this.#bodies.delete(organization)
+    for (const { id, row } of changes) if (row !== null) this.#seen?.add(toHex(id))
+    this.#change(
+      changes.map(({ id, row }) => {
+        if (row === null) return { id: toHex(id), key: null }
+        const { keyId, createdAtMs, retiredAtMs, withdrawnAtMs } = row
+        const publicKey = publicKeyToSpki(row.publicKey)
+        const organization = toHex(row.organizationId)
+        return { id: toHex(id), key: { organization, keyId, publicKey, createdAtMs, retiredAtMs, withdrawnAtMs } }
+      }),
+    )
+  }
+
+  #change(changes: readonly KeyChange[]): void {
+    if (changes.length === 0) return
+    for (const { id, key } of changes) {
+      if (key === null) this.#keys.delete(id)
+      else this.#keys.set(id, key)
     }
+    this.#follower(changes)
   }
-
-  bodies(organizationId: Uint8Array): KeysOutcome {
-    const organization = toHex(organizationId)
-    const known = this.#bodies.get(organization)
-    if (known) return known
-    const ids = this.#organizations.get(organization)
-    if (!ids) return NO_KEYS
-    const rows = [...ids].flatMap((id) => this.#keys.get(id) ?? [])
-    const bodies = makeBodies(rows.filter((row) => row.withdrawnAtMs === Infinity))
-    this.#bodies.set(organization, bodies)
-    return bodies
-  }
-
-  #remove(id: string): void {
-    const row = this.#keys.get(id)
-    if (!row) return
-    const organization = toHex(row.organizationId)
-    this.#keys.delete(id)
-    this.#bodies.delete(organization)
-    const keys = this.#organizations.get(organization)
-    keys?.delete(id)
-    if (keys?.size === 0) this.#organizations.delete(organization)
-  }
-}
-
-function makeBodies(rows: readonly SigningKeyRow[]): KeysOutcome {
-  const newestFirst = [...rows].toSorted((a, b) => b.createdAtMs - a.createdAtMs)
-  const current = newestFirst.find((row) => row.retiredAtMs === Infinity)
-  const keys = newestFirst.map((row) => {
-    const createdAt = new Date(row.createdAtMs).toISOString()
-    const retiredAt = row.retiredAtMs === Infinity ? null : new Date(row.retiredAtMs).toISOString()
-    return Object.assign(describe(row), { createdAt, retiredAt })
-  })
-  return {
-    current: current ? Buffer.from(JSON.stringify(describe(current))) : null,
-    all: Buffer.from(JSON.stringify({ keys })),
-  }
-}
-
-function describe(row: SigningKeyRow): { keyId: string; algorithm: string; publicKey: string } {
-  return { keyId: row.keyId, algorithm: 'Ed25519', publicKey: publicKeyToSpki(row.publicKey) }
 }

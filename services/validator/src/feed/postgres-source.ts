@@ -3,7 +3,7 @@
  * has identified, and one beside it that listens and only wakes. When either is lost, both are made anew.
  */
 
-import { createPool, joinFeed, listenForChanges, openChangeLog, readFeed } from '@keyward/database'
+import { createPool, joinFeed, listenForChanges, openChangeLog, readFeed, requireMigrated } from '@keyward/database'
 
 import type { FeedConnection, FeedSource } from './follower.ts'
 
@@ -48,7 +48,10 @@ export class PostgresSource implements FeedSource {
       const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })
       closers.push(() => listening.close())
       return {
-        identify: () => openChangeLog(reader).catch(explain),
+        async identify() {
+          await requireMigrated(reader)
+          return openChangeLog(reader)
+        },
         read: (snapshot) => readFeed(reader, snapshot),
         async load(identity, onBatch) {
           const joined = await joinFeed(url, { onBatch, applicationName: 'keyward validator load' })
@@ -62,13 +65,4 @@ export class PostgresSource implements FeedSource {
       throw error
     }
   }
-}
-
-const UNDEFINED_FUNCTION = '42883'
-
-/** The most common reason why a log cannot be opened, in a sentence. */
-function explain(error: unknown): never {
-  if (error instanceof Error && 'code' in error && error.code === UNDEFINED_FUNCTION)
-    throw new Error('The database has no change log; it has to be migrated first.', { cause: error })
-  throw error
 }
