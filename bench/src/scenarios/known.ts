@@ -71,6 +71,12 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
     name,
     timesTheCeiling: summarize(ratios(column(rounds, name, 'cpuUs'), column(rounds, ceiling, 'cpuUs'))),
   }))
+  for (const { name, timesTheCeiling } of cpu) {
+    const us = summarize(column(rounds, name, 'cpuUs')).median
+    bench.say(
+      `${name}: ${us.toFixed(2)} us of processor time for an answer, ${timesTheCeiling.median.toFixed(2)} x the ceiling`,
+    )
+  }
   return {
     title: 'Known machines, against the ceiling',
     question: 'How much of what the socket library can do is left when every answer is a real verdict?',
