@@ -1,6 +1,7 @@
 /** The public API as zod schemas; every type is inferred from them. */
 export * from './codes.ts'
 export * from './errors.ts'
+export * from './faults.ts'
 export * from './text.ts'
 export * from './validation.ts'
 export * from './management/access-rules.ts'

@@ -53,9 +53,15 @@ export const metadata = z
     example: { order: 'A-1001' },
   })
 
-export const email = z.email().max(320).meta({ description: 'An e-mail address.', example: 'ada@example.com' })
+/** Also an internationalised one: an @ between two parts, no blanks, a domain of non-empty labels. Mail alone can tell the rest. */
+export const email = z
+  .string()
+  .max(320)
+  .regex(/^[^\s@\p{Cc}\p{Cs}]+@(?:[^\s@.\p{Cc}\p{Cs}]+\.)+[^\s@.\p{Cc}\p{Cs}]+$/u, 'must be an e-mail address')
+  .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
-export const name = text(200)
+/** Kept as given, but for one that nobody could see. */
+export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')
 
 export const limit = z
   .string()

@@ -37,22 +37,20 @@ export const createdOrganization = organization
 export const createOrganization = z.strictObject({ name: organizationName, plan: plan.default('FREE') })
 export const updateOrganization = z.strictObject({ name: organizationName.optional(), plan: plan.optional() })
 
-export const ownOrganization = organization
-  .extend({
-    usage: z
+const usage = z
+  .object({
+    rules: z
       .object({
-        rules: z
-          .object({
-            used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
-            limit: z
-              .int()
-              .nullable()
-              .meta({ description: 'How many the plan allows; null: any number.', example: 500 }),
-          })
-          .meta({ description: 'Access rules.' }),
+        used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
+        limit: z.int().nullable().meta({ description: 'How many the plan allows; null: any number.', example: 500 }),
       })
-      .meta({ description: 'How much of the plan is used.' }),
+      .meta({ description: 'Access rules.' }),
   })
+  .meta({ description: 'How much of the plan is used.' })
+
+const { createdAt, ...named } = organization.shape
+export const ownOrganization = z
+  .object({ ...named, usage, createdAt })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 export const organizationFilter = {
