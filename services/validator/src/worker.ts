@@ -9,6 +9,7 @@ import { parentPort } from 'node:worker_threads'
 import { createClientResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
 
+import { KeyCopy } from './link/key-copy.ts'
 import type { ToMain, WorkerSetup } from './link/messages.ts'
 import { WorkerLink } from './link/worker-link.ts'
 import { RingWriter } from './recording/ring.ts'
@@ -46,7 +47,7 @@ function createServer(setup: WorkerSetup, link: WorkerLink): Server {
       reverified: new Reverified(setup.reverified),
     }),
     deactivation: new Deactivation({ ...shared, releases: link }),
-    publicKeys: new PublicKeys({ ...shared, keyRing: link }),
+    publicKeys: new PublicKeys({ ...shared, keys: new KeyCopy(setup.keys, control) }),
   })
   return new Server({
     routes,

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
 import { createIndex } from '@keyward/engine'
 import { expect, test } from 'vitest'
@@ -8,6 +9,8 @@ import { createRing } from '../src/recording/ring.ts'
 import { Control } from '../src/shared/control.ts'
 import { Reverified } from '../src/shared/reverified.ts'
 import { send, until } from './harness.ts'
+
+const openKeys = (): MessagePort => new MessageChannel().port2
 
 test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
   const faults: string[] = []
@@ -29,6 +32,7 @@ test('a worker that fails closes its connections, is replaced, and its counts st
       return ring
     },
     releaseRecords: (ring) => rings.delete(ring),
+    openKeys,
     onRequest: () => undefined,
     onError: (error, fatal) => void (fatal && faults.push(error.name)),
   })
@@ -66,6 +70,7 @@ test('connections are dealt out equally', async () => {
     },
     createRecords: createRing,
     releaseRecords: () => undefined,
+    openKeys,
     onRequest: () => undefined,
     onError: () => undefined,
   })

@@ -3,6 +3,8 @@
  * ties an answer to its question. Requests gather for one turn of the loop, because each message costs some 30 us.
  */
 
+import type { MessagePort } from 'node:worker_threads'
+
 import type { ClientResolverOptions } from '@keyward/address'
 import type { SharedIndex } from '@keyward/engine'
 
@@ -25,13 +27,7 @@ export interface ReleaseRequest {
   machineId: Uint8Array
 }
 
-export interface KeysRequest {
-  kind: 'keys'
-  ticket: number
-  organizationId: Uint8Array
-}
-
-export type WorkRequest = ClaimRequest | ReleaseRequest | KeysRequest
+export type WorkRequest = ClaimRequest | ReleaseRequest
 
 /** How a claim ended. `code` is a code of the engine by its number. */
 export type ClaimOutcome = { answered: true; code: number; used: number; max: number } | { answered: false }
@@ -41,16 +37,34 @@ export interface ReleaseOutcome {
   released: boolean | null
 }
 
-/** Two bodies as JSON, ready to send; null for an organization without signing keys. */
-export interface KeysOutcome {
-  current: Uint8Array | null
-  all: Uint8Array
-}
-
 export type WorkAnswer =
   | { kind: 'claim'; ticket: number; outcome: ClaimOutcome }
   | { kind: 'release'; ticket: number; outcome: ReleaseOutcome }
-  | { kind: 'keys'; ticket: number; outcome: KeysOutcome }
+
+export interface PublicKey {
+  /** Its id in hex. */
+  organization: string
+  keyId: string
+  /** Base64 of the SubjectPublicKeyInfo. */
+  publicKey: string
+  createdAtMs: number
+  /** Infinity: it is the current one. */
+  retiredAtMs: number
+  /** Infinity: its files are trusted. */
+  withdrawnAtMs: number
+}
+
+/** `id` in hex; null: the key is gone. */
+export interface KeyChange {
+  id: string
+  key: PublicKey | null
+}
+
+/** On the port that a worker has for the keys alone. */
+export interface KeysMessage {
+  version: number
+  changes: readonly KeyChange[]
+}
 
 export type ToMain =
   /** The worker takes connections under this name. */
@@ -71,6 +85,8 @@ export interface WorkerSetup {
   counters: SharedArrayBuffer
   reverified: SharedArrayBuffer
   records: SharedArrayBuffer
+  /** Brings a KeysMessage with all keys, then one for each change. */
+  keys: MessagePort
   corsOrigins: readonly string[]
   resolver: ClientResolverOptions
 }

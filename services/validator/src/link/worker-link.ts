@@ -5,20 +5,11 @@
 
 import type { MessagePort } from 'node:worker_threads'
 
-import type {
-  ClaimOutcome,
-  KeysOutcome,
-  ReleaseOutcome,
-  ToMain,
-  ToWorker,
-  WorkAnswer,
-  WorkRequest,
-} from './messages.ts'
+import type { ClaimOutcome, ReleaseOutcome, ToMain, ToWorker, WorkAnswer, WorkRequest } from './messages.ts'
 
 type Waiting =
   | { kind: 'claim'; done: (outcome: ClaimOutcome) => void }
   | { kind: 'release'; done: (outcome: ReleaseOutcome) => void }
-  | { kind: 'keys'; done: (outcome: KeysOutcome) => void }
 
 export class WorkerLink {
   readonly #port: MessagePort
@@ -60,10 +51,6 @@ export class WorkerLink {
     this.#ask({ kind: 'release', ticket: ++this.#ticket, licenseId, machineId }, { kind: 'release', done })
   }
 
-  keys(organizationId: Uint8Array, done: (outcome: KeysOutcome) => void): void {
-    this.#ask({ kind: 'keys', ticket: ++this.#ticket, organizationId }, { kind: 'keys', done })
-  }
-
   say(message: ToMain): void {
     this.#port.postMessage(message)
   }
@@ -83,6 +70,5 @@ export class WorkerLink {
     this.#waiting.delete(answer.ticket)
     if (waiting?.kind === 'claim' && answer.kind === 'claim') waiting.done(answer.outcome)
     else if (waiting?.kind === 'release' && answer.kind === 'release') waiting.done(answer.outcome)
-    else if (waiting?.kind === 'keys' && answer.kind === 'keys') waiting.done(answer.outcome)
   }
 }

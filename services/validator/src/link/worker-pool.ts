@@ -4,7 +4,7 @@
  * try again.
  */
 
-import { Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 
 import { Counters } from '../shared/counters.ts'
 import type { AppDescriptor } from '../transport/uwebsockets.ts'
@@ -16,12 +16,14 @@ export interface WorkerPoolOptions {
   host: string
   /** 0 lets the system choose. */
   port: number
-  /** Everything but the counters and the records, which are each worker's own. */
-  setup: Omit<WorkerSetup, 'counters' | 'records'>
+  /** Everything but the counters, the records and the keys, which are each worker's own. */
+  setup: Omit<WorkerSetup, 'counters' | 'records' | 'keys'>
   /** The ring that a new worker records into. */
   createRecords(): SharedArrayBuffer
   /** The worker of this ring has ended. */
   releaseRecords(records: SharedArrayBuffer): void
+  /** The port that brings a new worker the public keys. */
+  openKeys(): MessagePort
   /** Answers a question of a worker, once, now or later. */
   onRequest(request: WorkRequest, answer: (answer: WorkAnswer) => void): void
   onError(error: Error, fatal: boolean): void
@@ -111,7 +113,9 @@ export class WorkerPool {
       thread.on('exit', () => reject(new Error('A worker ended before it was ready.')))
     })
     thread.on('exit', () => this.#ended(worker))
-    say(thread, { ...this.#options.setup, counters: counters.shared, records })
+    const keys = this.#options.openKeys()
+    const setup: WorkerSetup = { ...this.#options.setup, counters: counters.shared, records, keys }
+    thread.postMessage(setup, [keys])
     return ready
   }
 
@@ -141,7 +145,7 @@ function toError({ name, message, stack }: { name: string; message: string; stac
   return Object.assign(new Error(message), { name, stack })
 }
 
-function say(thread: Worker, message: ToWorker | WorkerSetup): void {
+function say(thread: Worker, message: ToWorker): void {
   thread.postMessage(message)
 }
 

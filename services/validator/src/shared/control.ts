@@ -1,6 +1,6 @@
 /**
- * What the main thread tells its workers at once, without a message: whether checks may be answered, and whether Postgres
- * is heard. One writer (main), read at every request.
+ * What the main thread tells its workers at once, without a message: whether checks may be answered, whether Postgres is
+ * heard, and how far the public keys have come. One writer (main), read at every request.
  */
 
 /** `loading`: no index yet. `stale`: Postgres has been silent for longer than the index may be trusted. */
@@ -10,6 +10,7 @@ export type State = (typeof STATES)[number]
 const STATE = 0
 const DATABASE = 1
 const STOPPING = 2
+const KEYS = 3
 
 export class Control {
   readonly shared: SharedArrayBuffer
@@ -40,6 +41,15 @@ export class Control {
 
   set databaseHeard(heard: boolean) {
     Atomics.store(this.#words, DATABASE, heard ? 1 : 0)
+  }
+
+  /** The number of the last change of a public key: workers read what they were told until they have it. */
+  get keysVersion(): number {
+    return Atomics.load(this.#words, KEYS)
+  }
+
+  set keysVersion(version: number) {
+    Atomics.store(this.#words, KEYS, version)
   }
 
   /** Set when the program stops: every answer then closes its connection. */

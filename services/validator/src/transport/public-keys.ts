@@ -1,54 +1,54 @@
 /**
- * The organization's keys that sign offline license files (API document, "Public key"). The main thread keeps them in its
- * memory as ready bodies; no worker holds a copy, since they are asked for rarely.
+ * The organization's keys that sign offline license files (API document, "Public key"), answered from the worker's own copy.
  */
 
+import { toHex } from '@keyward/database/ids'
 import type { IndexReader } from '@keyward/engine'
 
-import type { KeysOutcome } from '../link/messages.ts'
+import type { KeyBodies } from '../link/key-copy.ts'
 import type { Counters } from '../shared/counters.ts'
 import { okAnswer } from './answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The array must not be written again. */
-export interface KeyRing {
-  keys(organizationId: Uint8Array, done: (outcome: KeysOutcome) => void): void
-}
-
 export interface PublicKeysParts {
   reader: IndexReader
   authorizer: Authorizer
   counters: Counters
-  keyRing: KeyRing
+  /** `organization`: its id in hex. */
+  keys: { bodies(organization: string): KeyBodies }
 }
 
 export class PublicKeys {
   readonly #parts: PublicKeysParts
+  readonly #id = new Uint8Array(16)
 
   constructor(parts: PublicKeysParts) {
     this.#parts = parts
   }
 
   current(exchange: Exchange): void {
-    this.#ask(exchange, ({ current }) => {
-      if (current === null) exchange.fail('NOT_FOUND')
-      else exchange.send(okAnswer(current))
-    })
+    const bodies = this.#find(exchange)
+    if (bodies === null) return
+    if (bodies.current === null) exchange.fail('NOT_FOUND')
+    else exchange.send(okAnswer(bodies.current))
   }
 
   all(exchange: Exchange): void {
-    this.#ask(exchange, ({ all }) => exchange.send(okAnswer(all)))
+    const bodies = this.#find(exchange)
+    if (bodies !== null) exchange.send(okAnswer(bodies.all))
   }
 
-  #ask(exchange: Exchange, done: (outcome: KeysOutcome) => void): void {
-    const { authorizer, counters, keyRing, reader } = this.#parts
+  /** Null when the exchange has been answered. */
+  #find(exchange: Exchange): KeyBodies | null {
+    const { authorizer, counters, keys, reader } = this.#parts
     const credential = authorizer.admit(exchange, Date.now())
-    if (credential === null) return
-    const id = new Uint8Array(16)
-    if (!reader.organizationId(credential.organization, id)) return exchange.fail('UNAUTHORIZED')
+    if (credential === null) return null
+    if (!reader.organizationId(credential.organization, this.#id)) {
+      exchange.fail('UNAUTHORIZED')
+      return null
+    }
     counters.count('publicKeys')
-    exchange.wait()
-    keyRing.keys(id, done)
+    return keys.bodies(toHex(this.#id))
   }
 }
