@@ -23,6 +23,16 @@ export interface ClusterOptions {
   edgePort?: number
 }
 
+interface Ports {
+  port: number
+  adminPort: number
+}
+
+async function freePorts(): Promise<Ports> {
+  const port = await freePort()
+  return { port, adminPort: await freePort(new Set([port])) }
+}
+
 /** One process of the cluster. */
 export class Member {
   readonly name: string
@@ -43,11 +53,20 @@ export class Member {
 
   /** Resolves when it is ready. */
   async start(): Promise<void> {
-    const prefix = this.#kind.toUpperCase()
-    const { port, adminPort } = this.#service ?? { port: await freePort(), adminPort: await freePort() }
-    const ports = { [`${prefix}_PORT`]: String(port), [`${prefix}_ADMIN_PORT`]: String(adminPort) }
-    this.#service = await startService(this.#kind, { ...this.#env, ...ports })
+    this.#service = await this.#startOn(this.#service ?? (await freePorts()), 3)
     await untilReady(this.name, this.#service.adminPort)
+  }
+
+  /** A first start that finds a port taken a moment after it was free takes others. */
+  async #startOn(ports: Ports, attempts: number): Promise<Service> {
+    const prefix = this.#kind.toUpperCase()
+    const env = { [`${prefix}_PORT`]: String(ports.port), [`${prefix}_ADMIN_PORT`]: String(ports.adminPort) }
+    try {
+      return await startService(this.#kind, { ...this.#env, ...env })
+    } catch (error) {
+      if (this.#service || attempts === 1) throw error
+      return this.#startOn(await freePorts(), attempts - 1)
+    }
   }
 
   /** As an orchestrator does: SIGTERM, wait for its end, start anew, wait until it is ready. */
