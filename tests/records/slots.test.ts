@@ -13,8 +13,8 @@ import { byLength, figure, seedOr } from '../faults/support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from '../faults/support/postgres.ts'
 import { storm } from './support/storm.ts'
 
-const CLAIMS = byLength(2_000, 1_000_000)
-const LICENSES = byLength(40, 20_000)
+const CLAIMS = Number(process.env['KEYWARD_CLAIMS'] ?? byLength(2_000, 1_000_000))
+const LICENSES = Math.ceil(CLAIMS / 50)
 const AT_ONCE = 64
 const KILL_EVERY_MS = byLength(300, 5_000)
 const SEED = seedOr(20_261_120)
