@@ -98,7 +98,7 @@ test.each([1, 40])(
   },
   async (count) => {
     const licenses = await Promise.all(Array.from({ length: count }, fullLicense))
-    const idle = await during(() => sleep(byLength(2_000, 10_000)))
+    const idle = await during(() => sleep(byLength(1_500, 5_000)))
     const flooded = await during(() => flood(licenses.map(({ key }) => key)))
     figure(`${CHECKS} checks over the limit of ${count} licenses, statements a second`, {
       ...flooded,
