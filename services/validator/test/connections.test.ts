@@ -107,6 +107,20 @@ test('nothing is answered behind a 413', async () => {
   expect(closed).toBe(true)
 })
 
+test('a request that waits for Postgres is answered in its turn, and one behind it ends the connection', async () => {
+  const { key } = await world.license({ maxMachines: 1 })
+  const limited = { license: key, fingerprint: 'm' }
+  await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
+  const release = message('POST', '/api/v1/deactivate', JSON.stringify({ licenseKey: key, fingerprint: 'm' }))
+  const last = await raw(validator.port, check() + release)
+  expect(statusesIn(last.text)).toEqual(['200', '200'])
+  expect(last.text).toMatch(/"VALID".*"deactivated":true/s)
+  const between = await raw(validator.port, release + check())
+  expect(between).toEqual({ text: '', closed: true })
+  const again = await raw(validator.port, release)
+  expect(again.text).toContain('"deactivated":false')
+})
+
 test('answers tell the time and not the library', async () => {
   const { headers } = await send(validator.port, V2, { body: { license }, secret: world.secret })
   expect(Math.abs(Date.parse(String(headers['date'])) - Date.now())).toBeLessThan(60_000)
