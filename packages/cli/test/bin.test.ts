@@ -1,0 +1,23 @@
+import { execFileSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+import { expect, test } from 'vitest'
+
+const BIN = fileURLToPath(new URL('../bin/keyward', import.meta.url))
+const keyward = (...args: string[]): string => execFileSync(BIN, args, { cwd: tmpdir(), encoding: 'utf8' })
+
+test('from any folder, with help for every command', () => {
+  expect(keyward('--help')).toMatch(/Exit codes/)
+  expect(keyward('rules', 'import', '--help')).toMatch(/--dry-run/)
+})
+
+test('completes commands, options and their values', () => {
+  expect(keyward('complete', '--', 'li')).toMatch(/^license\t/m)
+  expect(keyward('complete', '--', 'rules', 'import', '--ki')).toMatch(/^--kind\t/m)
+  expect(keyward('complete', '--', 'rules', 'import', '--kind', 'E')).toMatch(/^EXCLUSION/m)
+})
+
+test.each(['bash', 'zsh', 'fish', 'powershell'])('prints the completion of %s', (shell) => {
+  expect(keyward('complete', shell)).toContain('keyward')
+})
