@@ -1,7 +1,7 @@
 // The stored file stays fresh by itself, and nothing but a proper file ever takes its place.
 
 import { generateKeyPair } from '@keyward/license-file'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 import { memoryStorage } from '../src/index.ts'
 import { DAY_MS } from './service.ts'
@@ -80,7 +80,7 @@ describe.concurrent('in the background', () => {
     gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 300 }]
     await client.validate()
     const refreshing = client.refreshFile()
-    await expect.poll(() => gateway.requests).toContain(FILE)
+    await vi.waitFor(() => expect(gateway.requests).toContain(FILE))
     // The refusal overtakes the file, which the service hands out all the same.
     gateway.next = [{ kind: 'answer', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
