@@ -7,6 +7,7 @@ import { createServer, type Server } from 'node:http'
 import { createDatabase, createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
+import { withMask } from './access-rules/mask.ts'
 import { createApp } from './app.ts'
 import { type Config, resolverOf } from './config.ts'
 import { createUseRecorder } from './credentials/uses.ts'
@@ -55,13 +56,19 @@ function closeServer(server: Server): Promise<void> {
   })
 }
 
-/** Runs the task now and then; an error is logged, and the next time is another try. */
-function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => void {
-  const timer = setInterval(() => {
-    task().catch((error: unknown) => log.error({ err: error }, 'housekeeping failed'))
-  }, everyMs)
+/** Runs the task now and then, first at once; an error is logged, and the next time is another try. The result ends it. */
+function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => Promise<void> {
+  let running = Promise.resolve()
+  const run = () => {
+    running = task().catch((error: unknown) => log.error({ err: error }, 'housekeeping failed'))
+  }
+  const timer = setInterval(run, everyMs)
   timer.unref()
-  return () => clearInterval(timer)
+  run()
+  return () => {
+    clearInterval(timer)
+    return running
+  }
 }
 
 /** Whether Postgres answered lately. */
@@ -96,7 +103,7 @@ async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void>
 export async function startManagement(config: Config): Promise<Management> {
   const log = createLogger('management', config.LOG_LEVEL)
   const onError = (error: unknown) => log.error({ err: error }, 'Postgres failed in the background')
-  const pool = createPool(config.DATABASE_URL, { name: 'keyward-management', max: poolSize, onError })
+  const pool = createPool(withMask(config.DATABASE_URL), { name: 'keyward-management', max: poolSize, onError })
   const db = createDatabase(pool)
   const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
   const services: Services = { db, keyring, log, resolver: resolverOf(config), operatorToken: config.OPERATOR_TOKEN }
@@ -104,7 +111,8 @@ export async function startManagement(config: Config): Promise<Management> {
     await requireMigrated(pool)
     await prepareKeys(db, keyring, log)
   } catch (error) {
-    await db.destroy()
+    // Not through kysely, which leaves a pool alone that it has not used yet.
+    await pool.end()
     throw error
   }
   const uses = createUseRecorder(db, onError)
@@ -142,8 +150,8 @@ export async function startManagement(config: Config): Promise<Management> {
     async close() {
       stopping = true
       health.stop()
-      stopHousekeeping()
       await closeServer(server)
+      await stopHousekeeping()
       await uses.close()
       await admin.close()
       await db.destroy()

@@ -1,10 +1,16 @@
 /** The dry run: the engine's decision, which rules matched, and who the caller is. */
+import { inspect } from 'node:util'
+
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
 import { evaluation, myIp } from '@keyward/contract'
+import { createPool, type Database } from '@keyward/database'
 import { random } from '@keyward/testkit'
+import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { beginnings, coveringPrefixes } from '../src/access-rules/candidates.ts'
+import { beginnings, coveringPrefixes, findCandidates } from '../src/access-rules/candidates.ts'
+import { withMask } from '../src/access-rules/mask.ts'
+import { readLicenseRow } from '../src/licenses/store.ts'
 import { type Harness, startHarness } from './support/harness.ts'
 import { insertMachine } from './support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
@@ -99,6 +105,57 @@ test('Postgres is asked by the beginning of an address alone, and no covering ru
       expect([text, beginnings(six).some((start) => text.startsWith(start))]).toEqual([text, true])
     for (const start of [...beginnings(four), ...beginnings(six)]) expect(start.length).toBeLessThanOrEqual(10)
   }
+})
+
+test('a connection that lost the key to masked values finds the same rules, and neither way says what it looks for', async () => {
+  const own = await createVendor(harness)
+  const { id } = await own.license()
+  for (const value of [
+    '198.51.100.0/24',
+    '198.51.100.77',
+    '198.0.0.0/8',
+    '0.0.0.0/0',
+    '198.51.101.0/24',
+    '2001:db8::/32',
+  ])
+    await own.rule({ value })
+  for (const value of ['DE', 'FR']) await own.rule({ type: 'COUNTRY', value })
+  const statements: string[] = []
+  const find = async (url: string, ip: string, country: string) => {
+    const pool = createPool(url, { name: 'candidates', max: 1 })
+    const db = new Kysely<Database>({
+      dialect: new PostgresDialect({ pool }),
+      plugins: [new CamelCasePlugin()],
+      log: ({ query }) => void statements.push(query.sql, ...query.parameters.map((one) => inspect(one, { depth: 9 }))),
+    })
+    const license = await readLicenseRow(db, own.id, id)
+    const circumstances = { address: parseNetwork(ip), machineId: null, country }
+    const found = await findCandidates(db, own.id, license, circumstances)
+    await db.destroy()
+    return found.map((rule) => rule.value.toString())
+  }
+  const { url } = harness.database
+  for (const [ip, country, expected] of [
+    ['198.51.100.77', 'DE', ['198.51.100.0/24', '198.51.100.77', '198.0.0.0/8', '0.0.0.0/0', 'DE']],
+    ['2001:db8::77', 'IT', ['2001:db8::/32']],
+    ['203.0.113.9', 'FR', ['0.0.0.0/0', 'FR']],
+  ] as const) {
+    expect(await find(url, ip, country)).toEqual(expected)
+    expect(await find(withMask(url), ip, country)).toEqual(expected)
+    expect(await find(withMask(`${url}?options=-c%20work_mem%3D8MB`), ip, country)).toEqual(expected)
+  }
+  const said = statements.join('\n')
+  expect(statements.length).toBeGreaterThan(20)
+  for (const secret of [
+    '198.51',
+    '203.0',
+    'db8::7',
+    "'IT'",
+    Buffer.from('198.51')
+      .toString('hex')
+      .replaceAll(/(..)(?=.)/g, '$1 '),
+  ])
+    expect(said).not.toContain(secret)
 })
 
 test('rules of addresses that begin alike are told apart, in either family', async () => {

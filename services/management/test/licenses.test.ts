@@ -52,6 +52,23 @@ describe('an import', () => {
     ])
     expect(outcome(bad)).toBe('422 INVALID_REQUEST')
     expect(pointers(bad.body)).toEqual(['#/licenses/1/productId', '#/licenses/2/customerId', '#/licenses/4/key'])
+    // A row without a shape keeps nothing of the others from being told.
+    const mixed = await importLicenses([
+      { ...base, key: 'old 1' },
+      { ...base, policy: { type: 'TRIAL' } },
+      { ...base, productId: await other.product() },
+      7,
+      { ...base, key: 'twice' },
+      { ...base, key: 'twice' },
+    ])
+    expect(outcome(mixed)).toBe('422 INVALID_REQUEST')
+    expect(pointers(mixed.body)).toEqual([
+      '#/licenses/0/key',
+      '#/licenses/1/policy/expiresAt',
+      '#/licenses/2/productId',
+      '#/licenses/3',
+      '#/licenses/5/key',
+    ])
     const shapes = await importLicenses([{ ...base, policy: { type: 'TRIAL' } }, { ...base, key: 'ü' }, {}])
     expect(pointers(shapes.body)).toEqual([
       '#/licenses/0/policy/expiresAt',
@@ -65,6 +82,7 @@ describe('an import', () => {
       { ...base, key: 'old 1' },
     ])
     expect(outcome(taken)).toBe('409 LICENSE_KEY_EXISTS')
+    expect(taken.text).toContain('1 key exists.')
     expect(pointers(taken.body)).toEqual(['#/licenses/1/key'])
     expect(await count()).toBe(before)
   })

@@ -54,6 +54,16 @@ test('an expiry of none is the latest', async () => {
   expect((await readRule(remaining.id)).expiresAt).toBeNull()
 })
 
+test('the external id is not lost: the remaining customer takes it over unless it has one', async () => {
+  const read = async (id: string) => expectBody(await vendor.call('GET', `customers/${id}`), 200, customerSchema)
+  const [gone, kept] = [await vendor.customer({ externalId: 'crm-1', name: 'Gone' }), await vendor.customer()]
+  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(answer).toMatchObject({ id: kept, externalId: 'crm-1', name: null })
+  expect(await read(kept)).toEqual(answer)
+  const other = await vendor.customer({ externalId: 'crm-2' })
+  expect(expectBody(await merge(kept, other), 200, customerSchema).externalId).toBe('crm-2')
+})
+
 test('the old id answers where it went, also after a second merge', async () => {
   const [a, b, c] = [await vendor.customer(), await vendor.customer(), await vendor.customer()]
   await merge(a, b)

@@ -1,15 +1,16 @@
 /**
  * The rules that could match one check, found by an index whatever the number of rules. An
- * app's address and country stay in this program: Postgres, which may log its statements, is asked for the rules of all
- * countries, and for those of all addresses that begin as this one does; which of them match is found out here.
+ * app's address and country are in no statement that Postgres may log: they go over masked (mask.ts). Where a pooler has dropped the
+ * key to that, Postgres is asked for the rules of all countries, and for those of all addresses that begin as this one does.
  */
 import { type Address, contains, formatNetwork, type Network, packCountry, parseNetwork } from '@keyward/address'
 import { uuidToBytes } from '@keyward/database'
 import type { AccessRuleRecord } from '@keyward/engine'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { LicenseRow } from '../licenses/show.ts'
 import type { Db } from '../services.ts'
+import { hasMask, maskedValues } from './mask.ts'
 import { type RuleRow, selectRules } from './show.ts'
 
 /** What a check brings beside the license. */
@@ -57,14 +58,39 @@ function beginningWith(type: string, text: string): Span {
   return { type, from: Buffer.from(text), to: Buffer.from(to) }
 }
 
-function spansOf(license: LicenseRow, { address, machineId, country }: Circumstances): Span[] {
+/** What may be said openly. */
+function openSpans(license: LicenseRow, { machineId }: Circumstances): Span[] {
+  return [...(machineId === null ? [] : [only('HWID', machineId)]), only('CUSTOMER', license.customerId)]
+}
+
+/** More than what is looked for, so that it does not tell what that is. */
+function wideSpans({ address, country }: Circumstances): Span[] {
   return [
     ...(address ? coveringPrefixes(address, shownBits[address.family]).map((prefix) => only('IP', prefix)) : []),
     ...(address ? beginnings(address).map((text) => beginningWith('IP', text)) : []),
-    ...(machineId === null ? [] : [only('HWID', machineId)]),
     ...(country === null ? [] : [{ type: 'COUNTRY', from: Buffer.from('A'), to: Buffer.from('[') }]),
-    only('CUSTOMER', license.customerId),
   ]
+}
+
+/** Exactly what is looked for, as rows of spans that no statement holds. */
+function maskedSpans({ address, country }: Circumstances): RawBuilder<unknown> {
+  const prefixes = maskedValues(address ? coveringPrefixes(address) : [])
+  const countries = maskedValues(country === null ? [] : [country])
+  return sql`
+    union all select 'IP', value, value || '\\x00'::bytea from ${prefixes} p
+    union all select 'COUNTRY', value, value || '\\x00'::bytea from ${countries} c`
+}
+
+/** Rows `(type, low, high)`. */
+async function lookedFor(db: Db, license: LicenseRow, circumstances: Circumstances): Promise<RawBuilder<unknown>> {
+  const { rows } = await sql<{ masked: boolean }>`select ${hasMask} as masked`.execute(db)
+  const masked = rows[0]?.masked === true
+  const spans = [...openSpans(license, circumstances), ...(masked ? [] : wideSpans(circumstances))]
+  return sql`(
+    select * from unnest(${spans.map((span) => span.type)}::text[], ${spans.map((span) => span.from)}::bytea[],
+      ${spans.map((span) => span.to)}::bytea[]) as s (type, low, high)
+    ${masked ? maskedSpans(circumstances) : sql``}
+  )`
 }
 
 export async function findCandidates(
@@ -73,13 +99,12 @@ export async function findCandidates(
   license: LicenseRow,
   circumstances: Circumstances,
 ): Promise<RuleRow[]> {
-  const spans = spansOf(license, circumstances)
+  const spans = await lookedFor(db, license, circumstances)
   const same = sql`r.organization_id = ${organizationId} and r.kind = k.kind and r.type = v.type and r.value >= v.low and r.value < v.high`
   const { rows } = await sql<{ id: string; type: RuleRow['type']; value: Buffer }>`
     select distinct t.id, t.type, t.value
     from unnest(array['BLACKLIST', 'EXCLUSION']) k (kind)
-    cross join unnest(${spans.map((span) => span.type)}::text[], ${spans.map((span) => span.from)}::bytea[],
-      ${spans.map((span) => span.to)}::bytea[]) v (type, low, high)
+    cross join ${spans} v
     cross join lateral (
       select r.id, r.type, r.value from access_rules r where ${same} and r.scope = 'LICENSE' and r.scope_id = ${license.id}
       union all

@@ -1,0 +1,63 @@
+/** What management does when it starts: it refuses a database that lacks a migration, and drops records past their age. */
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { configSchema } from '../src/config.ts'
+import { startManagement } from '../src/server.ts'
+import { masterKey, operatorToken } from './support/harness.ts'
+
+let database: TestDatabase
+
+beforeEach(async () => {
+  database = await createTestDatabase()
+})
+afterEach(() => database.drop())
+
+const start = () =>
+  startManagement(
+    configSchema.parse({
+      DATABASE_URL: database.url,
+      MANAGEMENT_PORT: '0',
+      MANAGEMENT_ADMIN_PORT: '0',
+      OPERATOR_TOKEN: operatorToken,
+      MASTER_KEY: masterKey,
+      ACTIVITY_RETENTION_DAYS: '30',
+      ANALYTICS_RETENTION_DAYS: '60',
+      LOG_LEVEL: 'fatal',
+    }),
+  )
+
+test('a migration that is missing is named, and nothing starts', async () => {
+  const { rows } = await database.pool.query<{ name: string }>(
+    'delete from kysely_migration where name = (select max(name) from kysely_migration) returning name',
+  )
+  const sentence = `The database has not been migrated yet; ${rows[0]?.name} is missing. Run "npm run migrate".`
+  await expect(start()).rejects.toThrow(sentence)
+  await database.pool.query('drop table kysely_migration')
+  await expect(start()).rejects.toThrow(
+    /^The database has not been migrated yet; \d+ migrations are missing from 0001_\w+ on\./,
+  )
+})
+
+test('records past their age go, younger ones stay', async () => {
+  const partitions = async () => {
+    const { rows } = await database.pool.query<{ name: string }>(
+      `select inhrelid::regclass::text as name from pg_inherits
+       where inhparent in ('activity'::regclass, 'check_counts'::regclass) order by 1`,
+    )
+    return rows.map(({ name }) => name)
+  }
+  const before = await partitions()
+  const make = (table: string, daysAgo: number) =>
+    database.pool.query(`select ensure_partition($1, now() - make_interval(days => $2))`, [table, daysAgo])
+  await make('activity', 10)
+  await make('check_counts', 30)
+  const young = await partitions()
+  await make('activity', 50)
+  await make('check_counts', 120)
+  expect((await partitions()).length).toBe(young.length + 2)
+  const management = await start()
+  await expect.poll(partitions, { timeout: 10_000 }).toEqual(young)
+  await management.close()
+  expect(young.length).toBeGreaterThan(before.length)
+})
