@@ -120,6 +120,8 @@ function decidingRule(
   const licenseScope = words[base + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
   const productScope = store.products.region.words[verdict.product * ROW_WORDS + TENANT_SCOPE]!
   const organizationScope = store.organizations.region.words[check.organization * ROW_WORDS + TENANT_SCOPE]!
+  if (productScope !== 0) matching.touch(productScope, customer, check, machineHash)
+  if (organizationScope !== 0) matching.touch(organizationScope, customer, check, machineHash)
   let rule = 0
   if (licenseScope !== 0) rule = matching.match(licenseScope, customer, check, machineHash, nowMs, verdict)
   if (productScope !== 0) {

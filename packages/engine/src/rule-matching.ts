@@ -75,6 +75,19 @@ export class RuleMatching {
     return this.bestExclusion === 0 ? this.bestBlacklist : this.bestExclusion
   }
 
+  /**
+   * Begins to fetch the entries of a scope's exact rules. Asked of all scopes before the first is matched, memory brings
+   * them at once instead of one after the other.
+   */
+  touch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
+    const { directory, scopes } = this.store
+    const { words } = scopes.region
+    const counts = scope * ROW_WORDS + SCOPE_COUNTS
+    if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0)
+      directory.touched = directory.touchRules(scope, TYPE_HWID, machineHash[0]!)
+    if (words[counts + TYPE_CUSTOMER]! > 0) directory.touched = directory.touchRules(scope, TYPE_CUSTOMER, customer)
+  }
+
   private matchAddress(root: number, check: Check, nowMs: number, verdict: Verdict): void {
     const nodes = this.store.trieNodes.region.words
     const rules = this.store.rules.region.words
