@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request, type RequestOptions } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -64,6 +65,23 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
       return { status, type: headers['content-type'] ?? '', body: await text(response) }
     }
 
+    /** The status over HTTP/2, where bodies need no length; 0 when the stream is reset. */
+    async function askOverHttp2(path: string, body: string): Promise<number> {
+      const session = connectHttp2(`https://127.0.0.1:${ports.https}`, { rejectUnauthorized: false })
+      try {
+        const stream = session.request({ ':method': 'POST', ':path': path })
+        return await new Promise((resolve) => {
+          let status = 0
+          stream.on('response', (headers) => (status = headers[':status'] ?? 0))
+          stream.on('end', () => resolve(status)).on('error', () => resolve(0))
+          stream.resume()
+          stream.end(body)
+        })
+      } finally {
+        session.close()
+      }
+    }
+
     /** Asks until the answer is from one of these, and says whether it ever was. */
     async function comesFrom(path: string, names: string[]): Promise<boolean> {
       for (let attempt = 0; attempt < 400; attempt++) {
@@ -122,6 +140,7 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
       const answer = await ask('/api/v2/license/validate', { method: 'POST', body: '{"license":"x"}', headers })
       const seen = validators.flatMap((one) => one.seen)
       expect([answer.status, ...seen.map((one) => one.headers['content-length'])]).toEqual(ofChunks)
+      expect(await askOverHttp2('/api/v2/license/validate', '{"license":"x"}')).toBe(ofChunks[0])
       const managed = await ask('/api/v1/products', { method: 'POST', body: '{}', headers })
       expect(managed.body).toMatch(/"m[12]"/)
     })
@@ -205,6 +224,7 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
       const answer = await ask('/docs')
       expect(answer).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(answer.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
+      for (let i = 0; i < 10; i++) expect(await askOverHttp2('/api/v1/products', '{}')).toBe(503)
     })
 
     /** Whether 20 answers in a row come from these alone, in the end. */
