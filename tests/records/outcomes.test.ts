@@ -147,10 +147,10 @@ test('an overuse alert is one, counts on, and is a new one after it was acknowle
   ])
 })
 
-test('what a check was is there to be read soon after', async () => {
+test('what a check was is there to be read soon after', { timeout: 120_000 }, async () => {
   const license = await insert({ maxMachines: null })
   const tookMs: number[] = []
-  for (let round = 0; round < byLength(3, 50); round++) {
+  for (let round = 0; round < byLength(3, 20); round++) {
     const startedMs = performance.now()
     expect(await ask(license, `round ${round}`)).toBe('VALID')
     const found = [license.id, Buffer.from(`round ${round}`)]
@@ -158,7 +158,7 @@ test('what a check was is there to be read soon after', async () => {
       async () => (await count('activity', `license_id = $1 and machine_id = $2 and code = 'VALID'`, found)) === 1,
     )
     tookMs.push(performance.now() - startedMs)
-    await sleep(37 * round)
+    await sleep((137 * round) % 1_000)
   }
   figure('a check is in the activity feed after ms', { ...quantiles(tookMs), checks: tookMs.length })
   expect(Math.max(...tookMs)).toBeLessThan(byLength(20_000, 2_000))
