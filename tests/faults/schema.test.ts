@@ -63,7 +63,9 @@ test('a validator that is older than the schema goes on, and so does one that is
     [organizationId],
   )
   await insertRule(pool, { organizationId, type: 'HWID', value: 'bad' })
-  await until(() => says(old.port, secret, { license: license.key, fingerprint: 'bad' }, 'BLACKLISTED'))
+  // Asked of a license without a limit: a check that comes before the rule would take a slot of the other.
+  const unlimited = await insertLicense(pool, { organizationId, maxMachines: null })
+  await until(() => says(old.port, secret, { license: unlimited.key, fingerprint: 'bad' }, 'BLACKLISTED'))
   expect((await check(old.port, secret, { license: license.key, fingerprint: 'b' })).code).toBe('VALID')
   expect((await check(old.port, secret, { license: license.key, fingerprint: 'c' })).code).toBe('TOO_MANY_MACHINES')
   expect(await metric(old, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(0)
