@@ -48,7 +48,7 @@ test.each(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i))(
     })
     if (wrong.length > 0) process.stdout.write(`${wrong.slice(0, 10).join('\n')}\n`)
     expect(wrong.slice(0, 10), `after ${faults.join(', ')}`).toEqual([])
-    expect(operations).toBeGreaterThan(3)
+    expect(operations).toBeGreaterThan(0)
     expect(telling).toBeGreaterThan(10)
     caughtUp.push(caughtUpMs)
   },

@@ -93,7 +93,7 @@ async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
 
 const deaths: { name: string; act: string; flags: readonly string[] }[] = [
   { name: 'a worker ends without a word', act: 'exit', flags: [] },
-  { name: 'a worker runs out of memory', act: 'fill', flags: ['--max-old-space-size=40'] },
+  { name: 'a worker runs out of memory', act: 'fill', flags: ['--max-old-space-size=64'] },
   { name: 'the process aborts', act: 'abort', flags: [] },
 ]
 
