@@ -55,7 +55,7 @@ test('every route is documented and every documented operation is a route', asyn
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method} ${path}`),
   )
-  const pages = ['get /openapi.json', 'get /docs', 'get /docs/start.js']
+  const pages = ['get /openapi.json', 'get /docs', 'get /docs/', 'get /docs/start.js']
   expect((await routedOperations()).toSorted()).toEqual([...documented, ...pages].toSorted())
   expect(documented).toHaveLength(endpoints.length)
 })
@@ -126,7 +126,7 @@ test('every field has a description, and an example or fields of its own', () =>
 })
 
 test('the document and the page need no credential and load nothing from elsewhere', async () => {
-  const page = await harness.call('GET', '/docs', { token: null })
+  const page = await harness.call('GET', '/docs', '/docs/', { token: null })
   expect(page.status).toBe(200)
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
   expect(page.text).not.toMatch(/https?:\/\//)

@@ -68,10 +68,12 @@ test('a hundred places are listed, the rest is counted', async () => {
   expect(long.text.length).toBeLessThan(3_000)
 })
 
-test('what is not taken is named in a sentence', async () => {
+test('what is not taken is named in a sentence, and a slash too many leads to the page', async () => {
   const detailOf = async (method: string, path: string) => problem.parse((await vendor.call(method, path)).body).detail
   expect(await detailOf('PUT', 'products')).toBe('PUT is not taken here; GET, HEAD and POST are.')
-  expect(await detailOf('GET', 'access-rules/import')).toMatch(/^There is no|^GET is not taken here; POST is\.$/)
+  const answer = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
+  expect([answer.status, answer.headers.get('location')]).toEqual([308, '../docs'])
+  expect((await fetch(`${harness.origin}/docs/`)).url).toBe(`${harness.origin}/docs`)
 })
 
 test('a name that JavaScript gives a meaning is refused wherever it stands', async () => {
