@@ -126,7 +126,7 @@ test('every field has a description, and an example or fields of its own', () =>
 })
 
 test('the document and the page need no credential and load nothing from elsewhere', async () => {
-  const page = await harness.call('GET', '/docs', '/docs/', { token: null })
+  const page = await harness.call('GET', '/docs', { token: null })
   expect(page.status).toBe(200)
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
   expect(page.text).not.toMatch(/https?:\/\//)
