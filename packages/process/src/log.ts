@@ -10,13 +10,15 @@ export type { Logger } from 'pino'
 
 /** `name` is the program's; `level` usually comes from LOG_LEVEL. */
 export function createLogger(name: string, level: LogLevel = 'info'): Logger {
-  return pino({
+  const options = {
     level,
     base: { program: name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
-  })
+  }
+  // Synchronous, so that nothing is left to be flushed at the exit: with nobody left who reads, that flush would never end.
+  return pino(options, pino.destination({ dest: 1, sync: true }))
 }
 
 export interface ErrorDescription {

@@ -1,0 +1,22 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+import { expect, test } from 'vitest'
+
+test('a program whose log nobody reads any more ends when it is told to', async () => {
+  const source = `
+    import { createLogger } from '${new URL('../src/log.ts', import.meta.url).href}'
+    const log = createLogger('orphan')
+    log.info('begins')
+    process.on('SIGTERM', () => { log.info('ends'); process.exit(0) })
+    setInterval(() => log.info('again'), 5)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const ended = once(child, 'exit')
+  await once(child.stdout, 'data')
+  child.stdout.destroy()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  child.kill('SIGTERM')
+  const late = setTimeout(() => child.kill('SIGKILL'), 5_000)
+  expect(await ended).toEqual([0, null])
+  clearTimeout(late)
+})
