@@ -116,6 +116,6 @@ listen_port = ${port}
 unix_socket_dir =
 auth_type = any
 default_pool_size = 20
-ignore_startup_parameters = extra_float_digits,statement_timeout,idle_in_transaction_session_timeout
+ignore_startup_parameters = extra_float_digits,options,statement_timeout,idle_in_transaction_session_timeout
 `
 }

@@ -96,8 +96,18 @@ create trigger machines_removed after delete on machines
 create function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   delete from change_log;
   delete from feed_marks;
-  update feed_state
-  set pruned = format('%1$s:%1$s:', pg_current_xact_id()::text::numeric + 1)::pg_snapshot;
+  with own as (
+    select pg_current_xact_id()::text::numeric as xid
+  ), taken as (
+    select pg_current_snapshot() as snapshot
+  ), still_open as ( -- else a transaction that was open before would keep its readers loading until it ends
+    select x::text::numeric as xid from taken, pg_snapshot_xip(snapshot) x
+    union
+    select g from taken, own, generate_series(pg_snapshot_xmax(snapshot)::text::numeric, own.xid - 1) g
+  )
+  update feed_state set pruned = (
+    select format('%s:%s:%s', coalesce(min(o.xid), own.xid + 1), own.xid + 1, string_agg(o.xid::text, ',' order by o.xid))
+    from own left join still_open o on o.xid < own.xid group by own.xid)::pg_snapshot;
   select pg_notify('keyward_changes', '');
 $$;
 

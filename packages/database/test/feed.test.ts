@@ -244,6 +244,20 @@ describe('falling behind', () => {
     expect((await readFeed(reader, after.snapshot)).behind).toBe(false)
   })
 
+  test('a voided log is followed again at once, also beside a transaction that was open before', async () => {
+    const open = await database.pool.connect()
+    await open.query('begin; select pg_current_xact_id()')
+    await sql('select void_change_log()')
+    expect((await readFeed(reader, snapshot)).behind).toBe(true)
+    snapshot = (await joinFeed(database.validatorUrl, { onBatch: () => undefined })).snapshot
+    expect((await readFeed(reader, snapshot)).behind).toBe(false)
+    await insertOrganization(database.pool)
+    expect(await readNames()).toEqual(['organization'])
+    await open.query('commit')
+    open.release()
+    expect(await readNames()).toEqual([])
+  })
+
   test('a backup that is restored while readers ask brings its own mark beside theirs, and is another log', async () => {
     const before = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
     await sql('insert into server_run (id) values (gen_random_uuid())')
