@@ -19,6 +19,9 @@ declare
   name text := format('%s_%s', parent, to_char(begins, 'YYYY_MM_DD'));
 begin
   if to_regclass(name) is not null then
+    -- Whoever made it may not have told this session yet; when its lock is gone, it has.
+    perform pg_advisory_lock_shared(hashtext('ensure_partition'), hashtext(parent));
+    perform pg_advisory_unlock_shared(hashtext('ensure_partition'), hashtext(parent));
     return;
   end if;
   perform pg_advisory_xact_lock(hashtext('ensure_partition'), hashtext(parent));
