@@ -32,6 +32,11 @@ const PHASES = 15
 
 /** The write sections of a batch, in order. */
 export function* sectionsOf(changes: readonly Change[]): Generator<readonly Change[]> {
+  // Most batches are one claim: what there is to order would be garbage, and its collection a pause.
+  if (changes.length === 1) {
+    yield changes
+    return
+  }
   for (const part of partsOf(changes)) {
     const ordered = order(part)
     for (let from = 0; from < ordered.length; from += SECTION_ROWS) yield ordered.slice(from, from + SECTION_ROWS)

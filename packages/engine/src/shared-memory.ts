@@ -41,7 +41,7 @@ const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
 const GROWTH_MIN_BYTES = 64 * 1024
-const GROWTH_MAX_BYTES = 16 * MIB
+const GROWTH_MAX_BYTES = 4 * MIB
 const INITIAL_BYTES = 4096
 /** What a small index may grow to, as a part of a large one. */
 const SMALL_PART = 64
