@@ -1,7 +1,9 @@
 /**
  * Finding rows by what identifies them: any row by its id, a license by its key, a credential by its secret's hash, a
  * rule by scope, type and value. Tables hold a 32-bit hash and the row, 8 bytes an entry; the record decides whether it
- * is the one, and compares all of it. Rows are below 2^28, the four bits above say what the entry is.
+ * is the one, and compares all of it. Rows are below 2^28, the four bits above say what the entry is where a table holds
+ * several kinds. Rules have a table of their own: most checks look for several and find none, so it should stay in the
+ * processor's caches, which one that held a million license keys would not.
  */
 import type { Arena } from './arena.ts'
 import { type BucketTable, NONE } from './bucket-table.ts'
@@ -27,14 +29,14 @@ import { hashWords, readWord, scramble } from './words.ts'
 const KIND_SHIFT = 28
 const ROW_MASK = (1 << KIND_SHIFT) - 1
 
-// What an entry of the table of values is.
+// What an entry of the table of keys is.
 const BY_KEY = 1
 const BY_SECRET = 2
-const BY_RULE_VALUE = 3
 
 export class Directory {
   private readonly byId: BucketTable
-  private readonly byValue: BucketTable
+  private readonly byKey: BucketTable
+  private readonly byRule: BucketTable
   private readonly arenas: readonly (Arena | undefined)[]
   private readonly store: IndexStore
   private readonly seed: number
@@ -47,7 +49,8 @@ export class Directory {
   constructor(store: IndexStore) {
     this.store = store
     this.byId = store.byId
-    this.byValue = store.byValue
+    this.byKey = store.byKey
+    this.byRule = store.byRule
     this.seed = store.memory.shared.hashKey[0]! ^ store.memory.shared.hashKey[2]!
     const arenas: Arena[] = []
     arenas[KIND_ORGANIZATION] = store.organizations
@@ -112,7 +115,7 @@ export class Directory {
 
   /** Begins to fetch what `findLicense` will read first; gives nothing of meaning. */
   touchKey(): number {
-    return this.byValue.touch(this.key[0]!)
+    return this.byKey.touch(this.key[0]!)
   }
 
   /**
@@ -120,11 +123,11 @@ export class Directory {
    * entry is already being fetched.
    */
   findLicense(machineHash: Int32Array): number {
-    const { key, byValue } = this
+    const { key, byKey } = this
     const { words } = this.store.licenses.region
     const hash = key[0]!
-    for (let at = byValue.first(hash); at !== NONE; at = byValue.next(hash, at)) {
-      const entry = byValue.word(at, 1)
+    for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
+      const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_KEY) continue
       const row = entry & ROW_MASK
       this.touched = this.store.machines.touch(row, machineHash)
@@ -137,22 +140,22 @@ export class Directory {
 
   addLicenseKey(row: number): void {
     const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
-    this.byValue.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
+    this.byKey.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
   }
 
   removeLicenseKey(row: number): void {
     const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
-    removeEntry(this.byValue, hash, (BY_KEY << KIND_SHIFT) | row)
+    removeEntry(this.byKey, hash, (BY_KEY << KIND_SHIFT) | row)
   }
 
   /** The credential with this secret's SHA-256 (32 bytes), 0 when there is none. */
   findSecret(secretHash: Uint8Array): number {
-    const { secret, byValue } = this
+    const { secret, byKey } = this
     for (let i = 0; i < 8; i++) secret[i] = readWord(secretHash, 4 * i)
     const { words } = this.store.credentials.region
     const hash = secret[0]!
-    for (let at = byValue.first(hash); at !== NONE; at = byValue.next(hash, at)) {
-      const entry = byValue.word(at, 1)
+    for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
+      const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_SECRET) continue
       const row = entry & ROW_MASK
       if (secret.every((word, i) => words[row * ROW_WORDS + SECRET + i] === word)) return row
@@ -162,12 +165,12 @@ export class Directory {
 
   addSecret(row: number): void {
     const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
-    this.byValue.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
+    this.byKey.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
   }
 
   removeSecret(row: number): void {
     const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
-    removeEntry(this.byValue, hash, (BY_SECRET << KIND_SHIFT) | row)
+    removeEntry(this.byKey, hash, (BY_SECRET << KIND_SHIFT) | row)
   }
 
   /**
@@ -175,14 +178,12 @@ export class Directory {
    * each kind, besides an expired twin now and then.
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
-    const { byValue } = this
+    const { byRule } = this
     const { words } = this.store.rules.region
     const hash = this.valueHash(scope, type, v0)
     let count = 0
-    for (let at = byValue.first(hash); at !== NONE && count < out.length; at = byValue.next(hash, at)) {
-      const entry = byValue.word(at, 1)
-      if (entry >>> KIND_SHIFT !== BY_RULE_VALUE) continue
-      const row = entry & ROW_MASK
+    for (let at = byRule.first(hash); at !== NONE && count < out.length; at = byRule.next(hash, at)) {
+      const row = byRule.word(at, 1)
       const base = row * ROW_WORDS
       if (words[base + RULE_SCOPE] !== scope || ruleType(words[base + RULE_TRAITS]!) !== type) continue
       const value = base + RULE_VALUE
@@ -194,15 +195,15 @@ export class Directory {
 
   /** Begins to fetch what `findRules` will read first; gives nothing of meaning. */
   touchRules(scope: number, type: number, v0: number): number {
-    return this.byValue.touch(this.valueHash(scope, type, v0))
+    return this.byRule.touch(this.valueHash(scope, type, v0))
   }
 
   addRule(row: number): void {
-    this.byValue.insert(this.ruleHash(row), (BY_RULE_VALUE << KIND_SHIFT) | row, 0)
+    this.byRule.insert(this.ruleHash(row), row, 0)
   }
 
   removeRule(row: number): void {
-    removeEntry(this.byValue, this.ruleHash(row), (BY_RULE_VALUE << KIND_SHIFT) | row)
+    removeEntry(this.byRule, this.ruleHash(row), row)
   }
 
   private ruleHash(row: number): number {

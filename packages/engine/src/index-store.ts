@@ -23,7 +23,8 @@ export class IndexStore {
   readonly rules: Arena
   readonly trieNodes: Arena
   readonly byId: BucketTable
-  readonly byValue: BucketTable
+  readonly byKey: BucketTable
+  readonly byRule: BucketTable
   readonly machines: MachineSet
   readonly directory: Directory
 
@@ -41,7 +42,8 @@ export class IndexStore {
     // Fuller tables take less memory and more steps. The first is read by the writer alone, so it may be the fullest;
     // bytes per entry come to about 13, 14 and 19.
     this.byId = this.table('byId', 'byIdOverflow', 2, 7)
-    this.byValue = this.table('byValue', 'byValueOverflow', 2, 6)
+    this.byKey = this.table('byKey', 'byKeyOverflow', 2, 6)
+    this.byRule = this.table('byRule', 'byRuleOverflow', 2, 4)
     this.machines = new MachineSet(this.table('machines', 'machinesOverflow', 3, 4.4))
     this.directory = new Directory(this)
   }

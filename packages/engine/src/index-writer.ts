@@ -64,7 +64,8 @@ export class IndexWriter {
     this.shared = createShared(key, reserve)
     this.store = new IndexStore(this.shared)
     this.store.byId.initialize()
-    this.store.byValue.initialize()
+    this.store.byKey.initialize()
+    this.store.byRule.initialize()
     this.store.machines.table.initialize()
     this.lock = new WriteLock(this.store.memory.control)
     const scopes = new ScopeWriter(this.store)
@@ -116,7 +117,8 @@ export class IndexWriter {
       rules: store.rules.usedBytes,
       trieNodes: store.trieNodes.usedBytes,
       byId: store.byId.usedBytes,
-      byValue: store.byValue.usedBytes,
+      byKey: store.byKey.usedBytes,
+      byRule: store.byRule.usedBytes,
       machines: store.machines.table.usedBytes,
     }
     return {
@@ -164,7 +166,6 @@ export class IndexWriter {
     const counts = { organization: 0, credential: 0, product: 0, customer: 0, license: 0, rule: 0, machine: 0 }
     for (const change of changes) counts[change.entity]++
     const { store } = this
-    const values = counts.credential + counts.license + counts.rule
     store.organizations.reserve(counts.organization)
     store.credentials.reserve(counts.credential)
     store.products.reserve(counts.product)
@@ -173,8 +174,9 @@ export class IndexWriter {
     store.rules.reserve(counts.rule)
     store.scopes.reserve(counts.rule)
     store.trieNodes.reserve(counts.rule)
-    store.byId.reserve(values + counts.organization + counts.product + counts.customer)
-    store.byValue.reserve(values)
+    store.byId.reserve(changes.length - counts.machine)
+    store.byKey.reserve(counts.credential + counts.license)
+    store.byRule.reserve(counts.rule)
     store.machines.table.reserve(counts.machine)
   }
 

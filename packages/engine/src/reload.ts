@@ -1,9 +1,9 @@
-import { SECTION_ROWS } from './change-order.ts'
 /**
  * Reconciling the index with a full load, in place: the load is applied over what is there, every row that it tells of
  * gets the new stamp, and at the end what still bears the old one goes. Readers go on all along, first with the old
  * rows beside the new, and no second index is ever in memory.
  */
+import { SECTION_ROWS } from './change-order.ts'
 import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT, KIND_RULE } from './records.ts'
 import type { RowWriter } from './row-writer.ts'
 

@@ -16,8 +16,10 @@ export const REGION_NAMES = [
   'trieNodes',
   'byId',
   'byIdOverflow',
-  'byValue',
-  'byValueOverflow',
+  'byKey',
+  'byKeyOverflow',
+  'byRule',
+  'byRuleOverflow',
   'machines',
   'machinesOverflow',
 ] as const
@@ -43,6 +45,8 @@ const MIB = 2 ** 20
 const GROWTH_MIN_BYTES = 64 * 1024
 const GROWTH_MAX_BYTES = 4 * MIB
 const INITIAL_BYTES = 4096
+/** A region that is larger ends where such a page ends, so that a system that hands them out can use them throughout. */
+const HUGE_PAGE_BYTES = 2 * MIB
 /** What a small index may grow to, as a part of a large one. */
 const SMALL_PART = 64
 
@@ -58,8 +62,10 @@ const LARGE_BYTES: Record<RegionName, number> = {
   trieNodes: 1024 * MIB,
   byId: 1024 * MIB,
   byIdOverflow: 512 * MIB,
-  byValue: 512 * MIB,
-  byValueOverflow: 256 * MIB,
+  byKey: 512 * MIB,
+  byKeyOverflow: 256 * MIB,
+  byRule: 256 * MIB,
+  byRuleOverflow: 128 * MIB,
   machines: 1024 * MIB,
   machinesOverflow: 512 * MIB,
 }
@@ -93,7 +99,8 @@ export class Region {
     const limit = this.buffer.maxByteLength
     if (bytes > limit) throw new RangeError('the index is full')
     while (size < bytes) size += Math.min(GROWTH_MAX_BYTES, Math.max(GROWTH_MIN_BYTES, size >> 2))
-    this.buffer.grow(Math.min(size, limit) & ~63)
+    const unit = size > HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 64
+    this.buffer.grow(Math.min(Math.ceil(size / unit) * unit, limit))
     this.follow()
     this.grown = true
   }
@@ -158,8 +165,10 @@ function mapRegions<T>(make: (name: RegionName) => T): Record<RegionName, T> {
     trieNodes: make('trieNodes'),
     byId: make('byId'),
     byIdOverflow: make('byIdOverflow'),
-    byValue: make('byValue'),
-    byValueOverflow: make('byValueOverflow'),
+    byKey: make('byKey'),
+    byKeyOverflow: make('byKeyOverflow'),
+    byRule: make('byRule'),
+    byRuleOverflow: make('byRuleOverflow'),
     machines: make('machines'),
     machinesOverflow: make('machinesOverflow'),
   }
