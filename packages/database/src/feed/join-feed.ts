@@ -13,6 +13,11 @@ import { LAST_TABLE, type TableToLoad, TABLES } from './load-tables.ts'
 export interface JoinOptions {
   /** Takes a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
+  /**
+   * Hands on rows of every table as they come, which saves the wait for the first. For those who answer nobody from what they
+   * have until all is there.
+   */
+  readonly asItComes?: boolean
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
   /** Gives up when the server is silent for so long. Default 15 s. */
@@ -47,7 +52,7 @@ export async function joinFeed(url: string, options: JoinOptions): Promise<Joine
   }, stallMs)
   try {
     await client.connect()
-    return await load(client, options.onBatch, () => watchdog.refresh())
+    return await load(client, options, () => watchdog.refresh())
   } catch (error) {
     throw broken ?? error
   } finally {
@@ -56,7 +61,7 @@ export async function joinFeed(url: string, options: JoinOptions): Promise<Joine
   }
 }
 
-async function load(client: pg.Client, onBatch: JoinOptions['onBatch'], onSign: () => void): Promise<Joined> {
+async function load(client: pg.Client, { onBatch, asItComes = false }: JoinOptions, onSign: () => void): Promise<Joined> {
   const server = await openChangeLog(client)
   await client.query('begin isolation level repeatable read, read only')
   await client.query(`set local statement_timeout = 0; set local work_mem = '256MB'`)
@@ -81,11 +86,12 @@ async function load(client: pg.Client, onBatch: JoinOptions['onBatch'], onSign: 
   const arrived: [TableToLoad, Buffer[]][] = []
   for (const table of TABLES) {
     const chunks = copyOut(client, table, onSign)
-    if (table !== LAST_TABLE) arrived.push([table, await gather(chunks)])
-    else {
-      for (const [before, whole] of arrived.splice(0)) await handOn(before, whole)
-      await handOn(table, chunks)
+    if (!asItComes && table !== LAST_TABLE) {
+      arrived.push([table, await gather(chunks)])
+      continue
     }
+    for (const [before, whole] of arrived.splice(0)) await handOn(before, whole)
+    await handOn(table, chunks)
   }
   await client.query('commit')
   return { snapshot, server, rows: loaded }

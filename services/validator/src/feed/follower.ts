@@ -17,12 +17,17 @@ import type { Change } from '@keyward/engine'
 import { convertChanges, type Poison, type SigningKeyChange } from './convert.ts'
 
 /** A connection that listens for changes; every question on it has a time-out. */
+export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
+
 export interface FeedConnection {
   /** Which server, timeline and log it is; throws on a standby. */
   identify(): Promise<string>
   read(snapshot: string): Promise<{ snapshot: string; behind: boolean; changes: FeedChange[] }>
-  /** Loads everything from the server so identified; hands it on in batches and returns the snapshot that it belongs to. */
-  load(identity: string, onBatch: (changes: readonly FeedChange[], snapshot: string) => void): Promise<string>
+  /**
+   * Loads everything from the server so identified; hands it on in batches and returns the snapshot that it belongs to. The
+   * first load of all may come in pieces, since nobody is answered from it yet.
+   */
+  load(identity: string, isFirst: boolean, onBatch: OnBatch): Promise<string>
   close(): void
 }
 
@@ -123,7 +128,7 @@ export class Follower {
     const startedMs = performance.now()
     let rows = 0
     this.#target.beginReload(identity !== this.#identity)
-    const snapshot = await connection.load(identity, (changes, at) => {
+    const snapshot = await connection.load(identity, this.#identity === null, (changes, at) => {
       rows += changes.length
       this.#apply(changes, at)
       this.#target.loading()

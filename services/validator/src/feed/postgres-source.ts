@@ -53,8 +53,12 @@ export class PostgresSource implements FeedSource {
           return openChangeLog(reader)
         },
         read: (snapshot) => readFeed(reader, snapshot),
-        async load(identity, onBatch) {
-          const joined = await joinFeed(url, { onBatch, applicationName: 'keyward validator load' })
+        async load(identity, isFirst, onBatch) {
+          const joined = await joinFeed(url, {
+            onBatch,
+            asItComes: isFirst,
+            applicationName: 'keyward validator load',
+          })
           if (joined.server !== identity) throw new Error('Another server answered while everything was loaded.')
           return joined.snapshot
         },
