@@ -33,8 +33,14 @@ describe('cores', () => {
   })
 
   test('never puts load on a core of the server', () => {
-    expect(planCores(1, [0, 1], true)).toEqual({ server: [0], load: [1], postgres: [1], pinned: true })
-    expect(planCores(2, [0, 1, 2, 3], true)).toEqual({ server: [0, 1], load: [2], postgres: [3], pinned: true })
+    expect(planCores(1, [0, 1], true)).toMatchObject({ server: [0], load: [1], postgres: [1], pinned: true })
+    expect(planCores(2, [0, 1, 2, 3], true)).toEqual({
+      server: [0, 1],
+      load: [2],
+      postgres: [3],
+      pinned: true,
+      loadFirst: false,
+    })
     expect(() => planCores(2, [0, 1], true)).toThrow(/need 3 cores, there are 2/)
   })
 })

@@ -17,6 +17,8 @@ export interface PacedOptions {
   timeoutMs?: number
   /** How long after the end requests that were due before it may still be sent and answered. */
   drainMs?: number
+  /** Sleeps a millisecond between sends, for whoever shares the core; what became due meanwhile goes out together. */
+  sleeps?: boolean
   onProgress?: (answered: number) => void
   signal?: AbortSignal | undefined
 }
@@ -122,7 +124,8 @@ class PacedRun {
     if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
       return this.#end()
     }
-    if (this.#options.ratePerSecond > SPIN_ABOVE_PER_SECOND && !allSent) setImmediate(() => this.#loop())
+    const { ratePerSecond, sleeps = false } = this.#options
+    if (ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent) setImmediate(() => this.#loop())
     else setTimeout(() => this.#loop(), allSent ? 5 : Math.max(0, (this.#schedule.nextNs() - nowNs) / 1e6))
   }
 

@@ -12,7 +12,15 @@ export interface CorePlan {
   postgres: number[]
   /** False: the system moves everything as it likes. */
   pinned: boolean
+  /**
+   * The generator runs before whatever shares its core: one that waits while Postgres writes would make the server look slow.
+   * Takes root, and counts only where Postgres has no core of its own.
+   */
+  loadFirst: boolean
 }
+
+/** The lowest priority above that of ordinary programs. */
+const FIRST = ['--rr', '1']
 
 // Taken once: later this program is pinned itself.
 const AVAILABLE = availableCores()
@@ -26,13 +34,30 @@ export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskse
       `${workers} worker${workers === 1 ? '' : 's'} and a load generator need ${workers + 1} cores, there are ${available.length}`,
     )
   }
-  const postgres = rest.length > 1 ? rest.slice(-1) : rest
-  return { server, load: rest.length > 1 ? rest.slice(0, -1) : rest, postgres, pinned }
+  const isShared = rest.length === 1
+  const loadFirst = isShared && pinned && run('chrt', [...FIRST, 'true'])
+  return { server, load: isShared ? rest : rest.slice(0, -1), postgres: rest.slice(-1), pinned, loadFirst }
 }
 
 /** What to put before a command so that it runs on these cores. */
 export function pinPrefix(cores: readonly number[], plan: CorePlan): string[] {
   return plan.pinned ? ['taskset', '-c', cores.join(',')] : []
+}
+
+/** The same before a generator's command. */
+export function loadPrefix(plan: CorePlan): string[] {
+  return [...(plan.loadFirst ? ['chrt', ...FIRST] : []), ...pinPrefix(plan.load, plan)]
+}
+
+/** Runs `work` while this process is the generator. */
+export async function asGenerator<T>(plan: CorePlan, work: () => Promise<T>): Promise<T> {
+  const own = ['--all-tasks', '--pid']
+  if (plan.loadFirst) run('chrt', [...own, ...FIRST, String(process.pid)])
+  try {
+    return await work()
+  } finally {
+    if (plan.loadFirst) run('chrt', [...own, '--other', '0', String(process.pid)])
+  }
 }
 
 /** Moves a process, its threads and its children; later children follow. */
@@ -82,8 +107,13 @@ export function parseCoreList(list: string): number[] {
 }
 
 function hasTaskset(): boolean {
+  return run('taskset', ['-cp', String(process.pid)])
+}
+
+/** Whether the command could be run and said yes. */
+function run(command: string, args: readonly string[]): boolean {
   try {
-    execFileSync('taskset', ['-cp', String(process.pid)], { stdio: 'ignore' })
+    execFileSync(command, args, { stdio: 'ignore' })
     return true
   } catch {
     return false

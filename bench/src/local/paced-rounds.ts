@@ -5,6 +5,7 @@ import type { LoadOutcome } from '../load/outcome.ts'
 import { runPaced } from '../load/paced.ts'
 import { createSupply } from '../load/supply.ts'
 import type { Bench } from '../scenarios/scenario.ts'
+import { asGenerator } from './cores.ts'
 import { alternate, column } from './rounds.ts'
 import type { Server } from './servers.ts'
 import { summarize } from './stats.ts'
@@ -25,8 +26,9 @@ export interface Rate {
 }
 
 const SETTLE_MS = 500
-// Above this median against the constant answer, the time is the generator's own.
+// Above this median against the constant answer, the time is the generator's own; where it sleeps, a millisecond more is.
 const GENERATOR_LIMIT_US = 300
+const SLEEP_US = 1000
 
 /** Half of the server's peak, or as much of it as the generator can send without falling behind itself. */
 export async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench): Promise<Rate> {
@@ -34,10 +36,11 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
   const peakPerSecond = summarize(
     column(await alternate([{ name: 'peak', server, checks }], short), 'peak', 'perSecond'),
   ).median
+  const limitUs = GENERATOR_LIMIT_US + (bench.plan.loadFirst ? SLEEP_US : 0)
   let perSecond = peakPerSecond / 2
   for (let attempt = 0; attempt < 8; attempt += 1) {
     const { latency, errors } = await pace({ name: 'ceiling', server: ceiling, checks }, perSecond, 1000, bench)
-    if ((latency.percentilesUs['50'] ?? 0) < GENERATOR_LIMIT_US && Object.keys(errors).length === 0) break
+    if ((latency.percentilesUs['50'] ?? 0) < limitUs && Object.keys(errors).length === 0) break
     perSecond *= 0.85
   }
   return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
@@ -86,8 +89,9 @@ function pace(
   durationMs: number,
   bench: Bench,
 ): Promise<LoadOutcome> {
-  const { connections, signal } = bench
+  const { connections, plan, signal } = bench
   const { url } = contender.server
   const nextRequest = createSupply(contender.checks, 'v2', url)
-  return runPaced({ url, nextRequest, ratePerSecond, connections, durationMs, warmUpMs: SETTLE_MS, signal })
+  const options = { url, nextRequest, ratePerSecond, connections, durationMs, warmUpMs: SETTLE_MS, signal }
+  return asGenerator(plan, () => runPaced({ ...options, sleeps: plan.loadFirst }))
 }

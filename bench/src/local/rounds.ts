@@ -6,7 +6,7 @@ import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 import type { Bench } from '../scenarios/scenario.ts'
-import { pinPrefix } from './cores.ts'
+import { loadPrefix } from './cores.ts'
 import type { Server } from './servers.ts'
 import { summarize, type Summary } from './stats.ts'
 import { cpuMs } from './usage.ts'
@@ -93,19 +93,25 @@ async function verify(contender: Contender): Promise<void> {
 
 async function measure(contender: Contender, checksFile: string, bench: Bench): Promise<RoundFigure> {
   contender.prepare?.()
-  const pids = [contender.server.pid, ...(contender.helpers?.() ?? [])]
-  const before = pids.map(cpuMs)
+  const { pid } = contender.server
+  const before = new Map([pid, ...(contender.helpers?.() ?? [])].map((each) => [each, cpuMs(each)]))
   const outcome = await load(contender, checksFile, bench)
   bench.signal.throwIfAborted()
   refuseFailures(contender, outcome)
-  const usedMs = pids.map((pid, n) => (cpuMs(pid) ?? Number.NaN) - (before[n] ?? Number.NaN))
-  const cpuUs = (usedMs.reduce((sum, ms) => sum + ms, 0) * 1000) / outcome.requests
+  const used = usedMs(before)
   return {
     perSecond: outcome.perSecond,
-    cpuUs: Number.isFinite(cpuUs) ? cpuUs : null,
+    cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
     p50Us: outcome.latency.percentilesUs['50'] ?? 0,
     p99Us: outcome.latency.percentilesUs['99'] ?? 0,
   }
+}
+
+/** A process that has ended meanwhile, as those of Postgres do, is left out. */
+function usedMs(before: ReadonlyMap<number, number | null>): number {
+  let sum = 0
+  for (const [pid, was] of before) sum += Math.max(0, (cpuMs(pid) ?? 0) - (was ?? 0))
+  return sum
 }
 
 function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome> {
@@ -113,7 +119,7 @@ function load(contender: Contender, checksFile: string, bench: Bench): Promise<L
   const url = contender.server.url
   if (!hasWrk()) return runAutocannon({ url, checks: contender.checks, version: 'v2', connections, durationMs, signal })
   const threads = plan.load.length
-  return runWrk({ url, checksFile, connections, durationMs, signal, threads, prefix: pinPrefix(plan.load, plan) })
+  return runWrk({ url, checksFile, connections, durationMs, signal, threads, prefix: loadPrefix(plan) })
 }
 
 function refuseFailures(contender: Contender, outcome: LoadOutcome): void {

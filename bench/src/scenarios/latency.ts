@@ -79,7 +79,7 @@ function describe(rounds: Awaited<ReturnType<typeof paceInTurn>>, rate: Awaited<
     notes: [
       `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
       'Every latency counts from when the check was due, so a stall counts for all checks that waited.',
-      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not; their share is in every figure.",
+      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. Where it may, the generator goes first and leaves them a millisecond between sends, which is then in every figure; elsewhere they delay it.",
     ],
     figures: { rate, rounds: Object.fromEntries(rounds) },
   }

@@ -134,7 +134,7 @@ beforeAll(async () => {
   for (const scenario of scenarios) await insertWorld(scenario)
   // A set header that is missing means an unknown address: the cases without one have none.
   validator = await startLoaded(database.validatorUrl, {
-    resolver: { trustedProxies: 'all', clientIpHeader: 'x-real-ip', countryHeader: 'x-country' },
+    resolver: { trustedProxies: 'all', clientIpHeader: 'cf-connecting-ip', countryHeader: 'x-country' },
   })
 }, 60_000)
 afterAll(async () => {
@@ -148,7 +148,7 @@ function ask(scenario: Scenario, { check }: Case, path: string, body: object): P
     body,
     secret: secrets.get(`${scenario.scenario} ${organization}`) ?? '',
     headers: {
-      ...(check.ip === undefined ? {} : { 'x-real-ip': check.ip }),
+      ...(check.ip === undefined ? {} : { 'cf-connecting-ip': check.ip }),
       ...(check.country === undefined ? {} : { 'x-country': check.country }),
     },
   })

@@ -10,6 +10,7 @@ import {
   insertLicense,
   insertOrganization,
   type LicenseToInsert,
+  startEdge,
   type TestDatabase,
 } from '@keyward/testkit'
 import { expect } from 'vitest'
@@ -67,7 +68,12 @@ export async function startLoaded(
 ): Promise<RunningValidator> {
   const validator = await startValidator(configFor(databaseUrl, given))
   await validator.loaded
-  return validator
+  const edge = await startEdge('validator', validator)
+  const close = async (): Promise<void> => {
+    await validator.close()
+    await edge.close()
+  }
+  return { ...validator, port: edge.port, close }
 }
 
 export interface Sent {

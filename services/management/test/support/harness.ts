@@ -1,5 +1,5 @@
 /** A management service over a database of its own, and a client that speaks JSON to it. */
-import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { createTestDatabase, startEdge, type TestDatabase } from '@keyward/testkit'
 
 import { configSchema } from '../../src/config.ts'
 import { startManagement } from '../../src/server.ts'
@@ -75,7 +75,8 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     ...env,
   })
   const management = await startManagement(config)
-  const origin = `http://127.0.0.1:${management.port}`
+  const edge = await startEdge('management', management)
+  const origin = `http://127.0.0.1:${edge.port}`
   return {
     database,
     origin,
@@ -84,6 +85,7 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     as: (token) => createCaller(origin, token),
     async close() {
       await management.close()
+      await edge.close()
       await database.drop()
     },
   }
