@@ -96,6 +96,17 @@ describe('joinFeed', () => {
     })
   })
 
+  test('hands on the same as it comes', async () => {
+    const load = async (asItComes: boolean): Promise<unknown[]> => {
+      const loaded: FeedChange[] = []
+      await joinFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes), asItComes })
+      return loaded.map(plain)
+    }
+    const whole = await load(false)
+    expect(whole.length).toBeGreaterThan(10)
+    expect(await load(true)).toEqual(whole)
+  })
+
   test('hands batches on one after the other and passes a failure on', async () => {
     let working = 0
     const onBatch = async () => {

@@ -3,15 +3,13 @@
 import { connect, type Socket } from 'node:net'
 
 import { isBehindBalancer } from '@keyward/testkit'
-import { afterAll, beforeAll, expect, test as anyTest } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../src/server.ts'
 import { createWorld, raw, send, startLoaded, until, type World } from './harness.ts'
 
 const V2 = '/api/v2/license/validate'
 const KEYS = '/api/v1/public-keys'
-/** A balancer has connections of its own with the validator. */
-const test = anyTest.skipIf(isBehindBalancer)
 let world: World
 let validator: RunningValidator
 let license: string
@@ -21,6 +19,7 @@ beforeAll(async () => {
   license = (await world.license({ maxMachines: null })).key
   validator = await startLoaded(world.database.url)
 })
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer has connections of its own with the validator'))
 afterAll(async () => {
   await validator.close()
   await world.database.drop()

@@ -1,14 +1,12 @@
 import { connect } from 'node:net'
 
 import { isBehindBalancer, random } from '@keyward/testkit'
-import { afterAll, beforeAll, expect, test as anyTest } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../src/server.ts'
 import { createWorld, raw, send, startLoaded, type World, someText } from './harness.ts'
 
 const V2 = '/api/v2/license/validate'
-/** What a validator does with what no balancer lets through. */
-const test = anyTest.skipIf(isBehindBalancer)
 let world: World
 let validator: RunningValidator
 let license: string
@@ -18,6 +16,7 @@ beforeAll(async () => {
   license = (await world.license({ maxMachines: null })).key
   validator = await startLoaded(world.database.url)
 })
+beforeEach(({ skip }) => skip(isBehindBalancer, 'no balancer lets this through'))
 afterAll(async () => {
   await validator.close()
   await world.database.drop()

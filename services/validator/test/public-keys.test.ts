@@ -64,21 +64,24 @@ test('a copy never answers behind what was told, also one that was opened late',
   for (const copy of [early, late, reopened]) expect(told(copy).all).toEqual(['key-5'])
 })
 
-test.skipIf(isBehindBalancer)('keys and checks behind one another in one packet are all answered, also the first time on a connection', async () => {
-  const { pool } = world.database
-  await insertSigningKey(pool, { organizationId: world.organizationId, keyId: 'first' })
-  const { key } = await world.license({ maxMachines: null })
-  const body = { license: key }
-  await until(async () => (await send(validator.port, V2, { body, secret: world.secret })).status === 200)
-  const message = (method: string, path: string, text = ''): string =>
-    `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.secret}\r\n` +
-    `${text === '' ? '' : `Content-Length: ${text.length}\r\n`}\r\n${text}`
-  const check = message('POST', V2, JSON.stringify(body))
-  const packet = check + message('GET', '/api/v1/public-key') + message('GET', '/api/v1/public-keys') + check
-  // One connection for each worker.
-  for (const { text, closed } of await Promise.all([raw(validator.port, packet), raw(validator.port, packet)])) {
-    expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '200', '200'])
-    expect(text).toMatch(/"VALID".*"keyId":"first".*\{"keys":\[\{"keyId":"first".*"VALID"/s)
-    expect(closed).toBe(false)
-  }
-})
+test.skipIf(isBehindBalancer)(
+  'keys and checks behind one another in one packet are all answered, also the first time on a connection',
+  async () => {
+    const { pool } = world.database
+    await insertSigningKey(pool, { organizationId: world.organizationId, keyId: 'first' })
+    const { key } = await world.license({ maxMachines: null })
+    const body = { license: key }
+    await until(async () => (await send(validator.port, V2, { body, secret: world.secret })).status === 200)
+    const message = (method: string, path: string, text = ''): string =>
+      `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.secret}\r\n` +
+      `${text === '' ? '' : `Content-Length: ${text.length}\r\n`}\r\n${text}`
+    const check = message('POST', V2, JSON.stringify(body))
+    const packet = check + message('GET', '/api/v1/public-key') + message('GET', '/api/v1/public-keys') + check
+    // One connection for each worker.
+    for (const { text, closed } of await Promise.all([raw(validator.port, packet), raw(validator.port, packet)])) {
+      expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '200', '200'])
+      expect(text).toMatch(/"VALID".*"keyId":"first".*\{"keys":\[\{"keyId":"first".*"VALID"/s)
+      expect(closed).toBe(false)
+    }
+  },
+)

@@ -61,7 +61,11 @@ export async function joinFeed(url: string, options: JoinOptions): Promise<Joine
   }
 }
 
-async function load(client: pg.Client, { onBatch, asItComes = false }: JoinOptions, onSign: () => void): Promise<Joined> {
+async function load(
+  client: pg.Client,
+  { onBatch, asItComes = false }: JoinOptions,
+  onSign: () => void,
+): Promise<Joined> {
   const server = await openChangeLog(client)
   await client.query('begin isolation level repeatable read, read only')
   await client.query(`set local statement_timeout = 0; set local work_mem = '256MB'`)
