@@ -15,6 +15,7 @@ import { createPool, createSecret, migrate, uuidv7 } from '@keyward/database'
 import { startPostgres } from '@keyward/embedded-postgres'
 import type pg from 'pg'
 
+import { runPaced } from './load/paced.ts'
 import { type Child, startChild, stopChildren } from './local/children.ts'
 import { writeResult } from './results.ts'
 
@@ -23,6 +24,7 @@ const HELP = `node bench/src/propagation.ts [options]
   --changes N       how many changes to make (default 1000)
   --validators N    child processes, one worker each (default 3)
   --gap MS          pause between changes (default 5)
+  --load N          other checks that each validator answers meanwhile, a second (default 0)
   --help`
 
 const MAIN = fileURLToPath(new URL('../../services/validator/src/main.ts', import.meta.url))
@@ -53,6 +55,7 @@ async function main(): Promise<void> {
       changes: { type: 'string', default: '1000' },
       validators: { type: 'string', default: '3' },
       gap: { type: 'string', default: '5' },
+      load: { type: 'string', default: '0' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -63,13 +66,16 @@ async function main(): Promise<void> {
   try {
     await migrate(postgres.url)
     const pool = createPool(postgres.url, { name: 'propagation', max: 2 })
-    const cases = await prepare(pool, Number(values.changes))
+    const cases = await prepare(pool, Number(values.changes) + 1)
+    const unchanged = cases.pop()
     const validators = await Promise.all(
       Array.from({ length: Number(values.validators) }, () => startValidator(postgres.url)),
     )
+    const load = loadWith(validators, unchanged, Number(values.load))
     const samples = await measure(pool, cases, validators, Number(values.gap))
+    const checksPerSecond = await load.stop()
     await pool.end()
-    report(samples, validators.length)
+    report(samples, validators.length, checksPerSecond)
   } finally {
     await stopChildren()
     await postgres.stop()
@@ -157,6 +163,33 @@ function requestOf(license: string, secret: string): Buffer {
   )
 }
 
+/** Checks at a fixed rate that no change touches; `stop` gives how many all validators answered a second. */
+function loadWith(
+  validators: Child[],
+  check: Case | undefined,
+  ratePerSecond: number,
+): { stop(): Promise<number> } {
+  if (check === undefined || ratePerSecond === 0) return { stop: () => Promise.resolve(0) }
+  const stopping = new AbortController()
+  const runs = validators.map(({ port }) =>
+    runPaced({
+      url: new URL(`http://127.0.0.1:${port}`),
+      nextRequest: () => check.request,
+      ratePerSecond,
+      connections: 16,
+      durationMs: 3_600_000,
+      sleeps: true,
+      signal: stopping.signal,
+    }),
+  )
+  return {
+    async stop() {
+      stopping.abort()
+      return (await Promise.all(runs)).reduce((sum, { perSecond }) => sum + perSecond, 0)
+    },
+  }
+}
+
 async function measure(pool: pg.Pool, cases: Case[], validators: Child[], gapMs: number): Promise<Sample[]> {
   const sockets = validators.map(({ port }) => connect(port, '127.0.0.1').setNoDelay(true))
   const samples: Sample[] = []
@@ -195,7 +228,7 @@ function ask(socket: Socket, request: Buffer): Promise<string> {
   })
 }
 
-function report(samples: Sample[], validators: number): void {
+function report(samples: Sample[], validators: number, checksPerSecond: number): void {
   const rows = [...KINDS, 'all' as const].map((kind) => {
     const chosen = samples.filter((sample) => kind === 'all' || sample.kind === kind)
     return {
@@ -205,13 +238,15 @@ function report(samples: Sample[], validators: number): void {
       sinceSentMs: percentiles(chosen.map((sample) => sample.sinceSentMs)),
     }
   })
-  console.log(`Until all of ${validators} validators enforce a change, ms:`)
+  const beside = checksPerSecond === 0 ? '' : ` beside ${Math.round(checksPerSecond)} other checks a second`
+  console.log(`Until all of ${validators} validators enforce a change${beside}, ms:`)
   for (const { kind, changes, sinceCommitMs, sinceSentMs } of rows)
     console.log(
       `  ${kind.padEnd(15)} ${String(changes).padStart(5)} changes, from commit p50 ${sinceCommitMs.p50} p99 ${sinceCommitMs.p99} max ${sinceCommitMs.max}, ` +
         `from sending p50 ${sinceSentMs.p50} p99 ${sinceSentMs.p99} max ${sinceSentMs.max}`,
     )
-  console.log(writeResult('propagation', { validators, rows }))
+  const name = checksPerSecond === 0 ? 'propagation' : 'propagation-loaded'
+  console.log(writeResult(name, { validators, checksPerSecond, rows }))
 }
 
 function percentiles(values: number[]): { p50: number; p99: number; max: number } {
