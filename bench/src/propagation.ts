@@ -72,8 +72,8 @@ async function main(): Promise<void> {
       Array.from({ length: Number(values.validators) }, () => startValidator(postgres.url)),
     )
     const load = loadWith(validators, unchanged, Number(values.load))
-    const samples = await measure(pool, cases, validators, Number(values.gap))
-    const checksPerSecond = await load.stop()
+    const samples = await measure(pool, cases, validators, Number(values.gap)).finally(load.end)
+    const checksPerSecond = await load.perSecond
     await pool.end()
     report(samples, validators.length, checksPerSecond)
   } finally {
@@ -163,13 +163,15 @@ function requestOf(license: string, secret: string): Buffer {
   )
 }
 
-/** Checks at a fixed rate that no change touches; `stop` gives how many all validators answered a second. */
-function loadWith(
-  validators: Child[],
-  check: Case | undefined,
-  ratePerSecond: number,
-): { stop(): Promise<number> } {
-  if (check === undefined || ratePerSecond === 0) return { stop: () => Promise.resolve(0) }
+interface Load {
+  end(): void
+  /** How many checks all validators answered a second; known once it has ended. */
+  perSecond: Promise<number>
+}
+
+/** Checks at a fixed rate that no change touches. */
+function loadWith(validators: Child[], check: Case | undefined, ratePerSecond: number): Load {
+  if (check === undefined || ratePerSecond === 0) return { end: () => undefined, perSecond: Promise.resolve(0) }
   const stopping = new AbortController()
   const runs = validators.map(({ port }) =>
     runPaced({
@@ -182,12 +184,8 @@ function loadWith(
       signal: stopping.signal,
     }),
   )
-  return {
-    async stop() {
-      stopping.abort()
-      return (await Promise.all(runs)).reduce((sum, { perSecond }) => sum + perSecond, 0)
-    },
-  }
+  const perSecond = Promise.all(runs).then((all) => all.reduce((sum, run) => sum + run.perSecond, 0))
+  return { end: () => stopping.abort(), perSecond }
 }
 
 async function measure(pool: pg.Pool, cases: Case[], validators: Child[], gapMs: number): Promise<Sample[]> {
