@@ -72,7 +72,7 @@ async function main(): Promise<void> {
       Array.from({ length: Number(values.validators) }, () => startValidator(postgres.url)),
     )
     const load = loadWith(validators, unchanged, Number(values.load))
-    const samples = await measure(pool, cases, validators, Number(values.gap)).finally(load.end)
+    const samples = await measure(pool, cases, validators, Number(values.gap)).finally(() => load.end())
     const checksPerSecond = await load.perSecond
     await pool.end()
     report(samples, validators.length, checksPerSecond)
