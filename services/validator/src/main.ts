@@ -1,6 +1,6 @@
 /** Starts the validator from the environment, and stops it when it is told to or its parent is gone. */
 
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 
 import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readConfig } from '@keyward/process'
 
@@ -15,7 +15,8 @@ try {
   const validator = await startValidator(readConfig(environment))
   onStop(() => validator.close())
   // Checks go before what is written about them. Linux counts it for this thread alone; the workers are there already.
-  setPriority(MAIN_THREAD_PRIORITY)
+  // Only upwards: who was started nicer may not become less so.
+  setPriority(Math.max(getPriority(), MAIN_THREAD_PRIORITY))
   announceListening(validator)
 } catch (error) {
   failStart(error)

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { Agent } from 'node:http'
+import { getPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -82,6 +84,27 @@ test('it starts from the environment, becomes ready, and SIGTERM under load fail
   expect(rows).toEqual([{ n: answered }])
   expect(started.output()).not.toContain(license.key)
 }, 20_000)
+
+/** How nice each thread is, by its id. */
+function niceOf(pid: number): Map<number, number> {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread): [number, number] => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
+    // The name may hold spaces: fields count from behind it.
+    return [Number(thread), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])]
+  })
+  return new Map(threads)
+}
+
+test.skipIf(process.platform !== 'linux')('checks go before what is written about them', async () => {
+  const { child, exit } = start({})
+  await ports(child)
+  const pid = child.pid ?? 0
+  const nice = niceOf(pid)
+  expect(nice.get(pid)).toBe(Math.max(getPriority(), 5))
+  expect([...nice.values()].filter((each) => each === getPriority()).length).toBeGreaterThanOrEqual(2)
+  child.kill('SIGTERM')
+  expect(await exit).toBe(0)
+})
 
 test('it stops when its parent lets go of it', async () => {
   const started = start({})
