@@ -10,11 +10,13 @@ import { parseCollection, type Collection } from '../local/gc-trace.ts'
 import { judge } from '../local/goals.ts'
 import { openShape } from '../local/postgres.ts'
 import { startKeyward, type Server } from '../local/servers.ts'
-import { summarize } from '../local/stats.ts'
+import { summarize, type Summary } from '../local/stats.ts'
 import type { Bench, Outcome, Scenario } from './scenario.ts'
 
 const MINUTES = 10
 const RATE = 20_000
+/** So many of each kind are kept and drawn. */
+const LONGEST = 100
 const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
 
 export const pauses: Scenario = {
@@ -68,11 +70,25 @@ function progressOf(bench: Bench): (answered: number) => void {
   }
 }
 
+/** Of one kind: how many there were, and the longest, which are what is asked about. */
+interface Kind {
+  kind: string
+  count: number
+  pauseMs: Summary
+  longest: Collection[]
+}
+
+function byKind(collections: Collection[]): Kind[] {
+  return [...new Set(collections.map(({ kind }) => kind))].map((kind) => {
+    const own = collections.filter((collection) => collection.kind === kind)
+    const longest = own.toSorted((a, b) => b.pauseMs - a.pauseMs).slice(0, LONGEST)
+    return { kind, count: own.length, pauseMs: summarize(own.map(({ pauseMs }) => pauseMs)), longest }
+  })
+}
+
 function describe(all: Collection[], underLoad: Collection[], latency: unknown, durationMs: number): Outcome {
   const longest = Math.max(0, ...underLoad.map(({ pauseMs }) => pauseMs))
-  const kinds = [...new Set(underLoad.map(({ kind }) => kind))]
-  const of = (kind: string): number[] =>
-    underLoad.filter((collection) => collection.kind === kind).map(({ pauseMs }) => pauseMs)
+  const kinds = byKind(underLoad)
   return {
     title: 'Garbage-collection pauses',
     question: 'Does any thread stand still long enough to be noticed while millions of licenses are loaded?',
@@ -80,9 +96,14 @@ function describe(all: Collection[], underLoad: Collection[], latency: unknown, 
     charts: [
       {
         kind: 'dots',
-        title: `Every collection in ${(durationMs / 60_000).toFixed(1)} minutes of load and changes, main thread and worker`,
+        title: `The ${LONGEST} longest collections of each kind in ${(durationMs / 60_000).toFixed(1)} minutes of load and changes, main thread and worker`,
         unit: 'ms',
-        rows: kinds.map((kind) => ({ label: kind, values: of(kind), goal: 10, direction: 'at most' })),
+        rows: kinds.map(({ kind, count, longest: shown }) => ({
+          label: `${kind} (${count})`,
+          values: shown.map(({ pauseMs }) => pauseMs),
+          goal: 10,
+          direction: 'at most',
+        })),
       },
     ],
     notes: [
@@ -91,8 +112,8 @@ function describe(all: Collection[], underLoad: Collection[], latency: unknown, 
     figures: {
       longestMs: longest,
       collections: all.length,
-      underLoad,
-      loading: all.slice(0, all.length - underLoad.length),
+      underLoad: kinds,
+      loading: byKind(all.slice(0, all.length - underLoad.length)),
       latency,
     },
   }

@@ -1,99 +1,28 @@
 /**
  * When each machine's last sight was written, so that it is written now and then and not with every flush. Two generations
- * of a set: membership means written within the last one to two periods, and forgetting costs nothing. A set holds hashes in
- * a typed array, since hundreds of thousands of strings would make the garbage collector stop the thread for tens of
- * milliseconds; of two machines with the same 64 bits one would go unwritten for a period.
+ * of a set: membership means written within the last one to two periods, and forgetting costs nothing.
  */
 
-import { randomInt } from 'node:crypto'
+import { toHex } from '@keyward/database/ids'
 
 const PERIOD_MS = 5 * 60_000
 const MOST = 200_000
 
 export class SeenMachines {
-  #current: HashSet
-  #previous: HashSet
+  #current = new Set<string>()
+  #previous = new Set<string>()
   #sinceMs = performance.now()
-
-  /** `most`: in one generation; then the next begins early. */
-  constructor(most = MOST) {
-    this.#current = new HashSet(most)
-    this.#previous = new HashSet(most)
-  }
 
   /** True once in a period for each machine, and then counted as written. */
   isDue(licenseId: Uint8Array, machineId: Uint8Array): boolean {
-    if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) {
-      const oldest = this.#previous
+    if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.size >= MOST) {
       this.#previous = this.#current
-      this.#current = oldest
-      oldest.clear()
+      this.#current = new Set()
       this.#sinceMs = performance.now()
     }
-    const high = hashOf(SEED_HIGH, licenseId, machineId)
-    const low = hashOf(SEED_LOW, licenseId, machineId) || 1
-    if (this.#current.has(high, low) || this.#previous.has(high, low)) return false
-    this.#current.add(high, low)
+    const key = toHex(licenseId) + Buffer.from(machineId).toString('latin1')
+    if (this.#current.has(key) || this.#previous.has(key)) return false
+    this.#current.add(key)
     return true
-  }
-}
-
-// Not to be guessed from outside.
-const SEED_HIGH = randomInt(2 ** 32)
-const SEED_LOW = randomInt(2 ** 32)
-
-function hashOf(seed: number, licenseId: Uint8Array, machineId: Uint8Array): number {
-  let hash = seed | 0
-  for (const byte of licenseId) hash = mixed(hash ^ byte)
-  for (const byte of machineId) hash = mixed(hash ^ byte)
-  return hash
-}
-
-function mixed(word: number): number {
-  const product = Math.imul(word, 0x2c1b3c6d)
-  return product ^ (product >>> 15)
-}
-
-/** Pairs of words, the second never 0, at the first free place from where the first points. */
-class HashSet {
-  readonly #most: number
-  readonly #mask: number
-  readonly #words: Int32Array
-  #size = 0
-
-  constructor(most: number) {
-    this.#most = most
-    const places = 2 ** Math.ceil(Math.log2(most * 2))
-    this.#mask = places - 1
-    this.#words = new Int32Array(places * 2)
-  }
-
-  get isFull(): boolean {
-    return this.#size >= this.#most
-  }
-
-  has(high: number, low: number): boolean {
-    return this.#words[this.#placeOf(high, low) + 1] === low
-  }
-
-  /** What is not in it yet. */
-  add(high: number, low: number): void {
-    const at = this.#placeOf(high, low)
-    this.#words[at] = high
-    this.#words[at + 1] = low
-    this.#size++
-  }
-
-  clear(): void {
-    this.#words.fill(0)
-    this.#size = 0
-  }
-
-  /** Where the pair is, or would go: never more than half of the places are taken. */
-  #placeOf(high: number, low: number): number {
-    for (let place = high & this.#mask; ; place = (place + 1) & this.#mask) {
-      const at = place * 2
-      if (this.#words[at + 1] === 0 || (this.#words[at] === high && this.#words[at + 1] === low)) return at
-    }
   }
 }
