@@ -2,17 +2,17 @@
 
 -- Applies one batch, exactly once: the number of the batch is checked and kept in the same transaction, so a batch whose
 -- answer was lost can be sent again. Numbers of one validator rise. Returns false when it had been applied before.
--- Moments are milliseconds, machine ids hexadecimal. Each list may be missing:
---   rules     [{id, count, at}]                                            matches of access rules
---   checks    [{hour, organization, product, code, count}]                 analytics; product may be null
---   activity  [{minute, license, code, machine, count, first, last}]       machine may be null
---   seen      [{license, machine, at}]                                     machines
---   overuse   [{license, count, first, last}]                              alerts
+-- Moments are milliseconds.
+--   rules     [{id, count, at}]                              matches of access rules
+--   checks    [{hour, organization, product, code, count}]   analytics; product may be null
+--   the rest  one element for each entry of activity         its machine may be null; with `seen` the machine was last seen
+--                                                            at the last moment; TOO_MANY_MACHINES raises the alert as well
 -- Rows whose rule, license, machine or organization is gone are left out. All validators write in one order, table by
 -- table and row by row, so that they never wait for each other in a circle. A held row makes the batch fail after half a
 -- second; it is then to be sent again.
-create function write_behind(validator uuid, flush bigint, batch jsonb) returns boolean language plpgsql
-  security definer set search_path = public, pg_temp
+create function write_behind(validator uuid, flush bigint, rules jsonb, checks jsonb, minutes float8[], license_ids uuid[],
+    codes text[], machine_ids bytea[], counts integer[], firsts float8[], lasts float8[], seen boolean[])
+  returns boolean language plpgsql security definer set search_path = public, pg_temp
   set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
   insert into flushes (validator_id, number) values (validator, flush)
@@ -24,15 +24,15 @@ begin
   perform ensure_partition('check_counts', at), ensure_partition('activity', at)
   from (values (now()), (now() + interval '1 day')) as soon (at);
   perform ensure_partition('check_counts', at) from (
-    select distinct sane_time(to_timestamp(hour / 1000)) as at from jsonb_to_recordset(batch->'checks') as r (hour float8)) needed;
+    select distinct sane_time(to_timestamp(hour / 1000)) as at from jsonb_to_recordset(checks) as r (hour float8)) needed;
   perform ensure_partition('activity', at) from (
-    select distinct sane_time(to_timestamp(minute / 1000)) as at from jsonb_to_recordset(batch->'activity') as r (minute float8)) needed;
+    select distinct sane_time(to_timestamp(minute / 1000)) as at from unnest(minutes) as r (minute)) needed;
 
-  perform write_rule_counts(batch->'rules');
-  perform write_check_counts(batch->'checks');
-  perform write_check_activity(batch->'activity');
-  perform write_machines_seen(batch->'seen');
-  perform write_overuse(batch->'overuse');
+  perform write_rule_counts(rules);
+  perform write_check_counts(checks);
+  perform write_check_activity(minutes, license_ids, codes, machine_ids, counts, firsts, lasts);
+  perform write_machines_seen(license_ids, machine_ids, lasts, seen);
+  perform write_overuse(license_ids, codes, counts, firsts, lasts);
   return true;
 end $$;
 
@@ -58,39 +58,42 @@ create function write_check_counts(rows jsonb) returns void language sql set sea
   on conflict (hour, organization_id, product_id, code) do update set count = check_counts.count + excluded.count;
 $$;
 
-create function write_check_activity(rows jsonb) returns void language sql set search_path = public, pg_temp as $$
+create function write_check_activity(minutes float8[], license_ids uuid[], codes text[], machine_ids bytea[], counts integer[],
+    firsts float8[], lasts float8[]) returns void language sql set search_path = public, pg_temp as $$
   insert into activity (at, id, organization_id, license_id, type, code, machine_id, count, first_at, last_at)
-  select date_trunc('minute', sane_time(to_timestamp(minute / 1000))), new_id(), l.organization_id, l.id, 'CHECK', r.code,
-    decode(r.machine, 'hex'), sum(r.count),
-    sane_time(to_timestamp(min(r.first) / 1000)), sane_time(to_timestamp(max(r.last) / 1000))
-  from jsonb_to_recordset(rows)
-      as r (minute float8, license uuid, code text, machine text, count bigint, first float8, last float8)
+  select date_trunc('minute', sane_time(to_timestamp(r.minute / 1000))), new_id(), l.organization_id, l.id, 'CHECK', r.code,
+    r.machine, sum(r.count), sane_time(to_timestamp(min(r.first) / 1000)), sane_time(to_timestamp(max(r.last) / 1000))
+  from unnest(minutes, license_ids, codes, machine_ids, counts, firsts, lasts)
+      as r (minute, license, code, machine, count, first, last)
     join licenses l on l.id = r.license
   group by 1, l.organization_id, l.id, r.code, r.machine order by 1, l.id, r.code, r.machine
   on conflict (at, license_id, code, machine_id) where type = 'CHECK' do update set count = activity.count + excluded.count,
     first_at = least(activity.first_at, excluded.first_at), last_at = greatest(activity.last_at, excluded.last_at);
 $$;
 
-create function write_machines_seen(rows jsonb) returns void language plpgsql set search_path = public, pg_temp as $$
+create function write_machines_seen(license_ids uuid[], machine_ids bytea[], moments float8[], seen boolean[]) returns void
+  language plpgsql set search_path = public, pg_temp as $$
 begin
   perform from machines m
   where (m.license_id, m.machine_id) in (
-    select license, decode(machine, 'hex') from jsonb_to_recordset(rows) as r (license uuid, machine text))
+    select r.license, r.machine from unnest(license_ids, machine_ids, seen) as r (license, machine, is_seen) where r.is_seen)
   order by m.license_id, m.machine_id for no key update;
   update machines m set last_seen_at = s.at
   from (
-    select license, decode(machine, 'hex') as machine, sane_time(to_timestamp(max(at) / 1000)) as at
-    from jsonb_to_recordset(rows) as r (license uuid, machine text, at float8) group by 1, 2
+    select r.license, r.machine, sane_time(to_timestamp(max(r.at) / 1000)) as at
+    from unnest(license_ids, machine_ids, moments, seen) as r (license, machine, at, is_seen) where r.is_seen group by 1, 2
   ) s
   where m.license_id = s.license and m.machine_id = s.machine and m.last_seen_at < s.at;
 end $$;
 
-create function write_overuse(rows jsonb) returns void language sql set search_path = public, pg_temp as $$
+create function write_overuse(license_ids uuid[], codes text[], counts integer[], firsts float8[], lasts float8[])
+  returns void language sql set search_path = public, pg_temp as $$
   insert into alerts (id, organization_id, license_id, kind, count, first_at, last_at)
   select new_id(), l.organization_id, l.id, 'OVERUSE', sum(r.count),
     sane_time(to_timestamp(min(r.first) / 1000)), sane_time(to_timestamp(max(r.last) / 1000))
-  from jsonb_to_recordset(rows) as r (license uuid, count bigint, first float8, last float8)
+  from unnest(license_ids, codes, counts, firsts, lasts) as r (license, code, count, first, last)
     join licenses l on l.id = r.license
+  where r.code = 'TOO_MANY_MACHINES'
   group by l.organization_id, l.id order by l.id
   on conflict (license_id, kind) where acknowledged_at is null do update set count = alerts.count + excluded.count,
     first_at = least(alerts.first_at, excluded.first_at), last_at = greatest(alerts.last_at, excluded.last_at);
@@ -112,6 +115,5 @@ create function forget_validator(validator uuid) returns void language sql
   delete from validators where id = validator;
 $$;
 
-revoke execute on function write_behind(uuid, bigint, jsonb), note_validator(uuid, text, text, boolean, jsonb),
-  forget_validator(uuid), write_rule_counts(jsonb), write_check_counts(jsonb), write_check_activity(jsonb),
-  write_machines_seen(jsonb), write_overuse(jsonb) from public;
+revoke execute on function write_behind, note_validator, forget_validator, write_rule_counts, write_check_counts,
+  write_check_activity, write_machines_seen, write_overuse from public;

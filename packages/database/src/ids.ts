@@ -64,19 +64,6 @@ export function bytesToUuid(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Hexadecimal digits of each, converted all at once: a conversion by itself costs ten times as much as its digits. */
-export function toHexEach(list: readonly Uint8Array[]): string[] {
-  const bytes = new Uint8Array(list.reduce((sum, { length }) => sum + length, 0))
-  let end = 0
-  for (const one of list) {
-    bytes.set(one, end)
-    end += one.length
-  }
-  const digits = toHex(bytes)
-  let at = 0
-  return list.map(({ length }) => digits.slice(2 * at, 2 * (at += length)))
-}
-
 /** Hexadecimal digits; Postgres reads them as a uuid, too. */
 export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')

@@ -19,4 +19,11 @@ export {
   releaseSlot,
 } from './slots.ts'
 export { forgetValidator, noteValidator, type ValidatorNote } from './validators.ts'
-export { BATCH_ROWS, countRows, type RecordBatch, splitBatch, writeBehind } from './write-behind.ts'
+export {
+  type ActivityColumns,
+  BATCH_ROWS,
+  countRows,
+  type RecordBatch,
+  splitBatch,
+  writeBehind,
+} from './write-behind.ts'

@@ -3,8 +3,9 @@
 
 import type pg from 'pg'
 
+import { booleanArray, byteaArray, float8Array, integerArray, uuidArray } from './binary-arrays.ts'
 import type { Id } from './feed/changes.ts'
-import { bytesToUuid, toHex, toHexEach } from './ids.ts'
+import { bytesToUuid } from './ids.ts'
 
 /** Moments are milliseconds since 1970. */
 export interface RecordBatch {
@@ -18,29 +19,31 @@ export interface RecordBatch {
     readonly code: string
     readonly count: number
   }[]
-  /** Checks in a license's activity, coalesced per license, code, machine and minute. */
-  readonly activity: readonly {
-    readonly minuteMs: number
-    readonly licenseId: Id
-    readonly code: string
-    readonly machineId: Uint8Array | null
-    readonly count: number
-    readonly firstAtMs: number
-    readonly lastAtMs: number
-  }[]
-  /** When machines were last seen. */
-  readonly seen: readonly { readonly licenseId: Id; readonly machineId: Uint8Array; readonly atMs: number }[]
-  /** Checks that ended in TOO_MANY_MACHINES. */
-  readonly overuse: readonly {
-    readonly licenseId: Id
-    readonly count: number
-    readonly firstAtMs: number
-    readonly lastAtMs: number
-  }[]
+  readonly activity: ActivityColumns
 }
 
-/** Rows in one batch, of all lists together; more makes a long transaction. */
+/**
+ * Checks in licenses' activity, coalesced per license, code, machine and minute. Columns, since there are thousands in a
+ * flush; entry i is element i of each. Entries of `TOO_MANY_MACHINES` count in the license's alert, too.
+ */
+export interface ActivityColumns {
+  readonly minutesMs: Float64Array
+  /** 16 bytes for each. */
+  readonly licenseIds: Uint8Array
+  readonly codes: readonly string[]
+  /** Entry i's machine id is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; none when that is nothing. */
+  readonly machineAt: Int32Array
+  readonly machineBytes: Uint8Array
+  readonly counts: Int32Array
+  readonly firstsMs: Float64Array
+  readonly lastsMs: Float64Array
+  /** 1: the machine was last seen at the entry's last moment, and that is to be written. */
+  readonly seen: Uint8Array
+}
+
+/** Rows that one batch writes, of all tables together; more makes a long transaction. */
 export const BATCH_ROWS = 1_000
+const OVERUSE = 'TOO_MANY_MACHINES'
 
 /**
  * Applies a batch and says whether it was new. `number` rises from batch to batch of a validator; a batch whose answer
@@ -53,74 +56,91 @@ export async function writeBehind(
   number: number,
   batch: RecordBatch,
 ): Promise<'applied' | 'repeated'> {
+  const { activity } = batch
   const { rows } = await client.query<{ applied: boolean }>({
     name: 'keyward-write-behind',
-    text: 'select write_behind($1::uuid, $2::bigint, $3::jsonb) as applied',
-    values: [validatorId, number, JSON.stringify(toJson(batch))],
+    text: `select write_behind($1::uuid, $2::bigint, $3::jsonb, $4::jsonb, $5::float8[], $6::uuid[], $7::text[], $8::bytea[],
+      $9::integer[], $10::float8[], $11::float8[], $12::boolean[]) as applied`,
+    values: [
+      validatorId,
+      number,
+      rulesToJson(batch.rules),
+      checksToJson(batch.checks),
+      float8Array(activity.minutesMs),
+      uuidArray(activity.licenseIds),
+      `{${activity.codes.join(',')}}`,
+      byteaArray(activity.machineAt, activity.machineBytes),
+      integerArray(activity.counts),
+      float8Array(activity.firstsMs),
+      float8Array(activity.lastsMs),
+      booleanArray(activity.seen),
+    ],
   })
   return rows[0]?.applied === true ? 'applied' : 'repeated'
 }
 
-/** Cuts what was gathered into batches of at most `BATCH_ROWS` rows. An empty one yields none. */
-export function splitBatch(gathered: RecordBatch, most: number = BATCH_ROWS): RecordBatch[] {
-  const rows = countRows(gathered)
-  return Array.from({ length: Math.ceil(rows / most) }, (_, i) => {
-    let skip = i * most
-    let room = most
-    const take = <T>(list: readonly T[]): readonly T[] => {
-      const taken = list.slice(skip, skip + room)
-      skip = Math.max(0, skip - list.length)
-      room -= taken.length
-      return taken
-    }
-    return {
-      rules: take(gathered.rules),
-      checks: take(gathered.checks),
-      activity: take(gathered.activity),
-      seen: take(gathered.seen),
-      overuse: take(gathered.overuse),
-    }
-  })
+/** Cuts what was gathered into batches that write at most `most` rows. An empty one yields none. */
+export function splitBatch({ rules, checks, activity }: RecordBatch, most: number = BATCH_ROWS): RecordBatch[] {
+  const batches: RecordBatch[] = []
+  const done = { rules: 0, checks: 0, activity: 0 }
+  while (done.rules < rules.length || done.checks < checks.length || done.activity < activity.counts.length) {
+    const nextRules = rules.slice(done.rules, done.rules + most)
+    const nextChecks = checks.slice(done.checks, done.checks + most - nextRules.length)
+    const end = endOfRows(activity, done.activity, most - nextRules.length - nextChecks.length)
+    batches.push({ rules: nextRules, checks: nextChecks, activity: sliceOf(activity, done.activity, end) })
+    done.rules += nextRules.length
+    done.checks += nextChecks.length
+    done.activity = end
+  }
+  return batches
 }
 
-export function countRows(batch: RecordBatch): number {
-  return batch.rules.length + batch.checks.length + batch.activity.length + batch.seen.length + batch.overuse.length
+/** How many rows a batch writes at most. */
+export function countRows({ rules, checks, activity }: RecordBatch): number {
+  return activity.codes.reduce((sum, _, i) => sum + rowsOf(activity, i), rules.length + checks.length)
 }
 
-const NO_BYTES = new Uint8Array(0)
+/** Rows that an entry writes: its own, its machine's, its license's alert. */
+function rowsOf({ codes, seen }: ActivityColumns, entry: number): number {
+  return 1 + (seen[entry] ?? 0) + (codes[entry] === OVERUSE ? 1 : 0)
+}
 
-/** Ids go as bare digits, which Postgres reads as well and which are made many at a time. */
-function toJson(batch: RecordBatch): object {
-  const licenses = toHexEach(batch.activity.map(({ licenseId }) => licenseId))
-  const machines = toHexEach(batch.activity.map(({ machineId }) => machineId ?? NO_BYTES))
+/** The entry after the last that fits when entries from `start` on are to write at most `room` rows. */
+function endOfRows(activity: ActivityColumns, start: number, room: number): number {
+  let end = start
+  for (let rows = 0; end < activity.counts.length; end++) {
+    rows += rowsOf(activity, end)
+    if (rows > room) break
+  }
+  return end
+}
+
+function sliceOf(activity: ActivityColumns, start: number, end: number): ActivityColumns {
   return {
-    rules: batch.rules.map(({ id, count, lastAtMs: at }) => ({ id: bytesToUuid(id), count, at })),
-    checks: batch.checks.map(({ hourMs: hour, organizationId, productId, code, count }) => ({
+    minutesMs: activity.minutesMs.subarray(start, end),
+    licenseIds: activity.licenseIds.subarray(start * 16, end * 16),
+    codes: activity.codes.slice(start, end),
+    machineAt: activity.machineAt.subarray(start, end + 1),
+    machineBytes: activity.machineBytes,
+    counts: activity.counts.subarray(start, end),
+    firstsMs: activity.firstsMs.subarray(start, end),
+    lastsMs: activity.lastsMs.subarray(start, end),
+    seen: activity.seen.subarray(start, end),
+  }
+}
+
+function rulesToJson(rules: RecordBatch['rules']): string {
+  return JSON.stringify(rules.map(({ id, count, lastAtMs: at }) => ({ id: bytesToUuid(id), count, at })))
+}
+
+function checksToJson(checks: RecordBatch['checks']): string {
+  return JSON.stringify(
+    checks.map(({ hourMs: hour, organizationId, productId, code, count }) => ({
       hour,
       organization: bytesToUuid(organizationId),
       product: productId === null ? null : bytesToUuid(productId),
       code,
       count,
     })),
-    activity: batch.activity.map(({ minuteMs: minute, code, machineId, count, firstAtMs, lastAtMs }, i) => ({
-      minute,
-      license: licenses[i],
-      code,
-      machine: machineId === null ? null : machines[i],
-      count,
-      first: firstAtMs,
-      last: lastAtMs,
-    })),
-    seen: batch.seen.map(({ licenseId, machineId, atMs: at }) => ({
-      license: bytesToUuid(licenseId),
-      machine: toHex(machineId),
-      at,
-    })),
-    overuse: batch.overuse.map(({ licenseId, count, firstAtMs: first, lastAtMs: last }) => ({
-      license: bytesToUuid(licenseId),
-      count,
-      first,
-      last,
-    })),
-  }
+  )
 }

@@ -1,8 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 
 import { describe, expect, test } from 'vitest'
 
-import { toHex, toHexEach } from '../src/ids.ts'
 import { bytesToUuid, createSecret, hashSecret, parseSecret, uuidToBytes, uuidv7 } from '../src/index.ts'
 
 describe('uuidv7', () => {
@@ -51,10 +50,4 @@ describe('secrets', () => {
   test('has the checksum that GitHub describes: CRC-32 in base62, padded to six', () => {
     expect(parseSecret(`kwk_${'0'.repeat(30)}2C8GjS`)).toEqual({ kind: 'API_KEY' })
   })
-})
-
-test('many converted at once are what each is by itself', () => {
-  const list = Array.from({ length: 500 }, (_, i) => randomBytes((i * 7) % 40))
-  expect(toHexEach(list)).toEqual(list.map(toHex))
-  expect(toHexEach([])).toEqual([])
 })

@@ -1,4 +1,10 @@
-import { createTestDatabase, insertLicense, insertOrganization, type TestDatabase } from '@keyward/testkit'
+import {
+  createTestDatabase,
+  insertLicense,
+  insertOrganization,
+  type TestDatabase,
+  toActivityColumns,
+} from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { dropOldPartitions, type RecordBatch, uuidToBytes, uuidv7, writeBehind } from '../src/index.ts'
@@ -25,9 +31,7 @@ function batchAt(atMs: number): RecordBatch {
     checks: [
       { ...row, hourMs: atMs - (atMs % 3_600_000), organizationId: uuidToBytes(organizationId), productId: null },
     ],
-    activity: [{ ...row, minuteMs: atMs, licenseId: license, firstAtMs: atMs, lastAtMs: atMs }],
-    seen: [],
-    overuse: [],
+    activity: toActivityColumns([{ ...row, minuteMs: atMs, licenseId: license, firstAtMs: atMs, lastAtMs: atMs }]),
   }
 }
 

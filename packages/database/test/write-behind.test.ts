@@ -1,4 +1,5 @@
 import {
+  type ActivityRow,
   createTestDatabase,
   insertLicense,
   insertMachine,
@@ -6,6 +7,8 @@ import {
   insertRule,
   random,
   type TestDatabase,
+  toActivityColumns,
+  toActivityRows,
 } from '@keyward/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -24,7 +27,7 @@ import {
   writeBehind,
 } from '../src/index.ts'
 
-const EMPTY: RecordBatch = { rules: [], checks: [], activity: [], seen: [], overuse: [] }
+const EMPTY: RecordBatch = { rules: [], checks: [], activity: toActivityColumns([]) }
 const NOON = Date.UTC(2026, 10, 20, 12)
 
 let database: TestDatabase
@@ -64,19 +67,16 @@ const checks = (code: string, count: number, hourMs = NOON) => ({
   checks: [{ hourMs, organizationId: bytes(organizationId), productId: bytes(license.productId), code, count }],
 })
 
-const activity = (code: string, count: number, machine: string | null = null, atMs = NOON) => ({
-  activity: [
-    {
-      minuteMs: atMs,
-      licenseId: bytes(license.id),
-      code,
-      machineId: machine === null ? null : Buffer.from(machine),
-      count,
-      firstAtMs: atMs + 1,
-      lastAtMs: atMs + count,
-    },
-  ],
+const activityRow = (code: string, count: number, machine: string | null = null, atMs = NOON): ActivityRow => ({
+  minuteMs: atMs,
+  licenseId: bytes(license.id),
+  code,
+  machineId: machine === null ? null : Buffer.from(machine),
+  count,
+  firstAtMs: atMs + 1,
+  lastAtMs: atMs + count,
 })
+const activity = (...entries: ActivityRow[]) => ({ activity: toActivityColumns(entries) })
 
 const countsOf = () =>
   rows<{ code: string; count: number }>(
@@ -88,9 +88,9 @@ describe('writeBehind', () => {
   test('adds up what comes in several batches', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const rule = (count: number, lastAtMs: number) => ({ rules: [{ id: bytes(ruleId), count, lastAtMs }] })
-    await write({ ...rule(3, NOON + 5), ...checks('VALID', 4), ...activity('VALID', 5, 'm') })
-    await write({ ...rule(2, NOON + 3), ...checks('VALID', 1), ...activity('VALID', 7, 'm') })
-    await write({ ...checks('EXPIRED', 2), ...activity('VALID', 1, null), ...activity('EXPIRED', 2, 'm') })
+    await write({ ...rule(3, NOON + 5), ...checks('VALID', 4), ...activity(activityRow('VALID', 5, 'm')) })
+    await write({ ...rule(2, NOON + 3), ...checks('VALID', 1), ...activity(activityRow('VALID', 7, 'm')) })
+    await write({ ...checks('EXPIRED', 2), ...activity(activityRow('VALID', 1), activityRow('EXPIRED', 2, 'm')) })
     expect(
       await rows(
         `select match_count::integer as n, last_matched_at as at from access_rule_counters where rule_id = $1`,
@@ -108,6 +108,7 @@ describe('writeBehind', () => {
         [license.id],
       ),
     ).toEqual([
+      { code: 'VALID', machine: null, count: 1, first: new Date(NOON + 1), last: new Date(NOON + 1) },
       { code: 'EXPIRED', machine: 'm', count: 2, first: new Date(NOON + 1), last: new Date(NOON + 2) },
       { code: 'VALID', machine: 'm', count: 12, first: new Date(NOON + 1), last: new Date(NOON + 7) },
     ])
@@ -116,17 +117,17 @@ describe('writeBehind', () => {
   test('moves last-seen forward only', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const later = Date.now() + 60_000
-    const seen = (atMs: number) => ({ seen: [{ licenseId: bytes(license.id), machineId: Buffer.from('m'), atMs }] })
+    const seen = (atMs: number) => activity({ ...activityRow('VALID', 1, 'm', atMs - 1), seen: true })
     await write(seen(later))
     await write(seen(later - 30_000))
+    await write(activity({ ...activityRow('VALID', 1, 'm', later + 30_000), seen: false }))
     const last = await rows('select last_seen_at as at from machines where license_id = $1', [license.id])
     expect(last).toEqual([{ at: new Date(later) }])
   })
 
   test('keeps one open alert a license; after it is acknowledged, the next is a new one', async () => {
-    const overuse = (count: number) => ({
-      overuse: [{ licenseId: bytes(license.id), count, firstAtMs: NOON, lastAtMs: NOON + count }],
-    })
+    const overuse = (count: number) =>
+      activity(activityRow('TOO_MANY_MACHINES', count, 'm'), activityRow('EXPIRED', 7, 'm'))
     const alerts = () =>
       rows('select count::integer, last_at as last from alerts where license_id = $1 order by id', [license.id])
     await write(overuse(2))
@@ -139,16 +140,17 @@ describe('writeBehind', () => {
 
   test('leaves out what is gone', async () => {
     const gone = bytes(uuidv7())
-    const [entry] = activity('VALID', 1).activity
     const [counted] = checks('VALID', 1).checks
-    if (entry === undefined || counted === undefined) throw new Error('no row')
+    if (counted === undefined) throw new Error('no row')
     expect(
       await write({
         rules: [{ id: gone, count: 1, lastAtMs: NOON }],
         checks: [{ ...counted, organizationId: gone }, counted],
-        activity: [{ ...entry, licenseId: gone }, entry],
-        seen: [{ licenseId: gone, machineId: Buffer.from('m'), atMs: NOON }],
-        overuse: [{ licenseId: gone, count: 1, firstAtMs: NOON, lastAtMs: NOON }],
+        ...activity(
+          { ...activityRow('VALID', 1, 'm'), licenseId: gone, seen: true },
+          { ...activityRow('TOO_MANY_MACHINES', 1, 'm'), licenseId: gone },
+          activityRow('VALID', 1),
+        ),
       }),
     ).toBe('applied')
     expect(await countsOf()).toEqual([{ code: 'VALID', count: 1 }])
@@ -164,9 +166,7 @@ describe('writeBehind', () => {
     await write({
       rules: [{ id: bytes(ruleId), count: 1, lastAtMs: NOON }],
       ...checks('VALID', 1),
-      ...activity('VALID', 1, 'm'),
-      seen: [{ licenseId: bytes(license.id), machineId: Buffer.from('m'), atMs: Date.now() + 1_000 }],
-      overuse: [{ licenseId: bytes(license.id), count: 1, firstAtMs: NOON, lastAtMs: NOON }],
+      ...activity({ ...activityRow('VALID', 1, 'm'), seen: true }, activityRow('TOO_MANY_MACHINES', 1, 'm')),
     })
     expect((await readFeed(listener, snapshot)).changes).toEqual([])
     await listener.query('unlisten *')
@@ -181,7 +181,11 @@ describe('writeBehind', () => {
       validators.map(async (id, v) => {
         const { int } = random(v)
         for (const flush of sent) {
-          const batch = { ...EMPTY, ...checks('VALID', flush), ...activity('VALID', flush, `m${flush % 3}`) }
+          const batch = {
+            ...EMPTY,
+            ...checks('VALID', flush),
+            ...activity(activityRow('VALID', flush, `m${flush % 3}`)),
+          }
           const repeats = 1 + int(3)
           const answers = await Promise.all(
             Array.from({ length: repeats }, () => writeBehind(validator, id, flush, batch)),
@@ -223,19 +227,22 @@ describe('writeBehind', () => {
 })
 
 test('what was gathered is cut into batches without losing a row', () => {
-  const gathered = {
-    ...EMPTY,
+  const { int } = random(7)
+  const entries = Array.from({ length: 1_200 }, (_, i) => ({
+    ...activityRow(int(3) === 0 ? 'TOO_MANY_MACHINES' : 'VALID', i, int(4) === 0 ? null : 'm'.repeat(1 + int(40))),
+    seen: int(3) === 0,
+  }))
+  const gathered: RecordBatch = {
     rules: Array.from({ length: 1_500 }, (_, i) => ({ id: new Uint8Array(16), count: i, lastAtMs: 0 })),
-    seen: Array.from({ length: 800 }, (_, i) => ({
-      licenseId: new Uint8Array(16),
-      machineId: new Uint8Array(1),
-      atMs: i,
-    })),
+    checks: Array.from({ length: 700 }, (_, i) => ({ ...checks('VALID', i).checks[0]! })),
+    ...activity(...entries),
   }
   const batches = splitBatch(gathered)
-  expect(batches.map(countRows)).toEqual([BATCH_ROWS, BATCH_ROWS, 300])
+  expect(Math.max(...batches.map(countRows))).toBe(BATCH_ROWS)
+  expect(batches.map(countRows).reduce((sum, one) => sum + one)).toBe(countRows(gathered))
   expect(batches.flatMap((batch) => batch.rules)).toEqual(gathered.rules)
-  expect(batches.flatMap((batch) => batch.seen)).toEqual(gathered.seen)
+  expect(batches.flatMap((batch) => batch.checks)).toEqual(gathered.checks)
+  expect(batches.flatMap((batch) => toActivityRows(batch.activity))).toEqual(toActivityRows(gathered.activity))
   expect(splitBatch(EMPTY)).toEqual([])
 })
 

@@ -1,3 +1,4 @@
+export { type ActivityRow, toActivityColumns, toActivityRows } from './activity.ts'
 export * from './builders.ts'
 export {
   createTestDatabase,

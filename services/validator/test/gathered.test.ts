@@ -1,5 +1,5 @@
 import { CODES } from '@keyward/engine'
-import { random } from '@keyward/testkit'
+import { random, toActivityRows } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
 import { Gathered, type Names } from '../src/recording/gathered.ts'
@@ -91,16 +91,19 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
     const all = records(seed * 100 + flush, 3_000)
     for (const record of all) gathered.add(record)
     const { activity, checks } = expected(all)
-    const batch = gathered.take(() => true)
+    const asked: string[] = []
+    const batch = gathered.take((machine) => asked.push(Buffer.from(machine, 'latin1').toString('hex')) > 0)
     expect(
       new Map(
-        batch.activity.map(({ minuteMs, licenseId, code, machineId, count, firstAtMs: first, lastAtMs: last }) => [
-          `${minuteMs}/${hex(licenseId)}/${code}/${hex(machineId)}`,
-          { count, first, last },
-        ]),
+        toActivityRows(batch.activity).map(
+          ({ minuteMs, licenseId, code, machineId, count, firstAtMs: first, lastAtMs: last }) => [
+            `${minuteMs}/${hex(licenseId)}/${code}/${hex(machineId)}`,
+            { count, first, last },
+          ],
+        ),
       ),
     ).toEqual(activity)
-    expect(batch.activity.length).toBe(activity.size)
+    expect(batch.activity.codes.length).toBe(activity.size)
     expect(
       new Map(
         batch.checks.map(({ hourMs, organizationId, productId, code, count }) => [
@@ -112,7 +115,10 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
     expect(batch.checks.length).toBe(checks.size)
     const matches = all.reduce((sum, { matchedCount }) => sum + matchedCount, 0)
     expect(batch.rules.reduce((sum, { count }) => sum + count, 0)).toBe(matches)
-    expect(batch.seen.length).toBe(10)
+    const seen = toActivityRows(batch.activity).filter((row) => row.seen)
+    expect(seen).toHaveLength(10)
+    expect(seen.every(({ code, machineId }) => code === 'VALID' && machineId !== null)).toBe(true)
+    expect(asked).toEqual(seen.map(({ licenseId, machineId }) => hex(licenseId) + hex(machineId)))
     expect(gathered.rows).toBe(0)
   }
   expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
@@ -138,15 +144,18 @@ test('without room the machine leaves first, then activity is dropped and counte
   for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) check(license, `of ${license}`)
   check(1, 'of 1')
   const batch = gathered.take(() => true)
-  expect(batch.activity.map(({ machineId, count }) => [machineId && Buffer.from(machineId).toString(), count])).toEqual(
-    [
-      ['of 1', 2],
-      ['of 2', 1],
-      ['of 3', 1],
-      [null, 2],
-      [null, 1],
-    ],
-  )
+  expect(
+    toActivityRows(batch.activity).map(({ machineId, count }) => [
+      machineId && Buffer.from(machineId).toString(),
+      count,
+    ]),
+  ).toEqual([
+    ['of 1', 2],
+    ['of 2', 1],
+    ['of 3', 1],
+    [null, 2],
+    [null, 1],
+  ])
   expect(gathered.dropped).toEqual({ activity: 2, analytics: 0, rules: 0 })
   expect(batch.checks.map(({ count }) => count)).toEqual([9])
 })

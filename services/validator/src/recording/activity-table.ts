@@ -7,10 +7,8 @@
 
 import { randomInt } from 'node:crypto'
 
-import type { RecordBatch } from '@keyward/database'
+import type { ActivityColumns } from '@keyward/database'
 import { CODES } from '@keyward/engine'
-
-type Activity = RecordBatch['activity'][number]
 
 /** Whose check it was, as a record of the ring tells it. `bytes` may be shared memory that is written again later. */
 export interface Machine {
@@ -26,6 +24,31 @@ const MOST_STEPS = 64
 /** Room for machine ids, on average; when it is full the table is. */
 const BYTES_PER_ENTRY = 64
 
+/** What is told of the entries. */
+class Columns {
+  readonly codes: Uint8Array
+  readonly minutesMs: Float64Array
+  readonly counts: Int32Array
+  readonly firstsMs: Float64Array
+  readonly lastsMs: Float64Array
+  readonly licenseIds: Uint8Array
+  readonly machineAt: Int32Array
+  readonly machineBytes: Uint8Array
+  readonly seen: Uint8Array
+
+  constructor(most: number) {
+    this.codes = new Uint8Array(most)
+    this.minutesMs = new Float64Array(most)
+    this.counts = new Int32Array(most)
+    this.firstsMs = new Float64Array(most)
+    this.lastsMs = new Float64Array(most)
+    this.licenseIds = new Uint8Array(most * 16)
+    this.machineAt = new Int32Array(most + 1)
+    this.machineBytes = new Uint8Array(most * BYTES_PER_ENTRY)
+    this.seen = new Uint8Array(most)
+  }
+}
+
 export class ActivityTable {
   readonly #most: number
   readonly #mask: number
@@ -37,15 +60,9 @@ export class ActivityTable {
   /** By entry. */
   readonly #licenses: Int32Array
   readonly #serials: Int32Array
-  readonly #codes: Uint8Array
-  readonly #minutes: Float64Array
-  readonly #counts: Float64Array
-  readonly #firsts: Float64Array
-  readonly #lasts: Float64Array
-  readonly #ids: Uint8Array
-  /** Where the entry's machine id ends in `#pool`; it begins where the one before ends. */
-  readonly #ends: Int32Array
-  readonly #pool: Uint8Array
+  #columns: Columns
+  /** What was handed over last. */
+  #taken: Columns
   #size = 0
 
   constructor(most: number) {
@@ -56,14 +73,8 @@ export class ActivityTable {
     this.#hashes = new Int32Array(places)
     this.#licenses = new Int32Array(most)
     this.#serials = new Int32Array(most)
-    this.#codes = new Uint8Array(most)
-    this.#minutes = new Float64Array(most)
-    this.#counts = new Float64Array(most)
-    this.#firsts = new Float64Array(most)
-    this.#lasts = new Float64Array(most)
-    this.#ids = new Uint8Array(most * 16)
-    this.#ends = new Int32Array(most)
-    this.#pool = new Uint8Array(most * BYTES_PER_ENTRY)
+    this.#columns = new Columns(most)
+    this.#taken = new Columns(most)
   }
 
   get size(): number {
@@ -88,10 +99,11 @@ export class ActivityTable {
 
   /** Counts a check more in an entry that `find` gave. */
   count(entry: number, atMs: number): void {
-    this.#counts[entry] = (this.#counts[entry] ?? 0) + 1
+    const { counts, firstsMs, lastsMs } = this.#columns
+    counts[entry] = (counts[entry] ?? 0) + 1
     // Workers' records do not come in the order of their times.
-    if (atMs > (this.#lasts[entry] ?? 0)) this.#lasts[entry] = atMs
-    if (atMs < (this.#firsts[entry] ?? 0)) this.#firsts[entry] = atMs
+    if (atMs > (lastsMs[entry] ?? 0)) lastsMs[entry] = atMs
+    if (atMs < (firstsMs[entry] ?? 0)) firstsMs[entry] = atMs
   }
 
   /** Adds an entry that `find` did not find; false when there is no room for it. `licenseId`: 16 bytes. */
@@ -104,48 +116,44 @@ export class ActivityTable {
     licenseId: Uint8Array,
     atMs: number,
   ): boolean {
+    const columns = this.#columns
     const entry = this.#size
-    const start = this.#start(entry)
+    const start = columns.machineAt[entry] ?? 0
     const { bytes, machineAt, machineLength } = machine
-    if (entry === this.#most || start + machineLength > this.#pool.length) return false
+    if (entry === this.#most || start + machineLength > columns.machineBytes.length) return false
     if (!this.#place(entry, hashOf(this.#seed ^ license, code, machine))) return false
     this.#size++
     this.#licenses[entry] = license
     this.#serials[entry] = serial
-    this.#codes[entry] = code
-    this.#minutes[entry] = minuteMs
-    this.#counts[entry] = 1
-    this.#firsts[entry] = this.#lasts[entry] = atMs
-    this.#ids.set(licenseId, entry * 16)
-    for (let i = 0; i < machineLength; i++) this.#pool[start + i] = bytes[machineAt + i] ?? 0
-    this.#ends[entry] = start + machineLength
+    columns.codes[entry] = code
+    columns.minutesMs[entry] = minuteMs
+    columns.counts[entry] = 1
+    columns.firstsMs[entry] = columns.lastsMs[entry] = atMs
+    columns.licenseIds.set(licenseId, entry * 16)
+    for (let i = 0; i < machineLength; i++) columns.machineBytes[start + i] = bytes[machineAt + i] ?? 0
+    columns.machineAt[entry + 1] = start + machineLength
     return true
   }
 
-  /** Hands over all entries and begins anew. */
-  take(): Activity[] {
-    const taken = Array.from({ length: this.#size }, (_, entry) => this.#entry(entry))
+  /** Hands over all entries, none of them `seen`, and begins anew. They stay as they are until the next call. */
+  take(): ActivityColumns {
+    const size = this.#size
+    const columns = this.#columns
+    this.#columns = this.#taken
+    this.#taken = columns
     this.#slots.fill(0)
     this.#size = 0
-    return taken
-  }
-
-  #entry(entry: number): Activity {
-    const start = this.#start(entry)
-    const end = this.#ends[entry] ?? 0
     return {
-      minuteMs: this.#minutes[entry] ?? 0,
-      licenseId: this.#ids.slice(entry * 16, entry * 16 + 16),
-      code: CODES[this.#codes[entry] ?? 0] ?? 'VALID',
-      machineId: start === end ? null : this.#pool.slice(start, end),
-      count: this.#counts[entry] ?? 0,
-      firstAtMs: this.#firsts[entry] ?? 0,
-      lastAtMs: this.#lasts[entry] ?? 0,
+      minutesMs: columns.minutesMs.subarray(0, size),
+      licenseIds: columns.licenseIds.subarray(0, size * 16),
+      codes: Array.from(columns.codes.subarray(0, size), (code) => CODES[code] ?? 'VALID'),
+      machineAt: columns.machineAt.subarray(0, size + 1),
+      machineBytes: columns.machineBytes,
+      counts: columns.counts.subarray(0, size),
+      firstsMs: columns.firstsMs.subarray(0, size),
+      lastsMs: columns.lastsMs.subarray(0, size),
+      seen: columns.seen.subarray(0, size).fill(0),
     }
-  }
-
-  #start(entry: number): number {
-    return entry === 0 ? 0 : (this.#ends[entry - 1] ?? 0)
   }
 
   #place(entry: number, hash: number): boolean {
@@ -161,11 +169,12 @@ export class ActivityTable {
 
   #isFor(entry: number, license: number, serial: number, code: number, minuteMs: number, machine: Machine): boolean {
     if (this.#licenses[entry] !== license || this.#serials[entry] !== serial) return false
-    if (this.#codes[entry] !== code || this.#minutes[entry] !== minuteMs) return false
-    const start = this.#start(entry)
+    const { codes, minutesMs, machineAt: ends, machineBytes } = this.#columns
+    if (codes[entry] !== code || minutesMs[entry] !== minuteMs) return false
+    const start = ends[entry] ?? 0
     const { bytes, machineAt, machineLength } = machine
-    if ((this.#ends[entry] ?? 0) - start !== machineLength) return false
-    for (let i = 0; i < machineLength; i++) if (this.#pool[start + i] !== bytes[machineAt + i]) return false
+    if ((ends[entry + 1] ?? 0) - start !== machineLength) return false
+    for (let i = 0; i < machineLength; i++) if (machineBytes[start + i] !== bytes[machineAt + i]) return false
     return true
   }
 }

@@ -5,7 +5,7 @@
  * then still does not fit is dropped and counted. No address and no country ever comes here.
  */
 
-import type { RecordBatch } from '@keyward/database'
+import type { ActivityColumns, RecordBatch } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import { CODES } from '@keyward/engine'
 
@@ -38,7 +38,6 @@ export interface Names {
   organizationId(row: number): Uint8Array | null
 }
 
-type Activity = RecordBatch['activity'][number]
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
 type Checks = RecordBatch['checks'][number]
 
@@ -88,33 +87,19 @@ export class Gathered {
     if (record.license >= 0) this.#addActivity(record)
   }
 
-  /** Hands over what was gathered, and begins anew. `isDue` says of a machine whether its last sight is to be written. */
-  take(isDue: (licenseId: Uint8Array, machineId: Uint8Array) => boolean): RecordBatch {
+  /**
+   * Hands over what was gathered, and begins anew; the activity stays as it is until the next call. `isDue` says of a license
+   * and machine (the bytes of both ids as latin1) whether its last sight is to be written.
+   */
+  take(isDue: (machine: string) => boolean): RecordBatch {
     const activity = this.#activity.take()
-    const batch = {
-      rules: [...this.#rules.values()],
-      checks: sumChecks([...this.#finished, ...this.#tallies.values()]),
-      activity,
-      seen: this.#seenIn(activity, isDue),
-      overuse: activity.filter((entry) => entry.code === 'TOO_MANY_MACHINES'),
-    }
+    markSeen(activity, this.#limits.seen, isDue)
+    const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
+    const rules = [...this.#rules.values()]
     this.#rules.clear()
     this.#tallies.clear()
     this.#finished = []
-    return batch
-  }
-
-  #seenIn(
-    activity: readonly Activity[],
-    isDue: (licenseId: Uint8Array, machineId: Uint8Array) => boolean,
-  ): RecordBatch['seen'] {
-    const seen: RecordBatch['seen'][number][] = []
-    for (const { code, licenseId, machineId, lastAtMs } of activity) {
-      if (seen.length >= this.#limits.seen) break // the others are due again with their next check
-      if (code === 'VALID' && machineId !== null && isDue(licenseId, machineId))
-        seen.push({ licenseId, machineId, atMs: lastAtMs })
-    }
-    return seen
+    return { rules, checks, activity }
   }
 
   #addRule(row: number, serial: number, atMs: number): void {
@@ -193,6 +178,21 @@ class Period {
     const inMs = ms - this.#startMs
     if (inMs < 0 || inMs >= this.#lengthMs) this.#startMs = ms - (ms % this.#lengthMs)
     return this.#startMs
+  }
+}
+
+/** Marks the machines whose last sight is due, at most so many; the others are due again with their next check. */
+function markSeen(activity: ActivityColumns, most: number, isDue: (machine: string) => boolean): void {
+  const { codes, machineAt, machineBytes, licenseIds, seen } = activity
+  const ids = Buffer.from(licenseIds.buffer, licenseIds.byteOffset, licenseIds.length)
+  const machines = Buffer.from(machineBytes.buffer, machineBytes.byteOffset, machineBytes.length)
+  for (let entry = 0, count = 0; entry < codes.length && count < most; entry++) {
+    const [start, end] = [machineAt[entry] ?? 0, machineAt[entry + 1] ?? 0]
+    if (codes[entry] !== 'VALID' || start === end) continue
+    const license = ids.toString('latin1', entry * 16, entry * 16 + 16)
+    if (!isDue(license + machines.toString('latin1', start, end))) continue
+    seen[entry] = 1
+    count++
   }
 }
 

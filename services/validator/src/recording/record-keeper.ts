@@ -128,8 +128,7 @@ export class RecordKeeper {
         this.#recording = null
       })
     // What could not be written yet stays as it is: it must be sent again unchanged.
-    if (this.#flusher.isIdle)
-      this.#flusher.add(this.#gathered.take((license, machine) => this.#seen.isDue(license, machine)))
+    if (this.#flusher.isIdle) this.#flusher.add(this.#gathered.take((machine) => this.#seen.isDue(machine)))
     await Promise.all([this.#recording, this.#flusher.flush()])
   }
 }

@@ -3,8 +3,6 @@
  * of a set: membership means written within the last one to two periods, and forgetting costs nothing.
  */
 
-import { toHex } from '@keyward/database/ids'
-
 const PERIOD_MS = 5 * 60_000
 const MOST = 200_000
 
@@ -13,16 +11,15 @@ export class SeenMachines {
   #previous = new Set<string>()
   #sinceMs = performance.now()
 
-  /** True once in a period for each machine, and then counted as written. */
-  isDue(licenseId: Uint8Array, machineId: Uint8Array): boolean {
+  /** True once in a period for each machine, and then counted as written. `machine`: whatever names it and its license. */
+  isDue(machine: string): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.size >= MOST) {
       this.#previous = this.#current
       this.#current = new Set()
       this.#sinceMs = performance.now()
     }
-    const key = toHex(licenseId) + Buffer.from(machineId).toString('latin1')
-    if (this.#current.has(key) || this.#previous.has(key)) return false
-    this.#current.add(key)
+    if (this.#current.has(machine) || this.#previous.has(machine)) return false
+    this.#current.add(machine)
     return true
   }
 }

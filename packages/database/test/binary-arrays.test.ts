@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+
+import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { booleanArray, byteaArray, float8Array, integerArray, uuidArray } from '../src/binary-arrays.ts'
+import { bytesToUuid } from '../src/ids.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+/** What Postgres understands, in the words of the driver. */
+async function received(type: string, array: Buffer): Promise<unknown> {
+  const { rows } = await database.pool.query<{ array: unknown }>(`select $1::${type}[] as array`, [array])
+  return rows[0]?.array
+}
+
+test.each([0, 1, 2, 1_000])('Postgres receives %i values as they are', async (count) => {
+  const { int } = random(count)
+  const integers = Int32Array.from({ length: count }, () => int(2 ** 32) - 2 ** 31)
+  expect(await received('integer', integerArray(integers))).toEqual([...integers])
+  const moments = Float64Array.from({ length: count }, () => Date.now() + int(2 ** 31) / 8)
+  expect(await received('float8', float8Array(moments))).toEqual([...moments])
+  const flags = Uint8Array.from({ length: count }, () => int(2))
+  expect(await received('boolean', booleanArray(flags))).toEqual(Array.from(flags, Boolean))
+  const ids = randomBytes(count * 16)
+  const texts = Array.from({ length: count }, (_, i) => bytesToUuid(ids.subarray(i * 16, i * 16 + 16)))
+  expect(await received('uuid', uuidArray(ids))).toEqual(texts)
+})
+
+test('bytes of every length, none of them null, also those of a part', async () => {
+  const { int } = random(5)
+  const list = Array.from({ length: 600 }, () => randomBytes(int(3) === 0 ? 0 : int(300)))
+  const offsets = Int32Array.from([0, ...list.map(() => 0)])
+  for (const [i, { length }] of list.entries()) offsets[i + 1] = (offsets[i] ?? 0) + length
+  const expected = list.map((bytes) => (bytes.length === 0 ? null : bytes))
+  expect(await received('bytea', byteaArray(offsets, Buffer.concat(list)))).toEqual(expected)
+  const part = byteaArray(offsets.subarray(100, 201), Buffer.concat(list))
+  expect(await received('bytea', part)).toEqual(expected.slice(100, 200))
+  expect(await received('bytea', byteaArray(Int32Array.of(0), Buffer.alloc(0)))).toEqual([])
+})
