@@ -110,12 +110,11 @@ function measureLoading(sizes: Sizes): IndexWriter {
     say(`load: ${name}`, seconds, 's')
   }
   say('load: all', total, 's')
-  const { usedBytes, reservedBytes, bytes, rows } = writer.stats()
+  const { usedBytes, bytes, rows } = writer.stats()
   for (const [name, count] of Object.entries(bytes)) say(`memory: ${name}`, count / 2 ** 20, 'MiB')
   const ofRules = bytes.rules! + bytes.trieNodes! + bytes.scopes!
   say('memory: bytes per license, with its customer and machines', (usedBytes - ofRules) / sizes.licenses, 'bytes')
   say('memory: bytes per license, rules included', usedBytes / sizes.licenses, 'bytes')
-  say('memory: taken from the system for the index', reservedBytes / 2 ** 20, 'MiB')
   say('memory: bytes per machine', bytes.machines! / rows.machine, 'bytes')
   globalThis.gc?.()
   say('memory: growth of the process', (process.memoryUsage().rss - before) / 2 ** 20, 'MiB')

@@ -1,6 +1,6 @@
 /**
  * Rows of one size in a region. A freed row goes to a free list and is used again; row 0 is never handed out, so that
- * 0 can mean "none". Only the writer allocates and frees, and it reserves the memory before the write section.
+ * 0 can mean "none". Only the writer allocates and frees, and it asks for room before the write section.
  */
 import type { Region } from './shared-memory.ts'
 

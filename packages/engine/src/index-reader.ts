@@ -58,7 +58,6 @@ export class IndexReader {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      store.memory.follow()
       decide(store, this.matching, check, machineHash.words, nowMs, verdict)
       if (lock.unchanged(version)) return
     }
@@ -71,7 +70,6 @@ export class IndexReader {
    */
   private readKey(check: Check): void {
     const { store, keyHash } = this
-    store.memory.follow()
     const serial = store.organizations.region.words[check.organization * ROW_WORDS + SERIAL] ?? 0
     keyHash.hash(check.licenseKey, check.licenseKeyLength)
     store.directory.combineKey(keyHash.words, serial)
@@ -97,7 +95,6 @@ export class IndexReader {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      store.memory.follow()
       const { words, doubles } = store.credentials.region
       const state = words[row * ROW_WORDS + CREDENTIAL_STATE]! | 0
       const organization = state >>> CREDENTIAL_ORGANIZATION_SHIFT
@@ -148,7 +145,6 @@ export class IndexReader {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = this.lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      this.store.memory.follow()
       const found = look()
       if (this.lock.unchanged(version)) return found
     }

@@ -1,6 +1,6 @@
 /**
  * Writing an index, one writer for all threads. Changes are applied in place, in write sections that readers see whole
- * or not at all. Memory is reserved before a section opens, so that nothing inside one can fail half-way.
+ * or not at all. Whether there is room is asked before a section opens, so that nothing inside one can fail half-way.
  */
 import { sectionsOf } from './change-order.ts'
 import { faultOf } from './change-validation.ts'
@@ -32,7 +32,7 @@ export interface IndexStats {
   rows: Record<Change['entity'] | 'scope' | 'trieNode', number>
   /** Bytes in use, by structure. */
   bytes: Record<string, number>
-  /** Bytes in use, and bytes taken from the system; the difference is the room for growth. */
+  /** Bytes in use, and address space; the system gives memory as it is used. */
   usedBytes: number
   reservedBytes: number
 }
@@ -153,7 +153,6 @@ export class IndexWriter {
       return
     }
     this.lock.section(() => {
-      this.store.memory.announceGrowth()
       for (const change of sound) {
         const reason = this.applyOne(change)
         if (reason !== null) rejected.push({ change, reason })

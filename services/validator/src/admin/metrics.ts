@@ -94,7 +94,7 @@ export class Metrics {
   #observeIndex(index: IndexWriter): void {
     const bytes = new Gauge({
       name: 'keyward_index_bytes',
-      help: 'Bytes of the index: in use, and taken from the system.',
+      help: 'Bytes of the index: in use, and address space, which takes memory only where it is used.',
       labelNames: ['kind'],
       ...this.#register,
       collect: () => {
