@@ -15,11 +15,12 @@ RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filt
 
 FROM node:22-bookworm-slim
 WORKDIR /keyward
-ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0
+# How a validator is to be started: packages/process/src/launch.ts says why.
+ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576
 COPY --from=workspace /keyward /keyward
 USER node
 EXPOSE 8080 9080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=2s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9080/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "services/validator/src/main.ts"]
+CMD ["node", "--single-threaded-gc", "services/validator/src/main.ts"]

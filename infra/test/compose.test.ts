@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { VALIDATOR_LAUNCH } from '@keyward/process'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -69,7 +70,11 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(instruction('FROM')).toEqual(['node:22-bookworm-slim'])
     expect(instruction('USER')).toEqual(['node'])
     expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward'])
-    const [, program = ''] = z.array(z.string()).parse(JSON.parse(instruction('CMD')[0] ?? ''))
+    const program =
+      z
+        .array(z.string())
+        .parse(JSON.parse(instruction('CMD')[0] ?? ''))
+        .at(-1) ?? ''
     expect(existsSync(join(INFRA, '..', program)), program).toBe(true)
   })
 
@@ -83,3 +88,12 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
 test.each(['validator', 'management'])('the image of %s asks the admin port for its health', (name) => {
   expect(read(`docker/${name}.Dockerfile`)).toMatch(/HEALTHCHECK[^]*127\.0\.0\.1:908[01]\/livez[^]*CMD/)
 })
+
+test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'package.json'])(
+  '%s starts a validator as it is to be started',
+  (path) => {
+    const text = read(join('..', path))
+    const { nodeArguments, env } = VALIDATOR_LAUNCH
+    for (const part of [...nodeArguments, ...Object.keys(env), ...Object.values(env)]) expect(text).toContain(part)
+  },
+)

@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
+import { VALIDATOR_LAUNCH as launch } from '@keyward/process'
 import { z } from 'zod'
 
 export interface Child {
@@ -38,13 +39,13 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts it and resolves when it listens. Rejects with its last words when it ends before. */
+/** Starts it, whatever it is, as a validator is to be started, and resolves when it listens. Rejects with its last words when it ends before. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
   const { prefix = [], nodeArguments = [] } = options
-  const [command, ...rest] = [...prefix, process.execPath, ...nodeArguments, options.file]
+  const [command, ...rest] = [...prefix, process.execPath, ...launch.nodeArguments, ...nodeArguments, options.file]
   const child = spawn(command, rest, {
-    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...options.env },
+    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...launch.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   running.add(child)

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
+import { collectGarbage } from '@keyward/process/collect-garbage'
 
 import { Metrics } from './admin/metrics.ts'
 import { quietly } from './admin/quiet-log.ts'
@@ -178,6 +179,7 @@ class Validator {
         this.#log.error(poison, 'A row was skipped.')
       },
       onLoaded: (tookMs, rows) => {
+        if (!this.#freshness.isLoaded) collectGarbage() // nobody waits for an answer yet
         this.#metrics.reloads.inc()
         this.#log.info({ tookMs: Math.round(tookMs), rows }, 'Loaded.')
       },

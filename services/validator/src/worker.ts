@@ -8,6 +8,7 @@ import { parentPort } from 'node:worker_threads'
 
 import { createClientResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
+import { collectGarbage } from '@keyward/process/collect-garbage'
 
 import { KeyCopy } from './link/key-copy.ts'
 import type { ToMain, WorkerSetup } from './link/messages.ts'
@@ -79,6 +80,7 @@ function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): void {
   })
   process.on('uncaughtException', (error) => link.say(errorMessage(error, true)))
   server = createServer(setup, link)
+  collectGarbage()
   link.say({ type: 'ready', descriptor: server.descriptor })
 }
 

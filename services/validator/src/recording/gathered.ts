@@ -38,6 +38,7 @@ export interface Names {
   organizationId(row: number): Uint8Array | null
 }
 
+type IsDue = (activity: ActivityColumns, entry: number) => boolean
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
 type Checks = RecordBatch['checks'][number]
 
@@ -88,10 +89,10 @@ export class Gathered {
   }
 
   /**
-   * Hands over what was gathered, and begins anew; the activity stays as it is until the next call. `isDue` says of a license
-   * and machine (the bytes of both ids as latin1) whether its last sight is to be written.
+   * Hands over what was gathered, and begins anew; the activity stays as it is until the next call. `isDue` says of an entry
+   * whether the last sight of its machine is to be written.
    */
-  take(isDue: (machine: string) => boolean): RecordBatch {
+  take(isDue: IsDue): RecordBatch {
     const activity = this.#activity.take()
     markSeen(activity, this.#limits.seen, isDue)
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
@@ -182,15 +183,10 @@ class Period {
 }
 
 /** Marks the machines whose last sight is due, at most so many; the others are due again with their next check. */
-function markSeen(activity: ActivityColumns, most: number, isDue: (machine: string) => boolean): void {
-  const { codes, machineAt, machineBytes, licenseIds, seen } = activity
-  const ids = Buffer.from(licenseIds.buffer, licenseIds.byteOffset, licenseIds.length)
-  const machines = Buffer.from(machineBytes.buffer, machineBytes.byteOffset, machineBytes.length)
+function markSeen(activity: ActivityColumns, most: number, isDue: IsDue): void {
+  const { codes, machineAt, seen } = activity
   for (let entry = 0, count = 0; entry < codes.length && count < most; entry++) {
-    const [start, end] = [machineAt[entry] ?? 0, machineAt[entry + 1] ?? 0]
-    if (codes[entry] !== 'VALID' || start === end) continue
-    const license = ids.toString('latin1', entry * 16, entry * 16 + 16)
-    if (!isDue(license + machines.toString('latin1', start, end))) continue
+    if (codes[entry] !== 'VALID' || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
     seen[entry] = 1
     count++
   }

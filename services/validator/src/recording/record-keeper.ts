@@ -128,7 +128,8 @@ export class RecordKeeper {
         this.#recording = null
       })
     // What could not be written yet stays as it is: it must be sent again unchanged.
-    if (this.#flusher.isIdle) this.#flusher.add(this.#gathered.take((machine) => this.#seen.isDue(machine)))
+    if (this.#flusher.isIdle)
+      this.#flusher.add(this.#gathered.take((activity, entry) => this.#seen.isDue(activity, entry)))
     await Promise.all([this.#recording, this.#flusher.flush()])
   }
 }
