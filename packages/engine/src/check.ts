@@ -53,6 +53,9 @@ export interface Verdict {
   used: number
   /** -1: no machine limit. */
   max: number
+  /** Half of the machine id's keyed hash, by which it may be told from others in this process; 0 and 0 without one. */
+  machineHash0: number
+  machineHash1: number
   /** Row of the deciding rule, -1 when none matched. */
   decidedBy: number
   /** How many entries of `matched` count. */
@@ -97,6 +100,8 @@ export function createVerdict(): Verdict {
     expiresAtMs: 0.5, // a fraction, so that the engine stores the field as a double from the start
     used: 0,
     max: -1,
+    machineHash0: 0,
+    machineHash1: 0,
     decidedBy: -1,
     matchedCount: 0,
     matched: new Int32Array(MATCHED_CAPACITY),

@@ -54,7 +54,10 @@ export class IndexReader {
   decide(check: Check, nowMs: number, verdict: Verdict): void {
     const { lock, store, machineHash } = this
     this.readKey(check)
-    if (check.machineIdLength > 0) machineHash.hash(check.machineId, check.machineIdLength)
+    const hasMachine = check.machineIdLength > 0
+    if (hasMachine) machineHash.hash(check.machineId, check.machineIdLength)
+    verdict.machineHash0 = hasMachine ? machineHash.words[0]! : 0
+    verdict.machineHash1 = hasMachine ? machineHash.words[1]! : 0
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue

@@ -175,3 +175,17 @@ test('an index survives structured cloning', () => {
   writer.apply(tenant())
   expect(CODES[decide(openIndex(structuredClone(writer.shared)), '').code]).toBe('FINGERPRINT_REQUIRED')
 })
+
+test('a verdict tells machines apart by a hash that is the same in all readers of an index', () => {
+  const writer = createIndex({ reserve: 'small', hashKey: new Uint8Array(16).fill(3) })
+  const [one, other] = [openIndex(writer.shared), openIndex(writer.shared)]
+  writer.apply([...tenant(), license({})])
+  const hashOf = (reader: IndexReader, machineId: string): string => {
+    const { machineHash0, machineHash1 } = decide(reader, machineId)
+    return `${machineHash0}/${machineHash1}`
+  }
+  const ids = Array.from({ length: 500 }, (_, i) => `machine ${i}`)
+  expect(new Set(ids.map((id) => hashOf(one, id))).size).toBe(ids.length)
+  expect(ids.map((id) => hashOf(other, id))).toEqual(ids.map((id) => hashOf(one, id)))
+  expect(hashOf(one, '')).toBe('0/0')
+})

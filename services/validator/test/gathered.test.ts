@@ -33,6 +33,12 @@ const blank = {
   matchedSerials: new Int32Array(4),
 }
 
+/** Whatever tells machine ids apart: here their bytes, of which the longest has five. */
+function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number } {
+  const padded = Buffer.concat([machine, Buffer.alloc(8)])
+  return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }
+}
+
 /** Few of everything, so that most records meet one before; rows are used again under other serials. */
 function records(seed: number, count: number): RecordView[] {
   const { int } = random(seed)
@@ -53,6 +59,7 @@ function records(seed: number, count: number): RecordView[] {
       bytes,
       machineAt: bytes.indexOf(machine),
       machineLength: machine.length,
+      ...hashOf(machine),
       matchedCount: int(3),
       matched: Int32Array.from([int(5), 5 + int(5)]),
       matchedSerials: Int32Array.from([0, 1]),
@@ -140,6 +147,7 @@ test('without room the machine leaves first, then activity is dropped and counte
       bytes: Buffer.from(machine),
       machineAt: 0,
       machineLength: machine.length,
+      ...hashOf(Buffer.from(machine)),
     })
   for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) check(license, `of ${license}`)
   check(1, 'of 1')

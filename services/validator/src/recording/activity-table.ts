@@ -1,8 +1,8 @@
 /**
  * Activity entries, one for each license, code, machine and minute: an open hash table over typed arrays. A check that is
  * known costs a probe and three stores, a new one some copies, and neither leaves anything for the garbage collector; with
- * maps of objects the same cost 6 us a check, and as much again in the collector's own threads. The bytes decide, never the
- * hash alone. Emptied with every flush, so nothing is ever removed.
+ * maps of objects the same cost 6 us a check, and as much again in the collector's own threads. A machine is known by its keyed
+ * hash, as in the index. Emptied with every flush, so nothing is ever removed.
  */
 
 import { randomInt } from 'node:crypto'
@@ -16,6 +16,9 @@ export interface Machine {
   machineAt: number
   /** 0: none. */
   machineLength: number
+  /** Half of its keyed hash; 0 and 0 for none. */
+  machineHash0: number
+  machineHash1: number
 }
 
 const NONE = -1
@@ -54,12 +57,13 @@ export class ActivityTable {
   readonly #mask: number
   /** Not to be guessed from outside. */
   readonly #seed = randomInt(2 ** 31)
-  /** By place: the number of the entry there plus one, 0 for none; and its hash. */
+  /** By place: the number of the entry there plus one, 0 for none. */
   readonly #slots: Int32Array
-  readonly #hashes: Int32Array
   /** By entry. */
   readonly #licenses: Int32Array
   readonly #serials: Int32Array
+  readonly #machines0: Int32Array
+  readonly #machines1: Int32Array
   #columns: Columns
   /** What was handed over last. */
   #taken: Columns
@@ -70,9 +74,10 @@ export class ActivityTable {
     const places = 2 ** Math.ceil(Math.log2(most * 2))
     this.#mask = places - 1
     this.#slots = new Int32Array(places)
-    this.#hashes = new Int32Array(places)
     this.#licenses = new Int32Array(most)
     this.#serials = new Int32Array(most)
+    this.#machines0 = new Int32Array(most)
+    this.#machines1 = new Int32Array(most)
     this.#columns = new Columns(most)
     this.#taken = new Columns(most)
   }
@@ -89,10 +94,9 @@ export class ActivityTable {
   find(license: number, serial: number, code: number, minuteMs: number, machine: Machine): number {
     const hash = hashOf(this.#seed ^ license, code, machine)
     for (let step = 0; step < MOST_STEPS; step++) {
-      const at = (hash + step) & this.#mask
-      const entry = (this.#slots[at] ?? 0) - 1
+      const entry = (this.#slots[(hash + step) & this.#mask] ?? 0) - 1
       if (entry < 0) return NONE
-      if (this.#hashes[at] === hash && this.#isFor(entry, license, serial, code, minuteMs, machine)) return entry
+      if (this.#isFor(entry, license, serial, code, minuteMs, machine)) return entry
     }
     return NONE
   }
@@ -125,6 +129,8 @@ export class ActivityTable {
     this.#size++
     this.#licenses[entry] = license
     this.#serials[entry] = serial
+    this.#machines0[entry] = machine.machineHash0
+    this.#machines1[entry] = machine.machineHash1
     columns.codes[entry] = code
     columns.minutesMs[entry] = minuteMs
     columns.counts[entry] = 1
@@ -161,27 +167,25 @@ export class ActivityTable {
       const at = (hash + step) & this.#mask
       if (this.#slots[at] !== 0) continue
       this.#slots[at] = entry + 1
-      this.#hashes[at] = hash
       return true
     }
     return false
   }
 
   #isFor(entry: number, license: number, serial: number, code: number, minuteMs: number, machine: Machine): boolean {
-    if (this.#licenses[entry] !== license || this.#serials[entry] !== serial) return false
-    const { codes, minutesMs, machineAt: ends, machineBytes } = this.#columns
-    if (codes[entry] !== code || minutesMs[entry] !== minuteMs) return false
-    const start = ends[entry] ?? 0
-    const { bytes, machineAt, machineLength } = machine
-    if ((ends[entry + 1] ?? 0) - start !== machineLength) return false
-    for (let i = 0; i < machineLength; i++) if (machineBytes[start + i] !== bytes[machineAt + i]) return false
-    return true
+    return (
+      this.#machines0[entry] === machine.machineHash0 &&
+      this.#machines1[entry] === machine.machineHash1 &&
+      this.#licenses[entry] === license &&
+      this.#serials[entry] === serial &&
+      this.#columns.codes[entry] === code &&
+      this.#columns.minutesMs[entry] === minuteMs
+    )
   }
 }
 
-/** FNV-1a, mixed once more since places come from its low bits. */
-function hashOf(seed: number, code: number, { bytes, machineAt, machineLength }: Machine): number {
-  let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193) ^ code
-  for (let i = machineAt; i < machineAt + machineLength; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193)
-  return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+/** Mixed well, since places come from its low bits. */
+function hashOf(seed: number, code: number, { machineHash0, machineHash1 }: Machine): number {
+  const hash = Math.imul(Math.imul(seed, 0x2c1b3c6d) ^ code ^ machineHash0, 0x297a2d39) ^ machineHash1
+  return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 7
 }

@@ -15,7 +15,13 @@ import type { RecordView } from './ring.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const VALID = CODES.indexOf('VALID')
-const NO_MACHINE: Machine = { bytes: new Uint8Array(0), machineAt: 0, machineLength: 0 }
+const NO_MACHINE: Machine = {
+  bytes: new Uint8Array(0),
+  machineAt: 0,
+  machineLength: 0,
+  machineHash0: 0,
+  machineHash1: 0,
+}
 
 export interface GatherLimits {
   /** Activity entries; past it, `VALID` is gathered for the license as a whole. */

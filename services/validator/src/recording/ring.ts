@@ -3,7 +3,7 @@
  * that recording a check costs some stores and no message. A full ring drops the record, and the worker counts that; a check
  * never waits for what is recorded of it. No address and no country is ever written here.
  *
- *   words: | size | code, flags, machine id length | organization | license, serial | product, serial | time | counts | rules | bytes |
+ *   words: | size | code, flags, machine id length | organization | license, serial | product, serial | time | machine's hash | counts | rules | bytes |
  */
 
 import type { Check, Verdict } from '@keyward/engine'
@@ -15,7 +15,7 @@ const DATA_WORDS = 1 << 20
 const HEADER_WORDS = 32 // head and tail on cache lines of their own
 const HEAD = 0
 const TAIL = 16
-const FIXED_WORDS = 11
+const FIXED_WORDS = 13
 const EXCLUDED = 1
 const NEW_MACHINE = 2
 const MAX_HOSTNAME_BYTES = 512
@@ -37,6 +37,9 @@ export interface RecordView {
   readonly bytes: Uint8Array
   machineAt: number
   machineLength: number
+  /** As the verdict has it. */
+  machineHash0: number
+  machineHash1: number
   hostname: string | null
   matchedCount: number
   matched: Int32Array
@@ -88,8 +91,10 @@ export class RingWriter implements Recorder {
     words[at + 6] = verdict.productSerial
     words[at + 7] = nowMs / 0x1_0000_0000
     words[at + 8] = nowMs >>> 0
-    words[at + 9] = matchedCount
-    words[at + 10] = hostLength
+    words[at + 9] = verdict.machineHash0
+    words[at + 10] = verdict.machineHash1
+    words[at + 11] = matchedCount
+    words[at + 12] = hostLength
     let word = at + FIXED_WORDS
     for (let i = 0; i < matchedCount; i++) {
       words[word++] = verdict.matched[i] ?? 0
@@ -142,6 +147,8 @@ export class RingReader {
       bytes: new Uint8Array(shared),
       machineAt: 0,
       machineLength: 0,
+      machineHash0: 0,
+      machineHash1: 0,
       hostname: null,
       matchedCount: 0,
       matched: new Int32Array(1024),
@@ -184,8 +191,10 @@ export class RingReader {
     view.product = words[at + 5] ?? -1
     view.productSerial = words[at + 6] ?? 0
     view.atMs = (words[at + 7] ?? 0) * 0x1_0000_0000 + ((words[at + 8] ?? 0) >>> 0)
-    view.matchedCount = words[at + 9] ?? 0
-    const hostLength = words[at + 10] ?? 0
+    view.machineHash0 = words[at + 9] ?? 0
+    view.machineHash1 = words[at + 10] ?? 0
+    view.matchedCount = words[at + 11] ?? 0
+    const hostLength = words[at + 12] ?? 0
     let word = at + FIXED_WORDS
     for (let i = 0; i < view.matchedCount; i++) {
       view.matched[i] = words[word++] ?? 0
