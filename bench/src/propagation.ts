@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util'
 
 import { createPool, createSecret, migrate, uuidv7 } from '@keyward/database'
 import { startPostgres } from '@keyward/embedded-postgres'
+import { VALIDATOR_LAUNCH } from '@keyward/process'
 import type pg from 'pg'
 
 import { runPaced } from './load/paced.ts'
@@ -86,6 +87,7 @@ async function main(): Promise<void> {
 async function startValidator(databaseUrl: string): Promise<Child> {
   const child = await startChild({
     file: MAIN,
+    launch: VALIDATOR_LAUNCH,
     env: {
       DATABASE_URL: databaseUrl,
       VALIDATOR_PORT: '0',

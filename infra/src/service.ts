@@ -31,7 +31,7 @@ export async function startService(name: ServiceName, env: Record<string, string
   // In a process group of its own: Ctrl-C reaches the starter alone, which stops things in order.
   const launch = name === 'validator' ? VALIDATOR_LAUNCH : { nodeArguments: [], env: {} }
   const child = fork(main, {
-    execArgv: launch.nodeArguments,
+    execArgv: [...process.execArgv, ...launch.nodeArguments],
     env: { ...launch.env, ...env },
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     detached: true,

@@ -3,7 +3,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-import { VALIDATOR_LAUNCH as launch } from '@keyward/process'
 import { z } from 'zod'
 
 export interface Child {
@@ -25,6 +24,8 @@ export interface ChildOptions {
   file: string
   nodeArguments?: readonly string[]
   env?: Record<string, string>
+  /** Node's arguments and environment that the product starts such a program with. */
+  launch?: { readonly nodeArguments: readonly string[]; readonly env: Record<string, string> }
   /** Put before the command, to pin it. */
   prefix?: readonly string[]
   /** Keeps every line of output that this accepts, besides the last ones. */
@@ -39,10 +40,10 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts it, whatever it is, as a validator is to be started, and resolves when it listens. Rejects with its last words when it ends before. */
+/** Starts it and resolves when it listens. Rejects with its last words when it ends before. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
-  const { prefix = [], nodeArguments = [] } = options
+  const { prefix = [], nodeArguments = [], launch = { nodeArguments: [], env: {} } } = options
   const [command, ...rest] = [...prefix, process.execPath, ...launch.nodeArguments, ...nodeArguments, options.file]
   const child = spawn(command, rest, {
     env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...launch.env, ...options.env },

@@ -115,5 +115,9 @@ create function forget_validator(validator uuid) returns void language sql
   delete from validators where id = validator;
 $$;
 
-revoke execute on function write_behind, note_validator, forget_validator, write_rule_counts, write_check_counts,
-  write_check_activity, write_machines_seen, write_overuse from public;
+revoke execute on function
+  write_behind(uuid, bigint, jsonb, jsonb, float8[], uuid[], text[], bytea[], integer[], float8[], float8[], boolean[]),
+  note_validator(uuid, text, text, boolean, jsonb), forget_validator(uuid), write_rule_counts(jsonb), write_check_counts(jsonb),
+  write_check_activity(float8[], uuid[], text[], bytea[], integer[], float8[], float8[]),
+  write_machines_seen(uuid[], bytea[], float8[], boolean[]), write_overuse(uuid[], text[], integer[], float8[], float8[])
+  from public;

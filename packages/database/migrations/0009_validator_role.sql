@@ -20,6 +20,8 @@ begin
     change_log, feed_state to keyward_validator;
   grant select (id, organization_id, kind, secret_hash, expires_at, revoked_at) on credentials to keyward_validator;
   grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at) on signing_keys to keyward_validator;
-  grant execute on function open_change_log, prune_change_log, claim_slots, release_slot, write_behind, note_validator,
-    forget_validator to keyward_validator;
+  grant execute on function open_change_log(), prune_change_log(interval, integer),
+    claim_slots(uuid[], bytea[], text[], boolean), release_slot(uuid, bytea, jsonb),
+    write_behind(uuid, bigint, jsonb, jsonb, float8[], uuid[], text[], bytea[], integer[], float8[], float8[], boolean[]),
+    note_validator(uuid, text, text, boolean, jsonb), forget_validator(uuid) to keyward_validator;
 end $$;

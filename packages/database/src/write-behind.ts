@@ -30,6 +30,7 @@ export interface ActivityColumns {
   readonly minutesMs: Float64Array
   /** 16 bytes for each. */
   readonly licenseIds: Uint8Array
+  /** Capital letters and underscores. */
   readonly codes: readonly string[]
   /** Entry i's machine id is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; none when that is nothing. */
   readonly machineAt: Int32Array
@@ -79,14 +80,14 @@ export async function writeBehind(
   return rows[0]?.applied === true ? 'applied' : 'repeated'
 }
 
-/** Cuts what was gathered into batches that write at most `most` rows. An empty one yields none. */
-export function splitBatch({ rules, checks, activity }: RecordBatch, most: number = BATCH_ROWS): RecordBatch[] {
+/** Cuts what was gathered into batches that write at most `BATCH_ROWS` rows each. An empty one yields none. */
+export function splitBatch({ rules, checks, activity }: RecordBatch): RecordBatch[] {
   const batches: RecordBatch[] = []
   const done = { rules: 0, checks: 0, activity: 0 }
   while (done.rules < rules.length || done.checks < checks.length || done.activity < activity.counts.length) {
-    const nextRules = rules.slice(done.rules, done.rules + most)
-    const nextChecks = checks.slice(done.checks, done.checks + most - nextRules.length)
-    const end = endOfRows(activity, done.activity, most - nextRules.length - nextChecks.length)
+    const nextRules = rules.slice(done.rules, done.rules + BATCH_ROWS)
+    const nextChecks = checks.slice(done.checks, done.checks + BATCH_ROWS - nextRules.length)
+    const end = endOfRows(activity, done.activity, BATCH_ROWS - nextRules.length - nextChecks.length)
     batches.push({ rules: nextRules, checks: nextChecks, activity: sliceOf(activity, done.activity, end) })
     done.rules += nextRules.length
     done.checks += nextChecks.length

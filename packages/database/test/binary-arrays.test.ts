@@ -32,7 +32,7 @@ test.each([0, 1, 2, 1_000])('Postgres receives %i values as they are', async (co
   expect(await received('uuid', uuidArray(ids))).toEqual(texts)
 })
 
-test('bytes of every length, none of them null, also those of a part', async () => {
+test('bytes of every length, nothing as null, and those of a part', async () => {
   const { int } = random(5)
   const list = Array.from({ length: 600 }, () => randomBytes(int(3) === 0 ? 0 : int(300)))
   const offsets = Int32Array.from([0, ...list.map(() => 0)])

@@ -135,7 +135,7 @@ export class IndexWriter {
       },
       bytes,
       usedBytes: Object.values(bytes).reduce((sum, part) => sum + part, 0),
-      reservedBytes: REGION_NAMES.reduce((sum, name) => sum + this.shared.regions[name].byteLength, 0),
+      reservedBytes: REGION_NAMES.reduce((sum, name) => sum + this.store.memory.regions[name].words.byteLength, 0),
     }
   }
 

@@ -5,6 +5,7 @@
 export * from './check.ts'
 export { CODES, type Code } from './codes.ts'
 export { openIndex, type IndexReader } from './index-reader.ts'
+export { LARGE_INDEX_BYTES } from './shared-memory.ts'
 export { createIndex, type IndexOptions, type IndexStats, type IndexWriter } from './index-writer.ts'
 export type * from './model.ts'
 export type { SharedIndex } from './shared-memory.ts'

@@ -7,7 +7,7 @@ export const VALIDATOR_LAUNCH = {
   nodeArguments: ['--single-threaded-gc'],
   /**
    * glibc asks for huge pages for large blocks, such as the index: a read of memory waits less (docs/performance.md). And it
-   * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound.
+   * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound. From 2.35 on; an older one, or another library, passes it over.
    */
   env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
 }

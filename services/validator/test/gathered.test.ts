@@ -131,6 +131,19 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
   expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
+test('what was handed over stays as it is while the next is gathered, until that is handed over', () => {
+  const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const take = (): ReturnType<typeof gathered.take> => gathered.take(() => true)
+  for (const record of records(1, 3_000)) gathered.add(record)
+  const first = take()
+  const before = toActivityRows(first.activity)
+  for (const record of records(2, 3_000)) gathered.add(record)
+  expect(toActivityRows(first.activity)).toEqual(before)
+  const next = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  for (const record of records(2, 3_000)) next.add(record)
+  expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
+})
+
 test('without room the machine leaves first, then activity is dropped and counted, and analytics stay exact', () => {
   const VALID = CODES.indexOf('VALID')
   const gathered = new Gathered(names, { valid: 3, machines: 4, entries: 5, seen: 10 })

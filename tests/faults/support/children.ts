@@ -9,6 +9,7 @@ import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
+import { VALIDATOR_LAUNCH } from '@keyward/process'
 import { z } from 'zod'
 
 const Listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
@@ -57,9 +58,10 @@ export async function startService(
   wrapper: readonly string[] = [],
 ): Promise<Service> {
   const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
-  const [program, ...args] = [...wrapper, process.execPath, ...nodeFlags, main]
+  const launch = name === 'validator' ? VALIDATOR_LAUNCH : { nodeArguments: [], env: {} }
+  const [program, ...args] = [...wrapper, process.execPath, ...launch.nodeArguments, ...nodeFlags, main]
   const child = spawn(program, args, {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...launch.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   endLater(child)

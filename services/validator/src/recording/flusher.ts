@@ -77,8 +77,8 @@ export class Flusher {
   }
 }
 
-/** SQLSTATE classes that speak of the data: they come again however often the batch is sent. */
+/** What speaks of the data, by SQLSTATE: it comes again however often the batch is sent. */
 function isRefusal(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' && /^(?:21|22|23|42)[0-9A-Z]{3}$/.test(code)
+  return typeof code === 'string' && /^(?:08P01|(?:21|22|23|42)[0-9A-Z]{3})$/.test(code)
 }
