@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { LARGE_INDEX_BYTES, createIndex } from '@keyward/engine'
+import { createIndex, LARGE_INDEX_BYTES } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
@@ -118,13 +118,11 @@ class Validator {
 
   async start(): Promise<RunningValidator> {
     const { adminHost, adminPort } = this.#config
-    collectGarbage() // also the address space that was tried for the index
     const { reservedBytes } = this.#index.stats()
-    if (reservedBytes < LARGE_INDEX_BYTES)
-      this.#log.warn(
-        { reservedBytes },
-        'The system promises less memory than a large index may need; this one is smaller.',
-      )
+    if (reservedBytes < LARGE_INDEX_BYTES) {
+      collectGarbage() // what was tried for the index has taken all that the system promises
+      this.#log.warn({ reservedBytes }, 'The system promises less memory than a large index may need.')
+    }
     this.#follower.start()
     const port = await this.#pool.start()
     this.#admin = await startAdminServer({
