@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 
 import { createPool, createSecret, migrate, uuidv7 } from '@keyward/database'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { VALIDATOR_LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/process'
 import type pg from 'pg'
 
 import { runPaced } from './load/paced.ts'
@@ -87,7 +87,7 @@ async function main(): Promise<void> {
 async function startValidator(databaseUrl: string): Promise<Child> {
   const child = await startChild({
     file: MAIN,
-    launch: VALIDATOR_LAUNCH,
+    launch: LAUNCH.validator,
     env: {
       DATABASE_URL: databaseUrl,
       VALIDATOR_PORT: '0',

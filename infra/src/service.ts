@@ -6,7 +6,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { VALIDATOR_LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/process'
 import { z } from 'zod'
 
 import type { Running } from './supervisor.ts'
@@ -29,7 +29,7 @@ const Listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 export async function startService(name: ServiceName, env: Record<string, string | undefined>): Promise<Service> {
   const main = fileURLToPath(new URL(`../../services/${name}/src/main.ts`, import.meta.url))
   // In a process group of its own: Ctrl-C reaches the starter alone, which stops things in order.
-  const launch = name === 'validator' ? VALIDATOR_LAUNCH : { nodeArguments: [], env: {} }
+  const launch = LAUNCH[name]
   const child = fork(main, {
     execArgv: [...process.execArgv, ...launch.nodeArguments],
     env: { ...launch.env, ...env },

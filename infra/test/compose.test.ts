@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { VALIDATOR_LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/process'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -93,7 +93,7 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
   '%s starts a validator as it is to be started',
   (path) => {
     const text = read(join('..', path))
-    const { nodeArguments, env } = VALIDATOR_LAUNCH
+    const { nodeArguments, env } = LAUNCH.validator
     for (const part of [...nodeArguments, ...Object.keys(env), ...Object.values(env)]) expect(text).toContain(part)
   },
 )

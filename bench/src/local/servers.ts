@@ -1,7 +1,7 @@
 // Keyward's validator and its baselines, each a process of its own on the cores that it is given.
 import { join } from 'node:path'
 
-import { VALIDATOR_LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/process'
 
 import { startChild, type Child } from './children.ts'
 import { pinPrefix, type CorePlan } from './cores.ts'
@@ -32,7 +32,7 @@ export async function startKeyward(databaseUrl: string, plan: CorePlan, options:
   const started = performance.now()
   const child = await startChild({
     file: join(ROOT, 'services/validator/src/main.ts'),
-    launch: VALIDATOR_LAUNCH,
+    launch: LAUNCH.validator,
     nodeArguments: options.nodeArguments ?? [],
     prefix: pinPrefix(plan.server, plan),
     env: {
@@ -54,7 +54,7 @@ export type BaselineName = 'ceiling' | 'fastify-sql' | 'express-scan'
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
   const child = await startChild({
     file: join(ROOT, `bench/baselines/${name}.ts`),
-    launch: VALIDATOR_LAUNCH, // what helps us is to help them
+    launch: LAUNCH.validator, // what helps us is to help them
     prefix: pinPrefix(plan.server, plan),
     env: { DATABASE_URL: databaseUrl },
   })

@@ -16,7 +16,7 @@ export {
   text,
   variable,
 } from './config.ts'
-export { VALIDATOR_LAUNCH } from './launch.ts'
+export { LAUNCH } from './launch.ts'
 export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'
 export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'
 export { leaveMemoryOutOfCoreDumps } from './core-dumps.ts'

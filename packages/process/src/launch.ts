@@ -1,13 +1,17 @@
 /**
- * How a validator's process is to be started, which it cannot do for itself any more; infra/docker/validator.Dockerfile and
+ * How a service's process is to be started, which it cannot do for itself any more; infra/docker/validator.Dockerfile and
  * docs/operations/install.md say the same. Without it a validator works, and takes a few hundredths more time for a check.
  */
-export const VALIDATOR_LAUNCH = {
-  /** V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 20 MB sooner. */
-  nodeArguments: ['--single-threaded-gc'],
-  /**
-   * glibc asks for huge pages for large blocks, such as the index: a read of memory waits less (docs/performance.md). And it
-   * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound. From 2.35 on; an older one, or another library, passes it over.
-   */
-  env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
+export const LAUNCH = {
+  validator: {
+    /** V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 20 MB sooner. */
+    nodeArguments: ['--single-threaded-gc'],
+    /**
+     * glibc asks for huge pages for large blocks, such as the index: a read of memory waits less (docs/performance.md). And it
+     * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound.
+     * From 2.35 on; an older one, or another library, passes it over.
+     */
+    env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
+  },
+  management: { nodeArguments: [], env: {} },
 }

@@ -80,7 +80,7 @@ function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): void {
   })
   process.on('uncaughtException', (error) => link.say(errorMessage(error, true)))
   server = createServer(setup, link)
-  collectGarbage()
+  collectGarbage() // before the first connection
   link.say({ type: 'ready', descriptor: server.descriptor })
 }
 

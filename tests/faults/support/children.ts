@@ -9,7 +9,7 @@ import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { VALIDATOR_LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/process'
 import { z } from 'zod'
 
 const Listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
@@ -58,7 +58,7 @@ export async function startService(
   wrapper: readonly string[] = [],
 ): Promise<Service> {
   const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
-  const launch = name === 'validator' ? VALIDATOR_LAUNCH : { nodeArguments: [], env: {} }
+  const launch = LAUNCH[name]
   const [program, ...args] = [...wrapper, process.execPath, ...launch.nodeArguments, ...nodeFlags, main]
   const child = spawn(program, args, {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...launch.env, ...env },

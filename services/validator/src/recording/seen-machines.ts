@@ -1,8 +1,8 @@
 /**
  * When each machine's last sight was written, so that it is written now and then and not with every flush. Two generations
- * of a set: membership means written within the last one to two periods. A set holds hashes in
- * a typed array, since hundreds of thousands of strings are what the garbage collector of the main thread would work on; of
- * two machines with the same 64 bits one would go unwritten for a period.
+ * of a set: membership means written within the last one to two periods. A set holds hashes in a typed array, since hundreds
+ * of thousands of strings are what the garbage collector of the main thread would work on; of two machines with the same 64
+ * bits one would go unwritten for a period.
  */
 
 import { randomInt } from 'node:crypto'
