@@ -94,7 +94,7 @@ test('the log is pruned past a validator that sleeps: it loads anew when it wake
   const gone = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('VALID', gone.key))
   const loadsBefore = await loads()
-  validator.signal('SIGSTOP')
+  await validator.freeze()
   await pool.query('delete from licenses where id = $1', [gone.id])
   await setStatus('suspended')
   await pruneFeed(pool, 0)

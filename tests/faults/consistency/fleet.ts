@@ -105,7 +105,7 @@ export class Fleet {
       proxy.delay(0)
     },
     freeze: async ({ service }, lastsMs) => {
-      service.signal('SIGSTOP')
+      await service.freeze()
       await sleep(lastsMs)
       service.signal('SIGCONT')
     },

@@ -5,6 +5,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -21,6 +22,8 @@ export interface Service {
   /** Standard output and error. */
   readonly output: () => string
   readonly signal: (signal: NodeJS.Signals) => void
+  /** Stops every thread of it, until SIGCONT. */
+  readonly freeze: () => Promise<void>
   /** The exit code, or the signal that ended it. */
   readonly exit: Promise<number | string>
   /** SIGTERM, and its exit code. */
@@ -86,6 +89,10 @@ export async function startService(
     adminPort: first.adminPort,
     output: () => output,
     signal,
+    freeze: async () => {
+      signal('SIGSTOP')
+      await until(async () => (await threadStates(child.pid ?? 0)).every((state) => state === 'T'), 1)
+    },
     exit,
     stop: () => {
       signal('SIGCONT')
@@ -93,6 +100,15 @@ export async function startService(
       return exit
     },
   }
+}
+
+/** What the kernel says of each thread (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html); none of a process that is gone. */
+async function threadStates(pid: number): Promise<string[]> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
+  const stats = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8').catch(() => null))
+  return (await Promise.all(stats))
+    .filter((stat) => stat !== null)
+    .map((stat) => stat.slice(stat.lastIndexOf(')') + 2)[0] ?? '')
 }
 
 export function startValidator(
