@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { type Claim, claimSlots, createPool, migrate, uuidToBytes, uuidv7, uuidv7Bytes } from '@keyward/database'
+import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7, uuidv7Bytes } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import type pg from 'pg'
 

@@ -8,7 +8,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { migrate } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import { durationMs, failStart, integer, readConfig } from '@keyward/process'
 import { z } from 'zod'

@@ -4,7 +4,8 @@
  */
 import { join } from 'node:path'
 
-import { createPool, migrate } from '@keyward/database'
+import { createPool } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import { ConfigError, explainStart } from '@keyward/process'
 

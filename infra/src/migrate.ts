@@ -2,7 +2,7 @@
  * `npm run migrate`: brings the database that DATABASE_URL names to the schema of this version, and says what it did.
  * With VALIDATOR_LOGIN and VALIDATOR_PASSWORD it also makes the login that validators use.
  */
-import { migrate } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { failStart, postgresUrl, readConfig, secret, text } from '@keyward/process'
 import { z } from 'zod'
 

@@ -57,10 +57,13 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
 
     async function ask(path: string, options: RequestOptions & { body?: string } = {}): Promise<Answer> {
       const { body, ...rest } = options
-      const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const response = await new Promise<IncomingMessage | null>((resolve, reject) => {
         const asked = request({ host: '127.0.0.1', port: ports.https, path, agent, ...rest }, resolve)
-        asked.on('error', reject).end(body)
+        asked.on('error', (error) => (asked.reusedSocket ? resolve(null) : reject(error))).end(body)
       })
+      // A connection may end at any time between two requests, and then the request is sent again, as browsers do (RFC 9112,
+      // 9.3.1). haproxy ends it when the last of its own attempts found a server's connection closed.
+      if (response === null) return ask(path, options)
       const { statusCode: status = 0, headers } = response
       return { status, type: headers['content-type'] ?? '', body: await text(response) }
     }

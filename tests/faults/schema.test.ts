@@ -1,4 +1,4 @@
-import { migrate } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import {
   insertApiKey,
   insertLicense,

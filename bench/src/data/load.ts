@@ -1,7 +1,7 @@
 // Fills a database with a shape's rows in one transaction. Triggers and foreign keys are set aside meanwhile: rows are right by
 // construction, and a change log entry for each would cost more than the rows. So validators that already run hear nothing
 // of them; they load them when they start.
-import { migrate } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import pg from 'pg'
 
 import type { Shape } from './population.ts'

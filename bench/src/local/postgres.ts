@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 // The Postgres of the local bench: an embedded one whose data stays between runs, so that millions of rows are generated once.
 // With DATABASE_URL (of a superuser) that server is used instead, and not pinned.
-import { migrate } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import pg from 'pg'
 

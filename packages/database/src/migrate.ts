@@ -1,13 +1,14 @@
 // Brings a database to the schema of this version: forward only, each file of migrations/ once, in the order of their
 // names. Any number of processes may do it at once: a lock of the database lets one work and the others wait.
 
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 
-const FOLDER = new URL('../migrations/', import.meta.url)
+import { listMigrations } from './migrations.ts'
+
 const LOCK = 7_201_945_338
 const OLDEST_SERVER = 150_000
 /** The role may be missing where this user may not make it; `grant_validator` has warned then. */
@@ -66,10 +67,9 @@ async function migrateToLatest(pool: pg.Pool): Promise<string[]> {
 
 async function readMigrations(): Promise<Record<string, Migration>> {
   const migrations: Record<string, Migration> = {}
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql'))
-  for (const file of files.toSorted()) {
-    const text = await readFile(new URL(file, FOLDER), 'utf8')
-    migrations[file.slice(0, -'.sql'.length)] = { up: async (db) => void (await sql.raw(text).execute(db)) }
+  for (const { name, file } of await listMigrations()) {
+    const text = await readFile(file, 'utf8')
+    migrations[name] = { up: async (db) => void (await sql.raw(text).execute(db)) }
   }
   return migrations
 }
@@ -89,33 +89,4 @@ async function refuseNewer(pool: pg.Pool, known: readonly string[]): Promise<voi
   const unknown = rows.find(({ name }) => !known.includes(name))
   if (unknown !== undefined)
     throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
-}
-
-/** The database lacks what this version needs. The message is a sentence for operators. */
-export class NotMigrated extends Error {
-  override readonly name = 'NotMigrated'
-
-  constructor(missing: readonly string[]) {
-    const [first = ''] = missing
-    const what =
-      missing.length === 1 ? `${first} is missing` : `${missing.length} migrations are missing from ${first} on`
-    super(`The database has not been migrated yet; ${what}. Run "npm run migrate".`)
-  }
-}
-
-/**
- * Throws NotMigrated when a migration that this version knows has not been applied. What a newer version has applied beyond
- * is no matter: an older version of the services runs on a newer schema. A user who may not look is not stopped.
- */
-export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
-  const known = Object.keys(await readMigrations())
-  const { rows: tables } = await client.query<{ readable: boolean }>(
-    `select has_table_privilege(t, 'select') as readable from to_regclass('kysely_migration') t where t is not null`,
-  )
-  if (tables[0]?.readable === false) return
-  const { rows } =
-    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from kysely_migration')
-  const applied = new Set(rows.map(({ name }) => name))
-  const missing = known.filter((name) => !applied.has(name))
-  if (missing.length > 0) throw new NotMigrated(missing)
 }

@@ -1,10 +1,7 @@
 // Connections to Postgres. Every pool has time-outs, so that a server that has gone silent never holds a caller, and an
 // error handler, so that a connection that breaks while idle does not end the process.
 
-import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-
-import type { Database } from './schema.ts'
 
 export interface PoolOptions {
   /** Shown in `pg_stat_activity`. */
@@ -39,14 +36,6 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
   // would end the process. The next statement of the transaction fails by itself.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
-}
-
-/** Kysely over the pool: names in camel case, keys inside of JSON values left as they are. */
-export function createDatabase(pool: pg.Pool): Kysely<Database> {
-  return new Kysely<Database>({
-    dialect: new PostgresDialect({ pool }),
-    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
-  })
 }
 
 /** `bigint` arrives as a number: the counts kept in such columns stay far below 2^53. */

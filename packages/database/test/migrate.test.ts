@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { onServer, SERVER_VARIABLE, withDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { migrate } from '../src/index.ts'
+import { migrate } from '../src/migrate.ts'
 
 const server = process.env[SERVER_VARIABLE] ?? ''
 const name = `keyward_migrate_${randomBytes(4).toString('hex')}`

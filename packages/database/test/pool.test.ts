@@ -1,7 +1,8 @@
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { createDatabase, createPool } from '../src/index.ts'
+import { createPool } from '../src/index.ts'
+import { createDatabase } from '../src/kysely.ts'
 
 let database: TestDatabase
 

@@ -13,7 +13,8 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { forgetValidator, migrate, noteValidator, pruneFeed, uuidv7 } from '../src/index.ts'
+import { forgetValidator, noteValidator, pruneFeed, uuidv7 } from '../src/index.ts'
+import { migrate } from '../src/migrate.ts'
 
 let database: TestDatabase
 let validator: pg.Pool

@@ -16,16 +16,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   BATCH_ROWS,
   countRows,
-  createDatabase,
   joinFeed,
   readFeed,
   type RecordBatch,
-  recordActivity,
   splitBatch,
   uuidToBytes,
   uuidv7,
   writeBehind,
 } from '../src/index.ts'
+import { createDatabase, recordActivity } from '../src/kysely.ts'
 
 const EMPTY: RecordBatch = { rules: [], checks: [], activity: toActivityColumns([]) }
 const NOON = Date.UTC(2026, 10, 20, 12)

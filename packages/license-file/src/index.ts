@@ -3,9 +3,10 @@
 
 export { type FileJudgement, type FileProblem, type Judge, judgeLicenseFile } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
-export { publicKeyToSpki, spkiToPublicKey, type VerificationKey } from './keys.ts'
+export { spkiToPublicKey, type VerificationKey } from './keys.ts'
 export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
 export { signLicenseFile } from './sign.ts'
 export { CLOCK_TOLERANCE_MS, type FileStanding, fileStanding } from './standing.ts'
+export { publicKeyToSpki } from './spki.ts'
 export { type FileVerification, verifyLicenseFile } from './verify.ts'

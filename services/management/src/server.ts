@@ -4,7 +4,8 @@
  */
 import { createServer, type Server } from 'node:http'
 
-import { createDatabase, createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
+import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
 import { withMask } from './access-rules/mask.ts'

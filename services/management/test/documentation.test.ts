@@ -1,6 +1,7 @@
 /** The OpenAPI document against the routes that the server really has, both ways, and against what is asked of a good document. */
 import { allPermissions, problemCodes, problems } from '@keyward/contract'
-import { createDatabase, createPool } from '@keyward/database'
+import { createPool } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
 import { createLogger } from '@keyward/process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { createPool, migrate } from '@keyward/database'
+import { createPool } from '@keyward/database'
+import { migrate } from '@keyward/database/migrate'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
 import { onServer, VALIDATOR_LOGIN, withDatabase } from '@keyward/testkit'
 

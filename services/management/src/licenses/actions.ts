@@ -3,7 +3,7 @@
  * An action that already holds changes nothing; any action but revoking refuses a revoked license.
  */
 import type { License } from '@keyward/contract'
-import type { ActivityEntry } from '@keyward/database'
+import type { ActivityEntry } from '@keyward/database/kysely'
 
 import { invalid, Refusal } from '../http/problem.ts'
 import { audit, type Change, recordChange } from '../records/journal.ts'

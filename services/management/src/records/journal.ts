@@ -3,7 +3,8 @@
  * written in the transaction of the change. Never a secret, never an address.
  */
 import type { Actor } from '@keyward/contract'
-import { type ActivityEntry, recordActivity, uuidv7 } from '@keyward/database'
+import { uuidv7 } from '@keyward/database'
+import { type ActivityEntry, recordActivity } from '@keyward/database/kysely'
 
 import type { Db } from '../services.ts'
 

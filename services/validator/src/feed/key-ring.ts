@@ -4,7 +4,7 @@
  */
 
 import { toHex } from '@keyward/database/ids'
-import { publicKeyToSpki } from '@keyward/license-file'
+import { publicKeyToSpki } from '@keyward/license-file/spki'
 
 import type { KeyChange, PublicKey } from '../link/messages.ts'
 import type { SigningKeyChange } from './convert.ts'
