@@ -19,19 +19,25 @@ export interface Child {
   stop: () => Promise<void>
 }
 
+/** Node's arguments and environment that the product starts such a program with. */
+export interface Launch {
+  readonly nodeArguments: readonly string[]
+  readonly env: Record<string, string>
+}
+
 export interface ChildOptions {
   /** The file to run with this same Node. */
   file: string
   nodeArguments?: readonly string[]
   env?: Record<string, string>
-  /** Node's arguments and environment that the product starts such a program with. */
-  launch?: { readonly nodeArguments: readonly string[]; readonly env: Record<string, string> }
+  launch?: Launch
   /** Put before the command, to pin it. */
   prefix?: readonly string[]
   /** Keeps every line of output that this accepts, besides the last ones. */
   keepLine?: (line: string) => boolean
 }
 
+const PLAIN: Launch = { nodeArguments: [], env: {} }
 const KEPT_LINES = 40
 const START_LIMIT_MS = 300_000
 const STOP_LIMIT_MS = 20_000
@@ -43,7 +49,7 @@ const running = new Set<ChildProcess>()
 /** Starts it and resolves when it listens. Rejects with its last words when it ends before. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
-  const { prefix = [], nodeArguments = [], launch = { nodeArguments: [], env: {} } } = options
+  const { prefix = [], nodeArguments = [], launch = PLAIN } = options
   const [command, ...rest] = [...prefix, process.execPath, ...launch.nodeArguments, ...nodeArguments, options.file]
   const child = spawn(command, rest, {
     env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...launch.env, ...options.env },
@@ -82,9 +88,14 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /** Runs a program to its end and resolves with what it printed. Rejects with its last words when it fails. */
-export async function runProgram(file: string, args: readonly string[], prefix: readonly string[]): Promise<string> {
-  const [command = process.execPath, ...rest] = [...prefix, process.execPath, file, ...args]
-  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
+export async function runProgram(
+  file: string,
+  args: readonly string[],
+  prefix: readonly string[],
+  launch: Launch,
+): Promise<string> {
+  const [command = process.execPath, ...rest] = [...prefix, process.execPath, ...launch.nodeArguments, file, ...args]
+  const child = spawn(command, rest, { env: { ...process.env, ...launch.env }, stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr])

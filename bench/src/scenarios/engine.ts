@@ -2,6 +2,8 @@
 // measuring is done by bench/src/engine.ts; this scenario repeats it on the server's core and draws what it prints.
 import { fileURLToPath } from 'node:url'
 
+import { LAUNCH } from '@keyward/process'
+
 import { runProgram } from '../local/children.ts'
 import { pinPrefix } from '../local/cores.ts'
 import { judge } from '../local/goals.ts'
@@ -34,11 +36,8 @@ export const engine: Scenario = {
     const runs: Figure[][] = []
     for (let n = 0; n < (bench.quick ? 1 : REPEATS); n += 1) {
       bench.signal.throwIfAborted()
-      runs.push(
-        parseFigures(
-          await runProgram(PROGRAM, bench.quick ? QUICK_SIZES : SIZES, pinPrefix(bench.plan.server, bench.plan)),
-        ),
-      )
+      const [sizes, prefix] = [bench.quick ? QUICK_SIZES : SIZES, pinPrefix(bench.plan.server, bench.plan)]
+      runs.push(parseFigures(await runProgram(PROGRAM, sizes, prefix, LAUNCH.validator)))
       bench.say(`run ${n + 1} done`)
     }
     const valuesOf = (name: string): number[] =>

@@ -8,7 +8,7 @@
 
 const HEADER_BYTES = 20
 /** Of pg_type; those of built-in types never change. */
-const TYPES = { boolean: 16, bytea: 17, integer: 23, float8: 701, uuid: 2950 }
+const TYPES = { boolean: 16, bytea: 17, integer: 23, text: 25, float8: 701, uuid: 2950 }
 const NULL = -1
 
 export function booleanArray(values: Uint8Array): Buffer {
@@ -43,6 +43,24 @@ export function byteaArray(offsets: Int32Array, bytes: Uint8Array): Buffer {
     view.setInt32(at, start === end ? NULL : end - start)
     at += 4
     while (start < end) array[at++] = bytes[start++] ?? 0
+  }
+  return array
+}
+
+/** Element i is `words[places[i]]`, of ASCII. */
+export function textArray(places: Uint8Array, words: readonly string[]): Buffer {
+  const encoded = words.map((word) => Buffer.from(word, 'latin1'))
+  let size = HEADER_BYTES + places.length * 4
+  for (const place of places) size += encoded[place]?.length ?? 0
+  const array = Buffer.allocUnsafe(size)
+  const view = begin(array, TYPES.text, places.length)
+  let at = HEADER_BYTES
+  for (const place of places) {
+    const word = encoded[place]
+    if (word === undefined) throw new RangeError(`There is no word ${place}`)
+    view.setInt32(at, word.length)
+    array.set(word, at + 4)
+    at += 4 + word.length
   }
   return array
 }

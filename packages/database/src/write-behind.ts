@@ -3,7 +3,7 @@
 
 import type pg from 'pg'
 
-import { booleanArray, byteaArray, float8Array, integerArray, uuidArray } from './binary-arrays.ts'
+import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
 import type { Id } from './feed/changes.ts'
 import { bytesToUuid } from './ids.ts'
 
@@ -30,8 +30,10 @@ export interface ActivityColumns {
   readonly minutesMs: Float64Array
   /** 16 bytes for each. */
   readonly licenseIds: Uint8Array
-  /** Capital letters and underscores. */
-  readonly codes: readonly string[]
+  /** Each is a place in `codeNames`. */
+  readonly codes: Uint8Array
+  /** ASCII. */
+  readonly codeNames: readonly string[]
   /** Entry i's machine id is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; none when that is nothing. */
   readonly machineAt: Int32Array
   readonly machineBytes: Uint8Array
@@ -69,7 +71,7 @@ export async function writeBehind(
       checksToJson(batch.checks),
       float8Array(activity.minutesMs),
       uuidArray(activity.licenseIds),
-      `{${activity.codes.join(',')}}`,
+      textArray(activity.codes, activity.codeNames),
       byteaArray(activity.machineAt, activity.machineBytes),
       integerArray(activity.counts),
       float8Array(activity.firstsMs),
@@ -98,12 +100,14 @@ export function splitBatch({ rules, checks, activity }: RecordBatch): RecordBatc
 
 /** How many rows a batch writes at most. */
 export function countRows({ rules, checks, activity }: RecordBatch): number {
-  return activity.codes.reduce((sum, _, i) => sum + rowsOf(activity, i), rules.length + checks.length)
+  let rows = rules.length + checks.length
+  for (let entry = 0; entry < activity.counts.length; entry++) rows += rowsOf(activity, entry)
+  return rows
 }
 
 /** Rows that an entry writes: its own, its machine's, its license's alert. */
-function rowsOf({ codes, seen }: ActivityColumns, entry: number): number {
-  return 1 + (seen[entry] ?? 0) + (codes[entry] === OVERUSE ? 1 : 0)
+function rowsOf({ codes, codeNames, seen }: ActivityColumns, entry: number): number {
+  return 1 + (seen[entry] ?? 0) + (codeNames[codes[entry] ?? 0] === OVERUSE ? 1 : 0)
 }
 
 /** The entry after the last that fits when entries from `start` on are to write at most `room` rows. */
@@ -120,7 +124,8 @@ function sliceOf(activity: ActivityColumns, start: number, end: number): Activit
   return {
     minutesMs: activity.minutesMs.subarray(start, end),
     licenseIds: activity.licenseIds.subarray(start * 16, end * 16),
-    codes: activity.codes.slice(start, end),
+    codes: activity.codes.subarray(start, end),
+    codeNames: activity.codeNames,
     machineAt: activity.machineAt.subarray(start, end + 1),
     machineBytes: activity.machineBytes,
     counts: activity.counts.subarray(start, end),

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { booleanArray, byteaArray, float8Array, integerArray, uuidArray } from '../src/binary-arrays.ts'
+import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from '../src/binary-arrays.ts'
 import { bytesToUuid } from '../src/ids.ts'
 
 let database: TestDatabase
@@ -27,6 +27,9 @@ test.each([0, 1, 2, 1_000])('Postgres receives %i values as they are', async (co
   expect(await received('float8', float8Array(moments))).toEqual([...moments])
   const flags = Uint8Array.from({ length: count }, () => int(2))
   expect(await received('boolean', booleanArray(flags))).toEqual(Array.from(flags, Boolean))
+  const words = ['VALID', '', 'A "B", {C\\}']
+  const places = Uint8Array.from({ length: count }, () => int(words.length))
+  expect(await received('text', textArray(places, words))).toEqual(Array.from(places, (place) => words[place]))
   const ids = randomBytes(count * 16)
   const texts = Array.from({ length: count }, (_, i) => bytesToUuid(ids.subarray(i * 16, i * 16 + 16)))
   expect(await received('uuid', uuidArray(ids))).toEqual(texts)

@@ -132,15 +132,16 @@ export class IndexReader {
   }
 
   private id(kind: number, row: number, serial: number | undefined, out: Uint8Array): boolean {
-    return (
-      this.read(() => {
-        const { words } = this.store.directory.arena(kind).region
-        const found = words[row * ROW_WORDS + SERIAL]
-        if (found === undefined || found === 0 || (serial !== undefined && found !== serial)) return UNKNOWN
-        writeBytes(words, row * ROW_WORDS + ID, 4, out)
-        return row
-      }) > 0
-    )
+    const { words } = this.store.directory.arena(kind).region
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const version = this.lock.begin(attempt)
+      if ((version & 1) !== 0) continue
+      const found = words[row * ROW_WORDS + SERIAL]
+      const isThere = found !== undefined && found !== 0 && (serial === undefined || found === serial)
+      if (isThere) writeBytes(words, row * ROW_WORDS + ID, 4, out)
+      if (this.lock.unchanged(version)) return isThere
+    }
+    return false
   }
 
   /** Runs a look-up under the lock; BUSY when it never came through. For reads that are not on every check's path. */

@@ -4,8 +4,12 @@
  */
 export const LAUNCH = {
   validator: {
-    /** V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 20 MB sooner. */
-    nodeArguments: ['--single-threaded-gc'],
+    /**
+     * V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 20 MB sooner.
+     * It begins with 4 MiB for what is young instead of 1, so that less is carried along and less of it grows old; and it does
+     * not collect everything, slowly and to save memory, whenever little happens.
+     */
+    nodeArguments: ['--single-threaded-gc', '--min-semi-space-size=4', '--no-memory-reducer'],
     /**
      * glibc asks for huge pages for large blocks, such as the index: a read of memory waits less (docs/performance.md). And it
      * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound.

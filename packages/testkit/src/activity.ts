@@ -15,11 +15,13 @@ export interface ActivityRow {
 
 export function toActivityColumns(rows: readonly ActivityRow[]): ActivityColumns {
   const machineAt = [0]
+  const codeNames = [...new Set(rows.map(({ code }) => code))]
   for (const { machineId } of rows) machineAt.push((machineAt.at(-1) ?? 0) + (machineId?.length ?? 0))
   return {
     minutesMs: Float64Array.from(rows, ({ minuteMs }) => minuteMs),
     licenseIds: Buffer.concat(rows.map(({ licenseId }) => licenseId)),
-    codes: rows.map(({ code }) => code),
+    codes: Uint8Array.from(rows, ({ code }) => codeNames.indexOf(code)),
+    codeNames,
     machineAt: Int32Array.from(machineAt),
     machineBytes: Buffer.concat(rows.map(({ machineId }) => machineId ?? Buffer.alloc(0))),
     counts: Int32Array.from(rows, ({ count }) => count),
@@ -30,13 +32,13 @@ export function toActivityColumns(rows: readonly ActivityRow[]): ActivityColumns
 }
 
 export function toActivityRows(columns: ActivityColumns): ActivityRow[] {
-  const { minutesMs, licenseIds, codes, machineAt, machineBytes, counts, firstsMs, lastsMs, seen } = columns
-  return codes.map((code, i) => {
+  const { minutesMs, licenseIds, codes, codeNames, machineAt, machineBytes, counts, firstsMs, lastsMs, seen } = columns
+  return Array.from(codes, (code, i) => {
     const [start = 0, end = 0] = machineAt.subarray(i, i + 2)
     return {
       minuteMs: minutesMs[i] ?? Number.NaN,
       licenseId: licenseIds.slice(i * 16, i * 16 + 16),
-      code,
+      code: codeNames[code] ?? '',
       machineId: start === end ? null : machineBytes.slice(start, end),
       count: counts[i] ?? Number.NaN,
       firstAtMs: firstsMs[i] ?? Number.NaN,

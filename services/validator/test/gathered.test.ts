@@ -16,11 +16,15 @@ const idOf = (kind: number, row: number, serial: number): Uint8Array => {
   new DataView(id.buffer).setUint32(8, serial)
   return id
 }
+const write = (id: Uint8Array, out: Uint8Array): boolean => {
+  out.set(id)
+  return true
+}
 const names: Names = {
-  licenseId: (row, serial) => idOf(1, row, serial),
-  productId: (row, serial) => idOf(2, row, serial),
-  ruleId: (row, serial) => idOf(3, row, serial),
-  organizationId: (row) => idOf(4, row, 0),
+  licenseId: (row, serial, out) => write(idOf(1, row, serial), out),
+  productId: (row, serial, out) => write(idOf(2, row, serial), out),
+  ruleId: (row, serial, out) => write(idOf(3, row, serial), out),
+  organizationId: (row, out) => write(idOf(4, row, 0), out),
 }
 const hex = (bytes: Uint8Array | null): string => (bytes === null ? '' : Buffer.from(bytes).toString('hex'))
 

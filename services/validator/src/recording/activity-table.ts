@@ -152,7 +152,8 @@ export class ActivityTable {
     return {
       minutesMs: columns.minutesMs.subarray(0, size),
       licenseIds: columns.licenseIds.subarray(0, size * 16),
-      codes: Array.from(columns.codes.subarray(0, size), (code) => CODES[code] ?? 'VALID'),
+      codes: columns.codes.subarray(0, size),
+      codeNames: CODES,
       machineAt: columns.machineAt.subarray(0, size + 1),
       machineBytes: columns.machineBytes,
       counts: columns.counts.subarray(0, size),

@@ -7,7 +7,7 @@
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import { CODES } from '@keyward/engine'
+import { CODES, type IndexReader } from '@keyward/engine'
 
 import { ActivityTable, type Machine } from './activity-table.ts'
 import type { RecordView } from './ring.ts'
@@ -36,13 +36,8 @@ export interface GatherLimits {
 
 export type Dropped = Record<'activity' | 'analytics' | 'rules', number>
 
-/** Who a record's rows are. Null: gone since. */
-export interface Names {
-  licenseId(row: number, serial: number): Uint8Array | null
-  productId(row: number, serial: number): Uint8Array | null
-  ruleId(row: number, serial: number): Uint8Array | null
-  organizationId(row: number): Uint8Array | null
-}
+/** Who a record's rows are: writes the 16 bytes of the id; false when they are gone since. */
+export type Names = Pick<IndexReader, 'licenseId' | 'productId' | 'ruleId' | 'organizationId'>
 
 type IsDue = (activity: ActivityColumns, entry: number) => boolean
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
@@ -62,12 +57,14 @@ export class Gathered {
   readonly #names: Names
   readonly #limits: GatherLimits
   readonly #activity: ActivityTable
-  readonly #rules = new Map<number, Rule & { serial: number }>()
+  #rules = new Map<number, Rule & { serial: number }>()
   /** By the product's row; for keys that do not exist by the organization's, below zero. */
-  readonly #tallies = new Map<number, Tally>()
+  #tallies = new Map<number, Tally>()
   #finished: Tally[] = []
   readonly #minute = new Period(MINUTE_MS)
   readonly #hour = new Period(HOUR_MS)
+  /** Of the license at hand: a copy for each entry would be most of what the collector has to do. */
+  readonly #licenseId = createId()
   readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0 }
 
   constructor(names: Names, limits: GatherLimits) {
@@ -103,8 +100,8 @@ export class Gathered {
     markSeen(activity, this.#limits.seen, isDue)
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
     const rules = [...this.#rules.values()]
-    this.#rules.clear()
-    this.#tallies.clear()
+    this.#rules = new Map()
+    this.#tallies = new Map()
     this.#finished = []
     return { rules, checks, activity }
   }
@@ -116,8 +113,8 @@ export class Gathered {
       known.lastAtMs = Math.max(known.lastAtMs, atMs)
       return
     }
-    const id = this.#names.ruleId(row, serial)
-    if (id === null) return
+    const id = createId()
+    if (!this.#names.ruleId(row, serial, id)) return
     if (this.#rules.size >= this.#limits.entries) this.#dropped.rules++
     else this.#rules.set(row, { serial, id, count: 1, lastAtMs: atMs })
   }
@@ -129,14 +126,15 @@ export class Gathered {
     const serial = isKnown ? record.productSerial : 0
     let tally = this.#tallies.get(place)
     if (!tally || tally.serial !== serial || tally.hourMs !== hourMs) {
-      const organizationId = this.#names.organizationId(record.organization)
-      if (organizationId === null) return // deleted since
+      const organizationId = createId()
+      const productId = isKnown ? createId() : null
+      if (!this.#names.organizationId(record.organization, organizationId)) return // deleted since
+      if (productId !== null && !this.#names.productId(record.product, serial, productId)) return
       if (this.#tallies.size + this.#finished.length >= this.#limits.entries) {
         this.#dropped.analytics++
         return
       }
       if (tally) this.#finished.push(tally)
-      const productId = isKnown ? this.#names.productId(record.product, serial) : null
       tally = { serial, hourMs, organizationId, productId, counts: new Float64Array(CODES.length) }
       this.#tallies.set(place, tally)
     }
@@ -166,10 +164,14 @@ export class Gathered {
 
   #startActivity({ license, licenseSerial, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     if (this.#activity.isFull) return false
-    const id = this.#names.licenseId(license, licenseSerial)
     // Of a license that was deleted since, nothing is left to be told.
-    return id === null || this.#activity.add(license, licenseSerial, code, minuteMs, machine, id, atMs)
+    if (!this.#names.licenseId(license, licenseSerial, this.#licenseId)) return true
+    return this.#activity.add(license, licenseSerial, code, minuteMs, machine, this.#licenseId, atMs)
   }
+}
+
+function createId(): Uint8Array {
+  return new Uint8Array(16)
 }
 
 /** The start of the minute or hour of a moment, remembered: a division of large numbers would cost more than all the rest. */
@@ -192,7 +194,7 @@ class Period {
 function markSeen(activity: ActivityColumns, most: number, isDue: IsDue): void {
   const { codes, machineAt, seen } = activity
   for (let entry = 0, count = 0; entry < codes.length && count < most; entry++) {
-    if (codes[entry] !== 'VALID' || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
+    if (codes[entry] !== VALID || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
     seen[entry] = 1
     count++
   }

@@ -55,7 +55,7 @@ export class RecordKeeper {
 
   constructor(options: RecordKeeperOptions) {
     this.#options = options
-    this.#names = createNames(options.index)
+    this.#names = openIndex(options.index)
     this.#gathered = new Gathered(this.#names, LIMITS)
     this.#newMachines = new NewMachines(options)
     this.#flusher = new Flusher(options.url, options.validatorId, {
@@ -112,10 +112,11 @@ export class RecordKeeper {
 
   #take(record: RecordView): void {
     if (record.isNewMachine) {
-      const licenseId = this.#names.licenseId(record.license, record.licenseSerial)
+      const licenseId = new Uint8Array(16)
       const { bytes, machineAt, machineLength } = record
       const machineId = bytes.slice(machineAt, machineAt + machineLength)
-      if (licenseId !== null) this.#newMachines.add(licenseId, machineId, record.hostname)
+      if (this.#names.licenseId(record.license, record.licenseSerial, licenseId))
+        this.#newMachines.add(licenseId, machineId, record.hostname)
     }
     this.#gathered.add(record)
   }
@@ -131,20 +132,5 @@ export class RecordKeeper {
     if (this.#flusher.isIdle)
       this.#flusher.add(this.#gathered.take((activity, entry) => this.#seen.isDue(activity, entry)))
     await Promise.all([this.#recording, this.#flusher.flush()])
-  }
-}
-
-/** Ids by row and serial, each in an array of its own. */
-function createNames(shared: SharedIndex): Names {
-  const reader = openIndex(shared)
-  const read = (fill: (out: Uint8Array) => boolean): Uint8Array | null => {
-    const id = new Uint8Array(16)
-    return fill(id) ? id : null
-  }
-  return {
-    licenseId: (row, serial) => read((out) => reader.licenseId(row, serial, out)),
-    productId: (row, serial) => read((out) => reader.productId(row, serial, out)),
-    ruleId: (row, serial) => read((out) => reader.ruleId(row, serial, out)),
-    organizationId: (row) => read((out) => reader.organizationId(row, out)),
   }
 }
