@@ -135,6 +135,34 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
   expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
+test('of what is gone since nothing is told, and the rest is as it was', () => {
+  const gone = { license: -1, product: -1, rule: -1 }
+  const gathered = new Gathered(
+    {
+      ...names,
+      licenseId: (row, serial, out) => serial !== gone.license && names.licenseId(row, serial, out),
+      productId: (row, serial, out) => serial !== gone.product && names.productId(row, serial, out),
+      ruleId: (row, serial, out) => serial !== gone.rule && names.ruleId(row, serial, out),
+    },
+    { valid: 100, machines: 100, entries: 100, seen: 100 },
+  )
+  const record = (serial: number): RecordView => {
+    const [any] = records(4, 1)
+    if (any === undefined) throw new Error('there is one')
+    const rules = { matchedCount: 1, matched: Int32Array.of(1), matchedSerials: Int32Array.of(serial) }
+    return { ...any, ...rules, excluded: false, license: 1, licenseSerial: serial, product: 1, productSerial: serial }
+  }
+  gathered.add(record(1))
+  Object.assign(gone, { license: 2, product: 2, rule: 2 })
+  gathered.add(record(2))
+  gathered.add(record(1))
+  const { rules, checks, activity } = gathered.take(() => false)
+  expect(rules).toMatchObject([{ id: idOf(3, 1, 1), count: 2 }])
+  expect(checks).toMatchObject([{ productId: idOf(2, 1, 1), count: 2 }])
+  expect(toActivityRows(activity)).toMatchObject([{ count: 2 }])
+  expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+})
+
 test('what was handed over stays as it is while the next is gathered, until that is handed over', () => {
   const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
   const take = (): ReturnType<typeof gathered.take> => gathered.take(() => true)

@@ -118,6 +118,16 @@ test('a bad variable stops it with one line', async () => {
   expect(started.output().trim()).toBe('VALIDATOR_WORKERS got "many"; it takes a whole number from 1 to 256')
 })
 
+test('it leaves unloaded what only the management service needs', async () => {
+  const tell = `import { registerHooks } from 'node:module'
+    registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) })`
+  const preload = `--import=data:text/javascript,${encodeURIComponent(tell)}`
+  const started = start({ VALIDATOR_WORKERS: 'many', NODE_OPTIONS: preload })
+  expect(await started.exit).toBe(1)
+  expect(started.output()).toContain('/services/validator/src/server.ts')
+  expect(started.output()).not.toMatch(/node_modules\/(?:kysely|@noble)\//)
+})
+
 test('a port that is taken is named', async () => {
   const first = start({})
   const { port } = await ports(first.child)
