@@ -57,13 +57,10 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
 
     async function ask(path: string, options: RequestOptions & { body?: string } = {}): Promise<Answer> {
       const { body, ...rest } = options
-      const response = await new Promise<IncomingMessage | null>((resolve, reject) => {
+      const response = await new Promise<IncomingMessage>((resolve, reject) => {
         const asked = request({ host: '127.0.0.1', port: ports.https, path, agent, ...rest }, resolve)
-        asked.on('error', (error) => (asked.reusedSocket ? resolve(null) : reject(error))).end(body)
+        asked.on('error', reject).end(body)
       })
-      // A connection may end at any time between two requests, and then the request is sent again, as browsers do (RFC 9112,
-      // 9.3.1). haproxy ends it when the last of its own attempts found a server's connection closed.
-      if (response === null) return ask(path, options)
       const { statusCode: status = 0, headers } = response
       return { status, type: headers['content-type'] ?? '', body: await text(response) }
     }
@@ -224,7 +221,9 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
 
     test('nothing behind it is a 503 that no client takes for a verdict', async () => {
       for (const one of managements) one.close()
-      const answer = await ask('/docs')
+      // haproxy may end a kept connection unanswered when its last attempt found that of a server closed. Who reads asks again
+      // then, as browsers do.
+      const answer = await ask('/docs').catch(() => ask('/docs'))
       expect(answer).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(answer.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
       for (let i = 0; i < 10; i++) expect(await askOverHttp2('/api/v1/products', '{}')).toBe(503)

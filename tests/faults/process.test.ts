@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 import { insertApiKey, insertLicense, insertOrganization, insertRule } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -80,15 +79,16 @@ test('an uncaught error in the workers: they are replaced, the process and what 
   expect(await victim.stop()).toBe(0)
 })
 
-/** Whether the process has ended, or has lost every worker and goes on: one that has another to lose may yet end with it. */
+/** Whether the process has ended, or has told of every worker's end and goes on: with another to lose it may yet end. */
 async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
   const state = { fate: 'unknown' as 'unknown' | 'ended' | 'survived' }
   void victim.exit.then(() => (state.fate = 'ended'))
-  while (state.fate === 'unknown') {
+  await until(async () => {
     const faults = await metric(victim, 'keyward_worker_faults_total').catch(() => 0)
-    if (faults >= WORKERS) state.fate = 'survived'
-    await sleep(20)
-  }
+    if (faults >= WORKERS && state.fate === 'unknown') state.fate = 'survived'
+    return state.fate !== 'unknown'
+  }, 20)
+  if (state.fate === 'unknown') throw new Error('Nothing became of it')
   return state.fate
 }
 

@@ -69,9 +69,12 @@ describe('the validator', () => {
   test('hangs', async () => {
     const impatient = clientWith({ timeoutMs: 800 })
     programs.validator.process.kill('SIGSTOP')
-    // The kernel stops the last thread a moment after the signal was sent.
-    await expect.poll(() => impatient.validate(), soon).toMatchObject({ ...offline, cause: 'TIMEOUT' })
-    programs.validator.process.kill('SIGCONT')
+    try {
+      // The kernel stops the last thread a moment after the signal was sent.
+      await expect.poll(() => impatient.validate(), soon).toMatchObject({ ...offline, cause: 'TIMEOUT' })
+    } finally {
+      programs.validator.process.kill('SIGCONT')
+    }
     await expect.poll(() => client.validate(), soon).toEqual(online)
   })
 

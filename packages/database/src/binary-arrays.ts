@@ -47,7 +47,7 @@ export function byteaArray(offsets: Int32Array, bytes: Uint8Array): Buffer {
   return array
 }
 
-/** Element i is `words[places[i]]`, of ASCII. */
+/** Element i is `words[places[i]]`, of ASCII. Throws a RangeError when there is no such word. */
 export function textArray(places: Uint8Array, words: readonly string[]): Buffer {
   const encoded = words.map((word) => Buffer.from(word, 'latin1'))
   let size = HEADER_BYTES + places.length * 4

@@ -131,6 +131,7 @@ export class IndexReader {
     return this.id(KIND_ORGANIZATION, row, undefined, out)
   }
 
+  /** Without the closure that `read` takes: it is asked for each entry that is recorded. */
   private id(kind: number, row: number, serial: number | undefined, out: Uint8Array): boolean {
     const { words } = this.store.directory.arena(kind).region
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {

@@ -5,7 +5,7 @@
 export const LAUNCH = {
   validator: {
     /**
-     * V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 20 MB sooner.
+     * V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 15 MB sooner.
      * Young objects have 4 MiB: with the 1 MiB that V8 begins with more of them are carried along and grow old, and with the 16
      * to which it would grow a collection has more to carry at once. And it does not collect everything, slowly and to save
      * memory, whenever little happens.

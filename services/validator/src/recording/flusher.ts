@@ -77,8 +77,9 @@ export class Flusher {
   }
 }
 
-/** What speaks of the data, by SQLSTATE: it comes again however often the batch is sent. */
+/** What speaks of the data, by SQLSTATE or before it could be sent: it comes again however often the batch is sent. */
 function isRefusal(error: unknown): boolean {
+  if (error instanceof RangeError) return true
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' && /^(?:08P01|(?:21|22|23|42)[0-9A-Z]{3})$/.test(code)
 }

@@ -100,6 +100,7 @@ export class Gathered {
     markSeen(activity, this.#limits.seen, isDue)
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
     const rules = [...this.#rules.values()]
+    // Not cleared: the table that a map leaves behind points at its next one, and once old keeps every later one alive.
     this.#rules = new Map()
     this.#tallies = new Map()
     this.#finished = []
