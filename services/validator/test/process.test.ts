@@ -46,7 +46,7 @@ function start(env: Record<string, string>): Started {
   return {
     child,
     output: () => output,
-    exit: once(child, 'close').then(([code]) => (typeof code === 'number' ? code : null)),
+    exit: once(child, 'exit').then(([code]) => (typeof code === 'number' ? code : null)),
   }
 }
 
@@ -123,7 +123,7 @@ test('it leaves unloaded what only the management service needs', async () => {
     registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) })`
   const preload = `--import=data:text/javascript,${encodeURIComponent(tell)}`
   const started = start({ VALIDATOR_WORKERS: 'many', NODE_OPTIONS: preload })
-  expect(await started.exit).toBe(1)
+  await once(started.child, 'close') // all of its output is here
   for (const loaded of ['services/validator/src/server.ts', 'database/src/index.ts', 'license-file/src/spki.ts'])
     expect(started.output()).toContain(loaded)
   expect(started.output()).not.toMatch(/node_modules\/(?:kysely|@noble)\//)
