@@ -81,14 +81,14 @@ test('an uncaught error in the workers: they are replaced, the process and what 
 
 /** Whether the process has ended, or has told of every worker's end and goes on: with another to lose it may yet end. */
 async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
-  const state = { fate: 'unknown' as 'unknown' | 'ended' | 'survived' }
+  const state = { fate: null as 'ended' | 'survived' | null }
   void victim.exit.then(() => (state.fate = 'ended'))
   await until(async () => {
     const faults = await metric(victim, 'keyward_worker_faults_total').catch(() => 0)
-    if (faults >= WORKERS && state.fate === 'unknown') state.fate = 'survived'
-    return state.fate !== 'unknown'
+    if (faults >= WORKERS) state.fate ??= 'survived'
+    return state.fate !== null
   }, 20)
-  if (state.fate === 'unknown') throw new Error('Nothing became of it')
+  if (state.fate === null) throw new Error('Nothing became of it')
   return state.fate
 }
 

@@ -46,3 +46,7 @@ test('bytes of every length, nothing as null, and those of a part', async () => 
   expect(await received('bytea', part)).toEqual(expected.slice(100, 200))
   expect(await received('bytea', byteaArray(Int32Array.of(0), Buffer.alloc(0)))).toEqual([])
 })
+
+test('a word that there is not is an error, and nothing is sent', () => {
+  expect(() => textArray(Uint8Array.of(0, 2), ['VALID', 'EXPIRED'])).toThrow(RangeError)
+})
