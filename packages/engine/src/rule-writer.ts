@@ -3,7 +3,7 @@
  * so a new twin of an expired rule may arrive before the old one's deletion.
  */
 import type { AccessRuleRecord, Id } from './model.ts'
-import { PrefixTrieWriter } from './prefix-trie-writer.ts'
+import { NetworkTriesWriter } from './network-tries-writer.ts'
 import {
   CUSTOMER_CHILDREN,
   CUSTOMER_ORGANIZATION,
@@ -28,8 +28,6 @@ import {
   RULE_TYPE_SHIFT,
   RULE_VALUE,
   ruleType,
-  SCOPE_ROOT4,
-  SCOPE_ROOT6,
   TENANT_CHILDREN,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
@@ -44,7 +42,7 @@ import { unreachable } from './unreachable.ts'
 export class RuleWriter {
   private readonly rows: RowWriter
   private readonly scopes: ScopeWriter
-  private readonly trie: PrefixTrieWriter
+  private readonly networks: NetworkTriesWriter
   /** The value of the rule being written. */
   private readonly value = new Int32Array(4)
   /** Rows of rules that moved to another customer, still in force. */
@@ -53,7 +51,7 @@ export class RuleWriter {
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.rows = rows
     this.scopes = scopes
-    this.trie = new PrefixTrieWriter(rows.store.trieNodes, rows.store.rules.region)
+    this.networks = new NetworkTriesWriter(rows.store)
   }
 
   /** The reason for which the row is rejected, or null. */
@@ -135,20 +133,20 @@ export class RuleWriter {
   }
 
   private link(row: number): void {
-    const { directory, rules, scopes } = this.rows.store
+    const { directory, rules } = this.rows.store
     const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.trie.insert(scopes.region.words, rootOf(scope, type), row)
+    if (type <= TYPE_IP6) this.networks.insert(row)
     else directory.addRule(row)
     this.countAtParents(row, type, 1)
     this.scopes.count(scope, type, 1)
   }
 
   private unlink(row: number): void {
-    const { directory, rules, scopes } = this.rows.store
+    const { directory, rules } = this.rows.store
     const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.trie.remove(scopes.region.words, rootOf(scope, type), row)
+    if (type <= TYPE_IP6) this.networks.remove(row)
     else directory.removeRule(row)
     this.countAtParents(row, type, -1)
     this.scopes.count(scope, type, -1)
@@ -207,8 +205,4 @@ const OWNER_KINDS: Record<AccessRuleRecord['scope'], number> = {
   ORGANIZATION: KIND_ORGANIZATION,
   PRODUCT: KIND_PRODUCT,
   LICENSE: KIND_LICENSE,
-}
-
-function rootOf(scope: number, type: number): number {
-  return scope * ROW_WORDS + (type === TYPE_IP4 ? SCOPE_ROOT4 : SCOPE_ROOT6)
 }
