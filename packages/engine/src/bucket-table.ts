@@ -193,7 +193,7 @@ export class BucketTable {
         if (words[at] === hash) return inOverflow ? ~at : at
       }
       const link = words[base + LINK]!
-      if (link === 0) return NONE
+      if (link <= 0) return NONE // below 0: torn
       words = this.overflow.words
       at = link * BUCKET_WORDS
       inOverflow = true

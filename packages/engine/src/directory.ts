@@ -24,7 +24,7 @@ import {
   ruleType,
   SECRET,
 } from './records.ts'
-import { hashWords, readWord, scramble } from './words.ts'
+import { hashPair, hashWords, readWord, scramble } from './words.ts'
 
 const KIND_SHIFT = 28
 const ROW_MASK = (1 << KIND_SHIFT) - 1
@@ -214,7 +214,7 @@ export class Directory {
 
   /** The first word of a machine id's keyed hash is enough here; countries and customers are few in one scope. */
   private valueHash(scope: number, type: number, v0: number): number {
-    return scramble(v0 ^ this.seed) ^ scramble((scope << 3) | type)
+    return hashPair(v0, (scope << 3) | type, this.seed)
   }
 }
 

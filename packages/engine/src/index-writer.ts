@@ -24,7 +24,7 @@ export interface IndexOptions {
    * and dry runs.
    */
   hashKey?: Uint8Array
-  /** How much address space to reserve: 'large' for a service, 'small' (up to 1/64) for a dry run. Default 'large'. */
+  /** How much address space to reserve: 'large' for a service, 'small' (1/1024) for a dry run. Default 'large'. */
   reserve?: 'small' | 'large'
 }
 

@@ -1,10 +1,10 @@
 /**
  * Putting rules about addresses into the tries of their scopes and taking them out. Which trie follows from the rule's
- * record; a stem has an entry for as long as something hangs there.
+ * record; an entry lasts for as long as something hangs there.
  */
 import { NONE } from './bucket-table.ts'
 import type { IndexStore } from './index-store.ts'
-import { NO_STEM, rootOf, sameStem, stemCountOf, stemOf } from './network-tries.ts'
+import { NO_STEM, rootOf, stemCountOf, stemOf } from './network-tries.ts'
 import { PrefixTrieWriter } from './prefix-trie-writer.ts'
 import { ROW_WORDS, RULE_SCOPE, RULE_TRAITS, RULE_VALUE, rulePrefixLength, ruleType } from './records.ts'
 
@@ -24,7 +24,7 @@ export class NetworkTriesWriter {
     const stem = this.stemOf(rule)
     if (stem === NO_STEM) return this.trie.insert(scopes.region.words, this.rootOf(rule), rule)
     const hash = this.hashOf(rule, stem)
-    const at = this.find(hash, rule, stem)
+    const at = this.find(hash, this.scopeOf(rule))
     this.root[0] = at === NONE ? 0 : byStem.word(at, 1)
     this.trie.insert(this.root, 0, rule)
     if (at === NONE) byStem.insert(hash, this.root[0], 0)
@@ -37,7 +37,7 @@ export class NetworkTriesWriter {
     const stem = this.stemOf(rule)
     if (stem === NO_STEM) return this.trie.remove(scopes.region.words, this.rootOf(rule), rule)
     const hash = this.hashOf(rule, stem)
-    const at = this.find(hash, rule, stem)
+    const at = this.find(hash, this.scopeOf(rule))
     this.root[0] = byStem.word(at, 1)
     this.trie.remove(this.root, 0, rule)
     if (this.root[0] === 0) byStem.remove(hash, at)
@@ -45,14 +45,11 @@ export class NetworkTriesWriter {
     scopes.region.words[stemCountOf(this.scopeOf(rule), stem)]! -= 1
   }
 
-  /** The entry of the rule's stem, or NONE. */
-  private find(hash: number, rule: number, stem: number): number {
-    const { byStem, rules } = this.store
-    const { words } = rules.region
+  /** The scope's entry with this hash, or NONE. */
+  private find(hash: number, scope: number): number {
+    const { byStem } = this.store
     for (let at = byStem.first(hash); at !== NONE; at = byStem.next(hash, at)) {
-      const other = this.trie.anyRuleBelow(byStem.word(at, 1))
-      if (this.scopeOf(other) !== this.scopeOf(rule) || this.stemOf(other) !== stem) continue
-      if (sameStem(stem, words, other * ROW_WORDS + RULE_VALUE, rule * ROW_WORDS + RULE_VALUE)) return at
+      if (this.scopeOf(this.trie.anyRuleBelow(byStem.word(at, 1))) === scope) return at
     }
     return NONE
   }

@@ -4,16 +4,17 @@
  * (48 of IPv6) in a trie at the scope's own root, the others each in the trie of their stem, which is found by hash. A stem
  * is the first 16 bits of a network, or the first 24 where it has as many (48 and 64 of IPv6).
  *
- * A table's entry is the hash of scope and stem, and the root of the stem's trie. Different stems of one kind may have
- * the same hash, and then an entry each; a search follows them all, since rules name their scope and hold their network.
+ * A table's entry is the hash of scope and stem, and the root of a trie. Stems of one scope that have the same hash share
+ * an entry and its trie, those of several scopes have one each; a search follows them all, since rules name their scope and
+ * hold their network.
  */
 import { NONE } from './bucket-table.ts'
 import type { IndexStore } from './index-store.ts'
 import { type AddressWords, findCovers, MAX_COVERS } from './prefix-trie.ts'
 import { ROW_WORDS, SCOPE_ROOT4, SCOPE_ROOT6, SCOPE_STEMS, TYPE_IP4 } from './records.ts'
-import { scramble } from './words.ts'
+import { hashPair, scramble } from './words.ts'
 
-/** No address is covered by more networks of a scope: one for each prefix length, 0 to 128, and some that torn memory may add. */
+/** An address is covered by at most 129 networks of a scope, one for each prefix length; torn memory may have more. */
 export const MAX_NETWORKS = 4 * MAX_COVERS
 
 // The kinds of stems, two for each family: how long they are, and how far their last word is shifted for it.
@@ -74,7 +75,7 @@ export class NetworkTries {
   stemHash(scope: number, stem: number, a0: number, a1: number): number {
     const shift = STEM_SHIFTS[stem]!
     const bits = stem < STEMS_EACH ? a0 >>> shift : scramble(a0 ^ this.seed) + (a1 >>> shift)
-    return ((scramble(bits ^ this.seed) ^ scramble(scope)) & KIND_MASK) | (stem << KIND_SHIFT)
+    return (hashPair(bits, scope, this.seed) & KIND_MASK) | (stem << KIND_SHIFT)
   }
 }
 
@@ -83,14 +84,6 @@ export function stemOf(type: number, prefixLength: number): number {
   const first = firstStem(type)
   if (prefixLength < STEM_LENGTHS[first]!) return NO_STEM
   return prefixLength < STEM_LENGTHS[first + 1]! ? first : first + 1
-}
-
-/** The words of two networks begin with the same stem of this kind. */
-export function sameStem(stem: number, words: Int32Array, one: number, other: number): boolean {
-  const last = stem < STEMS_EACH ? 0 : 1
-  if (last === 1 && words[one] !== words[other]) return false
-  const difference = words[one + last]! ^ words[other + last]!
-  return difference >>> (STEM_SHIFTS[stem] ?? 0) === 0
 }
 
 /** Where the root for the networks without a stem stands among the scopes' words. */

@@ -55,8 +55,8 @@ export class RuleMatching {
     const counts = scope * ROW_WORDS + SCOPE_COUNTS
     this.bestExclusion = 0
     this.bestBlacklist = 0
-    const family = addressType(check)
-    if (family >= 0 && words[counts + family]! > 0) this.matchAddress(scope, family, check, nowMs, verdict)
+    const address = addressType(check)
+    if (address >= 0 && words[counts + address]! > 0) this.matchAddress(scope, address, check, nowMs, verdict)
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
       const h = machineHash
       this.matchExact(scope, TYPE_HWID, h[0]!, h[1]!, h[2]!, h[3]!, nowMs, verdict)
@@ -69,15 +69,15 @@ export class RuleMatching {
   }
 
   /**
-   * Begins to fetch what matching a scope will read first. Asked of all scopes before the first is matched, memory brings
-   * it at once instead of one after the other.
+   * Begins to fetch what matching a scope will read first. Asked of a product and an organization before either is matched,
+   * memory brings it at once instead of one after the other.
    */
   touch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
     const { directory, networks, scopes } = this.store
     const { words } = scopes.region
     const counts = scope * ROW_WORDS + SCOPE_COUNTS
-    const family = addressType(check)
-    if (family >= 0 && words[counts + family]! > 0) directory.touched = networks.touch(scope, family, check)
+    const address = addressType(check)
+    if (address >= 0 && words[counts + address]! > 0) directory.touched = networks.touch(scope, address, check)
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0)
       directory.touched = directory.touchRules(scope, TYPE_HWID, machineHash[0]!)
     if (words[counts + TYPE_CUSTOMER]! > 0) directory.touched = directory.touchRules(scope, TYPE_CUSTOMER, customer)

@@ -42,8 +42,10 @@ const HEADER_WORDS = 16
 const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
-/** A small index, as a part of a large one. */
-const SMALL_PART = 64
+/** A small index, as a part of a large one: 8 MiB, for some thousands of rows. Allocators may write all of it with zeros. */
+const SMALL_PART = 1024
+/** What a large index is at least. */
+const LEAST_PART = 64
 /**
  * A region begins so many bytes into its block. Allocators of Linux put a large block 16 bytes behind the start of a page, and
  * what takes 64 bytes is to lie in one cache line; elsewhere it may take two, which costs time and nothing else.
@@ -115,10 +117,10 @@ export function headerOf(name: RegionName): number {
  */
 export function createShared(hashKey: readonly number[], reserve: 'small' | 'large'): SharedIndex {
   const control = new SharedArrayBuffer(CONTROL_BYTES)
-  let regions = reserveRegions(SMALL_PART)
-  if (reserve === 'small') return { hashKey, control, regions }
+  if (reserve === 'small') return { hashKey, control, regions: reserveRegions(SMALL_PART) }
+  let regions = reserveRegions(LEAST_PART)
   try {
-    for (let part = SMALL_PART / 2; part >= 1; part /= 2) regions = reserveRegions(part)
+    for (let part = LEAST_PART / 2; part >= 1; part /= 2) regions = reserveRegions(part)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }

@@ -27,6 +27,14 @@ export function scramble(word: number): number {
   return h ^ (h >>> 16)
 }
 
+/**
+ * Two words and a secret seed as one hash. Who chooses the words cannot tell which share a bucket: both meet the seed before
+ * they meet each other.
+ */
+export function hashPair(w0: number, w1: number, seed: number): number {
+  return scramble(scramble(w0 ^ seed) ^ scramble(w1 + seed))
+}
+
 /** Four words and a seed as one hash. Not for words that strangers choose. */
 export function hashWords(w0: number, w1: number, w2: number, w3: number, seed: number): number {
   let h = scramble(w0 ^ seed)

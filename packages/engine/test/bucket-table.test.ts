@@ -1,16 +1,18 @@
 import { expect, test } from 'vitest'
 
 import { BucketTable, NONE } from '../src/bucket-table.ts'
-import { createShared, headerOf, Memory } from '../src/shared-memory.ts'
+import { Region } from '../src/shared-memory.ts'
 import { random } from './support/random.ts'
 
+/** More than any table here needs, and more than allocators fill with zeros. */
+const REGION_BYTES = 64 * 2 ** 20
+
 function makeTable(entryWords: 2 | 3): BucketTable {
-  const memory = new Memory(createShared([1, 2, 3, 4], 'large'))
   const table = new BucketTable({
-    primary: memory.regions.machines,
-    overflow: memory.regions.machinesOverflow,
-    control: memory.control,
-    header: headerOf('machines'),
+    primary: new Region(new SharedArrayBuffer(REGION_BYTES)),
+    overflow: new Region(new SharedArrayBuffer(REGION_BYTES)),
+    control: new Int32Array(16),
+    header: 0,
     entryWords,
     fill: 4,
   })
