@@ -53,6 +53,28 @@ test('the most specific scope decides, an exclusion beats a blacklist in it, and
   expect(rows).toEqual([{ n: 0 }])
 })
 
+test('many dry runs at once, of several vendors, are told apart and take no memory', async () => {
+  const vendors = [vendor, await createVendor(harness), await createVendor(harness)]
+  const worlds = await Promise.all(
+    vendors.map(async (each, n) => {
+      const license = await each.license()
+      const rules = await Promise.all(vendors.slice(0, n).map((_, i) => each.rule({ value: `198.51.100.0/${24 + i}` })))
+      return { each, license, expected: rules.map((rule) => rule.id).toSorted() }
+    }),
+  )
+  const before = process.memoryUsage().rss
+  for (let turn = 0; turn < 150; turn++) {
+    await Promise.all(
+      worlds.map(async ({ each, license, expected }) => {
+        const body = { licenseId: license.id, ip: '198.51.100.7', machineId: 'm1' }
+        const result = expectBody(await each.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
+        expect(result.matched.map((rule) => rule.id).toSorted()).toEqual(expected)
+      }),
+    )
+  }
+  expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20)
+})
+
 test('machines and limits are told as a check would', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const of = (machineId?: string) => evaluate({ licenseId: license.id, ...(machineId !== undefined && { machineId }) })

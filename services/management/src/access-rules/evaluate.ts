@@ -80,6 +80,10 @@ function toCheck(organization: number, license: LicenseRow, { address, machineId
   return check
 }
 
+/** Of one dry run after the other; making an index for each would take megabytes each time. */
+const writer = createIndex({ reserve: 'small' })
+const reader = openIndex(writer.shared)
+
 /** What a check of this license under these circumstances would end in right now. */
 export async function dryRun(
   db: Db,
@@ -89,11 +93,12 @@ export async function dryRun(
 ): Promise<DryVerdict> {
   const rules = await findCandidates(db, organizationId, license, circumstances)
   const held = await holdsSlot(db, license.id, circumstances.machineId)
-  const writer = createIndex({ reserve: 'small' })
   const world = { organizationId, license, rules, machineId: held ? circumstances.machineId : null }
+  // From here to the verdict nothing is waited for. The reload takes out what the dry run before has left.
+  writer.beginReload()
   const [rejected] = writer.apply(changesOf(world))
   if (rejected) throw new Error(`The engine did not take a row: ${rejected.reason}`)
-  const reader = openIndex(writer.shared)
+  writer.endReload()
   const verdict = createVerdict()
   const organization = reader.findOrganization(uuidToBytes(organizationId))
   reader.decide(toCheck(organization, license, circumstances), Date.now(), verdict)
