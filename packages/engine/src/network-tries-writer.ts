@@ -4,7 +4,7 @@
  */
 import { NONE } from './bucket-table.ts'
 import type { IndexStore } from './index-store.ts'
-import { NO_STEM, rootOf, stemCountOf, stemOf } from './network-tries.ts'
+import { hasStem, rootOf, stemCountOf } from './network-tries.ts'
 import { PrefixTrieWriter } from './prefix-trie-writer.ts'
 import { ROW_WORDS, RULE_SCOPE, RULE_TRAITS, RULE_VALUE, rulePrefixLength, ruleType } from './records.ts'
 
@@ -20,29 +20,39 @@ export class NetworkTriesWriter {
   }
 
   insert(rule: number): void {
-    const { scopes, byStem } = this.store
-    const stem = this.stemOf(rule)
-    if (stem === NO_STEM) return this.trie.insert(scopes.region.words, this.rootOf(rule), rule)
-    const hash = this.hashOf(rule, stem)
-    const at = this.find(hash, this.scopeOf(rule))
+    const { byStem, rules, scopes } = this.store
+    const scope = this.scopeOf(rule)
+    const traits = rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
+    const type = ruleType(traits)
+    if (!hasStem(type, rulePrefixLength(traits))) {
+      this.trie.insert(scopes.region.words, rootOf(scope, type), rule)
+      return
+    }
+    const hash = this.hashOf(rule, scope, type)
+    const at = this.find(hash, scope)
     this.root[0] = at === NONE ? 0 : byStem.word(at, 1)
     this.trie.insert(this.root, 0, rule)
     if (at === NONE) byStem.insert(hash, this.root[0], 0)
     else byStem.setWord(at, 1, this.root[0])
-    scopes.region.words[stemCountOf(this.scopeOf(rule), stem)]! += 1
+    scopes.region.words[stemCountOf(scope, type)]! += 1
   }
 
   remove(rule: number): void {
-    const { scopes, byStem } = this.store
-    const stem = this.stemOf(rule)
-    if (stem === NO_STEM) return this.trie.remove(scopes.region.words, this.rootOf(rule), rule)
-    const hash = this.hashOf(rule, stem)
-    const at = this.find(hash, this.scopeOf(rule))
+    const { byStem, rules, scopes } = this.store
+    const scope = this.scopeOf(rule)
+    const traits = rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
+    const type = ruleType(traits)
+    if (!hasStem(type, rulePrefixLength(traits))) {
+      this.trie.remove(scopes.region.words, rootOf(scope, type), rule)
+      return
+    }
+    const hash = this.hashOf(rule, scope, type)
+    const at = this.find(hash, scope)
     this.root[0] = byStem.word(at, 1)
     this.trie.remove(this.root, 0, rule)
     if (this.root[0] === 0) byStem.remove(hash, at)
     else byStem.setWord(at, 1, this.root[0])
-    scopes.region.words[stemCountOf(this.scopeOf(rule), stem)]! -= 1
+    scopes.region.words[stemCountOf(scope, type)]! -= 1
   }
 
   /** The scope's entry with this hash, or NONE. */
@@ -58,18 +68,9 @@ export class NetworkTriesWriter {
     return this.store.rules.region.words[rule * ROW_WORDS + RULE_SCOPE]!
   }
 
-  private stemOf(rule: number): number {
-    const traits = this.store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
-    return stemOf(ruleType(traits), rulePrefixLength(traits))
-  }
-
-  private rootOf(rule: number): number {
-    return rootOf(this.scopeOf(rule), ruleType(this.store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!))
-  }
-
-  private hashOf(rule: number, stem: number): number {
+  private hashOf(rule: number, scope: number, type: number): number {
     const { words } = this.store.rules.region
     const value = rule * ROW_WORDS + RULE_VALUE
-    return this.store.networks.stemHash(this.scopeOf(rule), stem, words[value]!, words[value + 1]!)
+    return this.store.networks.stemHash(scope, type, words[value]!, words[value + 1]!)
   }
 }

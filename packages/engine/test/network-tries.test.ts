@@ -124,13 +124,13 @@ test.each([4, 6] as const)('all prefix lengths of one IPv%i address cover it, th
 test('two stems of a scope with one hash share a trie, and nothing else', () => {
   const world = new World()
   const [scope = 0] = world.scopes
-  const stemOf = (a0: number, a1: number): number => world.store.networks.stemHash(scope, 2, a0, a1)
-  const network = (a0: number, a1: number): Network => ({ family: 6, words: [a0, a1, 0, 0], prefixLength: 48 })
+  const stemOf = (a0: number, a1: number): number => world.store.networks.stemHash(scope, TYPE_IP6, a0, a1)
+  const network = (a0: number, a1: number): Network => ({ family: 6, words: [a0, a1, 0, 0], prefixLength: 64 })
   const r = random(3)
   const byHash = new Map<number, [number, number]>()
   let pair: [number, number][] = []
   while (pair.length === 0) {
-    const stem: [number, number] = [r.int(2 ** 32), r.int(2 ** 16) * 2 ** 16]
+    const stem: [number, number] = [r.int(2 ** 32), r.int(2 ** 32)]
     const known = byHash.get(stemOf(...stem))
     if (known !== undefined) pair = [known, stem]
     byHash.set(stemOf(...stem), stem)
@@ -151,7 +151,7 @@ test('a network in two scopes whose stems have one hash belongs to one', () => {
   const byHash = new Map<number, number>()
   let pair: number[] = []
   for (let scope = 1; pair.length === 0; scope++) {
-    const hash = world.store.networks.stemHash(scope, 1, 0xc0000201, 0)
+    const hash = world.store.networks.stemHash(scope, TYPE_IP4, 0xc0000201, 0)
     const known = byHash.get(hash)
     if (known !== undefined) pair = [known, scope]
     byHash.set(hash, scope)
