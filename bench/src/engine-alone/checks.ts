@@ -5,7 +5,6 @@ import type { Check } from '@keyward/engine'
 
 import {
   COUNTRY,
-  hostOf,
   KEY_BYTES,
   MACHINE_BYTES,
   ORGANIZATIONS,
@@ -30,7 +29,7 @@ export function fill(
   check.licenseKeyLength = KEY_BYTES
   check.machineIdLength = MACHINE_BYTES
   check.addressFamily = 4
-  check.a0 = hostOf(n + 1) | 1
+  check.a0 = (0x20000000 + (scatter(n + 1) >>> 1)) | 0
   check.country = COUNTRY
   return license
 }
@@ -72,5 +71,5 @@ function ruled(check: Check, organizations: readonly number[], sizes: Sizes, n: 
   fill(check, organizations, sizes, n, true)
   check.organization = organizations[license % ORGANIZATIONS] ?? -1
   writeKey(license, check.licenseKey)
-  check.a0 = hostOf(rule)
+  check.a0 = (scatter(rule) >>> 3) | 0
 }

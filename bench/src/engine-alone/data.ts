@@ -112,12 +112,7 @@ export function* machines(sizes: Sizes): Generator<Change> {
   }
 }
 
-/** An even address below 32.0.0.0, as rules name them: an odd one lies among them and meets none. */
-export function hostOf(n: number): number {
-  return (scatter(n) >>> 3) & ~1
-}
-
-/** Organizations with an odd number have rules, the others none. */
+/** Organizations with an odd number have rules, the others none. Addresses from 32.0.0.0 on meet no rule. */
 export function* rules(sizes: Sizes): Generator<Change> {
   for (let n = 0; n < sizes.rules; n++) {
     const license = (2 * n + 1) % sizes.licenses
@@ -137,7 +132,7 @@ export function* rules(sizes: Sizes): Generator<Change> {
 }
 
 function matchOf(n: number): RuleMatch {
-  if (n % 10 < 6) return { type: 'IP', network: { family: 4, words: [hostOf(n)], prefixLength: 32 } }
+  if (n % 10 < 6) return { type: 'IP', network: { family: 4, words: [scatter(n) >>> 3], prefixLength: 32 } }
   if (n % 10 < 8) {
     return { type: 'IP', network: { family: 6, words: [0x20010db8, scatter(n), 0, 0], prefixLength: 64 } }
   }

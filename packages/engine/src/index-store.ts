@@ -7,7 +7,6 @@ import { BucketTable } from './bucket-table.ts'
 import { Directory } from './directory.ts'
 import { KeyedHash } from './keyed-hash.ts'
 import { MachineSet } from './machine-set.ts'
-import { NetworkTries } from './network-tries.ts'
 import { NODE_WORDS } from './prefix-trie.ts'
 import { CUSTOMER_WORDS, ROW_WORDS } from './records.ts'
 import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
@@ -26,9 +25,7 @@ export class IndexStore {
   readonly byId: BucketTable
   readonly byKey: BucketTable
   readonly byRule: BucketTable
-  readonly byStem: BucketTable
   readonly machines: MachineSet
-  readonly networks: NetworkTries
   readonly directory: Directory
 
   constructor(shared: SharedIndex) {
@@ -43,13 +40,11 @@ export class IndexStore {
     this.rules = this.arena('rules', ROW_WORDS)
     this.trieNodes = this.arena('trieNodes', NODE_WORDS)
     // Fuller tables take less memory and more steps. The first is read by the writer alone, so it may be the fullest;
-    // bytes per entry come to about 13, 14, 19 and 19.
+    // bytes per entry come to about 13, 14 and 19.
     this.byId = this.table('byId', 'byIdOverflow', 2, 7)
     this.byKey = this.table('byKey', 'byKeyOverflow', 2, 6)
     this.byRule = this.table('byRule', 'byRuleOverflow', 2, 4)
-    this.byStem = this.table('byStem', 'byStemOverflow', 2, 4)
     this.machines = new MachineSet(this.table('machines', 'machinesOverflow', 3, 4.4))
-    this.networks = new NetworkTries(this)
     this.directory = new Directory(this)
   }
 

@@ -66,7 +66,6 @@ export class IndexWriter {
     this.store.byId.initialize()
     this.store.byKey.initialize()
     this.store.byRule.initialize()
-    this.store.byStem.initialize()
     this.store.machines.table.initialize()
     this.lock = new WriteLock(this.store.memory.control)
     const scopes = new ScopeWriter(this.store)
@@ -120,7 +119,6 @@ export class IndexWriter {
       byId: store.byId.usedBytes,
       byKey: store.byKey.usedBytes,
       byRule: store.byRule.usedBytes,
-      byStem: store.byStem.usedBytes,
       machines: store.machines.table.usedBytes,
     }
     return {
@@ -178,7 +176,6 @@ export class IndexWriter {
     store.byId.reserve(changes.length - counts.machine)
     store.byKey.reserve(counts.credential + counts.license)
     store.byRule.reserve(counts.rule)
-    store.byStem.reserve(counts.rule)
     store.machines.table.reserve(counts.machine)
   }
 

@@ -121,8 +121,7 @@ export class PrefixTrieWriter {
     this.nodes.free(node)
   }
 
-  /** A rule somewhere below a child that is not 0. */
-  anyRuleBelow(child: number): number {
+  private anyRuleBelow(child: number): number {
     const { words } = this.nodes.region
     let below = child
     for (let steps = 0; below > 0 && steps < MAX_PATH; steps++) {

@@ -1,50 +1,39 @@
 /**
- * A trie over address prefixes of one scope; all tries share one pool of nodes. A node looks at four bits at once and
- * skips the bits in which everything below it agrees.
+ * Tries over address prefixes, one for each scope and family, all in one pool of nodes. A node looks at four bits at
+ * once and skips the bits in which everything below it agrees, so that a million prefixes are six or seven nodes deep.
  *
  *   node (128 bytes)  | 16 children, by the next four bits | depth | 15 rules that end inside these four bits |
  *                                                            the rule of 0 bits at 1, of one bit b at 2 + b,
  *                                                            of two bits at 4 + bb, of three bits at 8 + bbb
  *
  * A child, and a root, is a node (above 0), a rule alone in its part of the trie (the complement of its row, below 0),
- * or nothing (0). A rule's network and scope stand in its own record, and a search compares them there, since skipped
- * bits were never looked at. Rules with the same network hang together by RULE_NEXT; the trie knows the first.
+ * or nothing (0). A rule's network stands in its own record, and a search compares there, since skipped bits were
+ * never looked at. Rules with the same network hang together by RULE_NEXT; the trie knows the first.
  */
-import { ROW_WORDS, RULE_SCOPE, RULE_TRAITS, RULE_VALUE, rulePrefixLength, ruleType, TYPE_IP4 } from './records.ts'
+import { ROW_WORDS, RULE_TRAITS, RULE_VALUE, rulePrefixLength, ruleType, TYPE_IP4 } from './records.ts'
 
 export const NODE_WORDS = 32
 export const NODE_DEPTH = 16
 /** Nodes on a path: one for each four bits of 128, and one more. */
 export const MAX_PATH = 33
-/** What one search may find, however torn the memory is: four rules a node, and a rule alone. */
+/** No address is covered by more networks: one for each prefix length, 0 to 128, and some that torn memory may add. */
 export const MAX_COVERS = 4 * MAX_PATH + 1
 
-/** An address in big-endian words, signed or unsigned; IPv4 fills the first alone. */
-export interface AddressWords {
-  readonly a0: number
-  readonly a1: number
-  readonly a2: number
-  readonly a3: number
-}
-
 /**
- * Finds all networks of a scope in a trie that cover an address: writes the first rule of each into `out` from `from` on
- * (MAX_COVERS at most), the shortest prefix first, and gives where they end.
+ * Finds all networks of a trie that cover an address: writes the first rule of each into `out` (at least MAX_COVERS
+ * long) and gives their number, the shortest prefix first.
  */
 export function findCovers(
   nodes: Int32Array,
   rules: Int32Array,
   root: number,
-  scope: number,
-  address: AddressWords,
+  a0: number,
+  a1: number,
+  a2: number,
+  a3: number,
   out: Int32Array,
-  from: number,
 ): number {
-  const a0 = address.a0 | 0
-  const a1 = address.a1 | 0
-  const a2 = address.a2 | 0
-  const a3 = address.a3 | 0
-  let count = from
+  let count = 0
   let child = root
   for (let steps = 0; child > 0 && steps < MAX_PATH; steps++) {
     const base = child * NODE_WORDS
@@ -57,29 +46,20 @@ export function findCovers(
     const two = nodes[here + 4 + (bits >>> 2)]!
     const three = nodes[here + 8 + (bits >>> 1)]!
     if ((zero | one | two | three) !== 0) {
-      if (zero !== 0 && covers(rules, zero, scope, a0, a1, a2, a3)) out[count++] = zero
-      if (one !== 0 && covers(rules, one, scope, a0, a1, a2, a3)) out[count++] = one
-      if (two !== 0 && covers(rules, two, scope, a0, a1, a2, a3)) out[count++] = two
-      if (three !== 0 && covers(rules, three, scope, a0, a1, a2, a3)) out[count++] = three
+      if (zero !== 0 && covers(rules, zero, a0, a1, a2, a3)) out[count++] = zero
+      if (one !== 0 && covers(rules, one, a0, a1, a2, a3)) out[count++] = one
+      if (two !== 0 && covers(rules, two, a0, a1, a2, a3)) out[count++] = two
+      if (three !== 0 && covers(rules, three, a0, a1, a2, a3)) out[count++] = three
     }
     child = nodes[base + bits]!
   }
-  if (child < 0 && covers(rules, ~child, scope, a0, a1, a2, a3)) out[count++] = ~child
+  if (child < 0 && covers(rules, ~child, a0, a1, a2, a3)) out[count++] = ~child
   return count
 }
 
-/** True when the rule is one of the scope and its network contains the address. */
-function covers(
-  rules: Int32Array,
-  row: number,
-  scope: number,
-  a0: number,
-  a1: number,
-  a2: number,
-  a3: number,
-): boolean {
+/** True when the network of a rule contains the address. */
+function covers(rules: Int32Array, row: number, a0: number, a1: number, a2: number, a3: number): boolean {
   const base = row * ROW_WORDS
-  if (rules[base + RULE_SCOPE] !== scope) return false
   const traits = rules[base + RULE_TRAITS]!
   const length = rulePrefixLength(traits)
   const value = base + RULE_VALUE

@@ -79,11 +79,9 @@ export const SCOPE_OWNER = 1
 export const SCOPE_RULES = 2
 /** Five counts, by type. */
 export const SCOPE_COUNTS = 3
-/** Roots of the two tries of networks without a stem. */
+/** Roots of the two tries. */
 export const SCOPE_ROOT4 = 8
 export const SCOPE_ROOT6 = 9
-/** How many rules hang at stems, by type. */
-export const SCOPE_STEMS = 10
 
 // Kinds of rows, as the directory of ids and the scopes name them.
 export const KIND_ORGANIZATION = 1

@@ -4,7 +4,7 @@
  */
 import { type Check, MATCHED_CAPACITY, type Verdict } from './check.ts'
 import type { IndexStore } from './index-store.ts'
-import { MAX_NETWORKS } from './network-tries.ts'
+import { findCovers, MAX_COVERS } from './prefix-trie.ts'
 import {
   EXPIRY,
   ID,
@@ -17,6 +17,8 @@ import {
   rulePrefixLength,
   ruleType,
   SCOPE_COUNTS,
+  SCOPE_ROOT4,
+  SCOPE_ROOT6,
   SERIAL,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
@@ -30,7 +32,7 @@ const MAX_TWINS_READ = 64
 
 export class RuleMatching {
   private readonly store: IndexStore
-  private readonly networks = new Int32Array(MAX_NETWORKS)
+  private readonly covers = new Int32Array(MAX_COVERS)
   private readonly exact = new Int32Array(MAX_TWINS_READ)
   private bestExclusion = 0
   private bestBlacklist = 0
@@ -55,8 +57,13 @@ export class RuleMatching {
     const counts = scope * ROW_WORDS + SCOPE_COUNTS
     this.bestExclusion = 0
     this.bestBlacklist = 0
-    const address = addressType(check)
-    if (address >= 0 && words[counts + address]! > 0) this.matchAddress(scope, address, check, nowMs, verdict)
+    if (check.addressFamily === 4) {
+      if (words[counts + TYPE_IP4]! > 0)
+        this.matchAddress(words[scope * ROW_WORDS + SCOPE_ROOT4]!, check, nowMs, verdict)
+    } else if (check.addressFamily === 6) {
+      if (words[counts + TYPE_IP6]! > 0)
+        this.matchAddress(words[scope * ROW_WORDS + SCOPE_ROOT6]!, check, nowMs, verdict)
+    }
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
       const h = machineHash
       this.matchExact(scope, TYPE_HWID, h[0]!, h[1]!, h[2]!, h[3]!, nowMs, verdict)
@@ -69,25 +76,24 @@ export class RuleMatching {
   }
 
   /**
-   * Begins to fetch what matching a scope will read first. Asked of a product and an organization before either is matched,
-   * memory brings it at once instead of one after the other.
+   * Begins to fetch the entries of a scope's exact rules. Asked of all scopes before the first is matched, memory brings
+   * them at once instead of one after the other.
    */
   touch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
-    const { directory, networks, scopes } = this.store
+    const { directory, scopes } = this.store
     const { words } = scopes.region
     const counts = scope * ROW_WORDS + SCOPE_COUNTS
-    const address = addressType(check)
-    if (address >= 0 && words[counts + address]! > 0) directory.touched = networks.touch(scope, address, check)
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0)
       directory.touched = directory.touchRules(scope, TYPE_HWID, machineHash[0]!)
     if (words[counts + TYPE_CUSTOMER]! > 0) directory.touched = directory.touchRules(scope, TYPE_CUSTOMER, customer)
   }
 
-  private matchAddress(scope: number, type: number, check: Check, nowMs: number, verdict: Verdict): void {
+  private matchAddress(root: number, check: Check, nowMs: number, verdict: Verdict): void {
+    const nodes = this.store.trieNodes.region.words
     const rules = this.store.rules.region.words
-    const found = this.store.networks.find(scope, type, check, this.networks)
+    const found = findCovers(nodes, rules, root, check.a0 | 0, check.a1 | 0, check.a2 | 0, check.a3 | 0, this.covers)
     for (let i = 0; i < found; i++) {
-      let rule = this.networks[i]!
+      let rule = this.covers[i]!
       for (let twins = 0; rule !== 0 && twins < MAX_TWINS_READ; twins++) {
         this.add(rule, nowMs, verdict)
         rule = rules[rule * ROW_WORDS + RULE_NEXT]! | 0
@@ -144,10 +150,4 @@ function precedes(rules: Int32Array, rule: number, other: number): boolean {
 
 function specificity(traits: number): number {
   return ruleType(traits) <= TYPE_IP6 ? rulePrefixLength(traits) : -1
-}
-
-/** The type of rules about such an address, -1 when it is unknown. */
-function addressType(check: Check): number {
-  if (check.addressFamily === 0) return -1
-  return check.addressFamily === 4 ? TYPE_IP4 : TYPE_IP6
 }

@@ -3,7 +3,7 @@
  * so a new twin of an expired rule may arrive before the old one's deletion.
  */
 import type { AccessRuleRecord, Id } from './model.ts'
-import { NetworkTriesWriter } from './network-tries-writer.ts'
+import { PrefixTrieWriter } from './prefix-trie-writer.ts'
 import {
   CUSTOMER_CHILDREN,
   CUSTOMER_ORGANIZATION,
@@ -28,6 +28,8 @@ import {
   RULE_TYPE_SHIFT,
   RULE_VALUE,
   ruleType,
+  SCOPE_ROOT4,
+  SCOPE_ROOT6,
   TENANT_CHILDREN,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
@@ -42,7 +44,7 @@ import { unreachable } from './unreachable.ts'
 export class RuleWriter {
   private readonly rows: RowWriter
   private readonly scopes: ScopeWriter
-  private readonly networks: NetworkTriesWriter
+  private readonly trie: PrefixTrieWriter
   /** The value of the rule being written. */
   private readonly value = new Int32Array(4)
   /** Rows of rules that moved to another customer, still in force. */
@@ -51,7 +53,7 @@ export class RuleWriter {
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.rows = rows
     this.scopes = scopes
-    this.networks = new NetworkTriesWriter(rows.store)
+    this.trie = new PrefixTrieWriter(rows.store.trieNodes, rows.store.rules.region)
   }
 
   /** The reason for which the row is rejected, or null. */
@@ -133,20 +135,20 @@ export class RuleWriter {
   }
 
   private link(row: number): void {
-    const { directory, rules } = this.rows.store
+    const { directory, rules, scopes } = this.rows.store
     const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.networks.insert(row)
+    if (type <= TYPE_IP6) this.trie.insert(scopes.region.words, rootOf(scope, type), row)
     else directory.addRule(row)
     this.countAtParents(row, type, 1)
     this.scopes.count(scope, type, 1)
   }
 
   private unlink(row: number): void {
-    const { directory, rules } = this.rows.store
+    const { directory, rules, scopes } = this.rows.store
     const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.networks.remove(row)
+    if (type <= TYPE_IP6) this.trie.remove(scopes.region.words, rootOf(scope, type), row)
     else directory.removeRule(row)
     this.countAtParents(row, type, -1)
     this.scopes.count(scope, type, -1)
@@ -205,4 +207,8 @@ const OWNER_KINDS: Record<AccessRuleRecord['scope'], number> = {
   ORGANIZATION: KIND_ORGANIZATION,
   PRODUCT: KIND_PRODUCT,
   LICENSE: KIND_LICENSE,
+}
+
+function rootOf(scope: number, type: number): number {
+  return scope * ROW_WORDS + (type === TYPE_IP4 ? SCOPE_ROOT4 : SCOPE_ROOT6)
 }

@@ -19,8 +19,6 @@ export const REGION_NAMES = [
   'byKeyOverflow',
   'byRule',
   'byRuleOverflow',
-  'byStem',
-  'byStemOverflow',
   'machines',
   'machinesOverflow',
 ] as const
@@ -68,8 +66,6 @@ const LARGE_BYTES: Record<RegionName, number> = {
   byKeyOverflow: 256 * MIB,
   byRule: 256 * MIB,
   byRuleOverflow: 128 * MIB,
-  byStem: 256 * MIB,
-  byStemOverflow: 128 * MIB,
   machines: 1024 * MIB,
   machinesOverflow: 512 * MIB,
 }
@@ -147,8 +143,6 @@ function mapRegions<T>(make: (name: RegionName) => T): Record<RegionName, T> {
     byKeyOverflow: make('byKeyOverflow'),
     byRule: make('byRule'),
     byRuleOverflow: make('byRuleOverflow'),
-    byStem: make('byStem'),
-    byStemOverflow: make('byStemOverflow'),
     machines: make('machines'),
     machinesOverflow: make('machinesOverflow'),
   }

@@ -15,12 +15,9 @@ import {
   TYPE_IP6,
 } from '../src/records.ts'
 import { createShared } from '../src/shared-memory.ts'
+import { randomNetwork } from './support/history.ts'
 import { bitsOf, contains } from './support/naive.ts'
-import { anyNetwork, fromBits, inside, wordsOf } from './support/networks.ts'
-import { random } from './support/random.ts'
-
-/** What the scope is in a record that has none. */
-const NO_SCOPE = 0
+import { random, type Random } from './support/random.ts'
 
 /** A trie beside a plain list of the networks in it. */
 class Pair {
@@ -51,15 +48,8 @@ class Pair {
   found(address: Network): number[] {
     const out = new Int32Array(MAX_COVERS)
     const { words } = this.store.rules.region
-    const count = findCovers(
-      this.store.trieNodes.region.words,
-      words,
-      this.root[0]!,
-      NO_SCOPE,
-      wordsOf(address),
-      out,
-      0,
-    )
+    const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
+    const count = findCovers(this.store.trieNodes.region.words, words, this.root[0]!, a0, a1, a2, a3, out)
     const rows: number[] = []
     for (const first of out.subarray(0, count)) {
       for (let row = first; row !== 0; row = words[row * ROW_WORDS + RULE_NEXT]!) rows.push(row)
@@ -72,6 +62,27 @@ class Pair {
       .filter((row) => contains(this.networks.get(row)!, address))
       .toSorted((a, b) => a - b)
   }
+}
+
+function anyNetwork(r: Random, family: 4 | 6, whole: boolean): Network {
+  for (;;) {
+    const network = randomNetwork(r, whole)
+    if (network.family === family) return network
+  }
+}
+
+/** An address inside a network, the bits behind the prefix at random. */
+function inside(r: Random, network: Network): Network {
+  const bits = network.family === 4 ? 32 : 128
+  const text = bitsOf(network).slice(0, network.prefixLength) + Array.from({ length: bits }, () => r.int(2)).join('')
+  return fromBits(text.slice(0, bits), network.family, bits)
+}
+
+function fromBits(text: string, family: 4 | 6, prefixLength: number): Network {
+  const word = (at: number): number => Number.parseInt(text.slice(32 * at, 32 * at + 32).padEnd(32, '0'), 2)
+  return family === 4
+    ? { family, words: [word(0)], prefixLength }
+    : { family, words: [word(0), word(1), word(2), word(3)], prefixLength }
 }
 
 test.each([4, 6] as const)(
@@ -105,9 +116,9 @@ test.each([4, 6] as const)('all prefix lengths of one IPv%i address cover it, th
     r.shuffle(lengths).map((length) => [length, pair.add(fromBits(bitsOf(address).slice(0, length), family, length))]),
   )
   const out = new Int32Array(MAX_COVERS)
+  const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
   const { trieNodes, rules } = pair.store
-  const nodes = trieNodes.region.words
-  const count = findCovers(nodes, rules.region.words, pair.root[0]!, NO_SCOPE, wordsOf(address), out, 0)
+  const count = findCovers(trieNodes.region.words, rules.region.words, pair.root[0]!, a0, a1, a2, a3, out)
   expect([...out.subarray(0, count)]).toEqual(lengths.map((length) => rows.get(length)))
   for (const length of lengths) {
     if (length % 2 === 0) pair.remove(rows.get(length)!)
