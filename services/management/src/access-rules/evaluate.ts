@@ -80,7 +80,7 @@ function toCheck(organization: number, license: LicenseRow, { address, machineId
   return check
 }
 
-/** Of one dry run after the other; making an index for each would take megabytes each time. */
+/** Holds what the dry run at hand is about, and nothing else; an index for each would take megabytes each time. */
 const writer = createIndex({ reserve: 'small' })
 const reader = openIndex(writer.shared)
 
