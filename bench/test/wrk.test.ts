@@ -1,10 +1,14 @@
+import { createServer } from 'node:http'
+
 import { expect, test } from 'vitest'
 
-import { parseWrk } from '../src/load/wrk.ts'
+import { prepareChecks } from '../src/load/checks.ts'
+import { parseMix } from '../src/load/mix.ts'
+import { hasWrk, parseWrk, runWrk, writeWrkChecks } from '../src/load/wrk.ts'
 
 const RESULT =
   'Running 1s test\nRESULT {"requests":3000,"durationUs":1500000,"meanUs":81.2,"maxUs":900,"percentilesUs":{"50":80,"99.99":850},' +
-  '"refusals":30,"errors":{"connect":0,"read":2,"write":0,"timeout":0}}\n'
+  '"naps":7,"refusals":30,"errors":{"connect":0,"read":2,"write":0,"timeout":0}}\n'
 
 test('reads the line that the script prints', () => {
   const outcome = parseWrk(RESULT)
@@ -13,6 +17,7 @@ test('reads the line that the script prints', () => {
     perSecond: 2000,
     statuses: { '2xx-3xx': 2970, '4xx-5xx': 30 },
     errors: { read: 2 },
+    naps: 7,
   })
   expect(outcome.latency.percentilesUs['99.99']).toBe(850)
 })
@@ -20,3 +25,41 @@ test('reads the line that the script prints', () => {
 test('hands on what wrk says when it fails', () => {
   expect(() => parseWrk('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/Connection refused/)
 })
+
+// Two threads: each has its own queue of answers to look at.
+test.skipIf(!hasWrk())(
+  'counts every answer, and naps only when it is told to (skipped without wrk)',
+  { timeout: 20_000 },
+  async () => {
+    let answered = 0
+    const server = createServer((request, response) => {
+      request.resume().on('end', () => {
+        answered += 1
+        setTimeout(() => response.end('{}'), 1)
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const url = new URL(`http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`)
+    const targets = [{ apiKey: 'key', licenseKey: 'license', machineIds: ['machine'] }]
+    const checks = writeWrkChecks(prepareChecks({ targets, mix: parseMix('known=1'), length: 10 }), 'v2')
+    try {
+      for (const naps of [true, false]) {
+        answered = 0
+        const options = { url, checksFile: checks.path, connections: 8, durationMs: 1000, threads: 2, naps }
+        const outcome = await runWrk(options)
+        expect(outcome.errors).toEqual({})
+        expect(outcome.requests).toBeGreaterThan(100)
+        // What was on its way when the time was up is not counted.
+        expect(answered - outcome.requests).toBeGreaterThanOrEqual(0)
+        expect(answered - outcome.requests).toBeLessThanOrEqual(16)
+        const doesNap = naps && process.platform === 'linux'
+        expect(outcome.naps > 10, `${outcome.naps} naps`).toBe(doesNap)
+      }
+    } finally {
+      checks.remove()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  },
+)

@@ -17,9 +17,16 @@ export interface WrkOptions {
   connections: number
   durationMs: number
   threads?: number
+  /** Sleeps for moments by itself instead of being woken by answers, which would take time of a server on the same machine. */
+  naps?: boolean
   /** Put before the command, `['taskset', '-c', '1']` for instance. */
   prefix?: readonly string[]
   signal?: AbortSignal | undefined
+}
+
+export interface WrkOutcome extends LoadOutcome {
+  /** How often it found no answer waiting and slept; without `naps` 0. Few mean that the server could have answered more. */
+  naps: number
 }
 
 const SCRIPT = join(import.meta.dirname, 'wrk.lua')
@@ -30,6 +37,7 @@ const wrkResult = z.object({
   meanUs: z.number(),
   maxUs: z.number(),
   percentilesUs: z.record(z.string(), z.number()),
+  naps: z.number(),
   refusals: z.number(),
   errors: z.record(z.string(), z.number()),
 })
@@ -52,11 +60,12 @@ export function writeWrkChecks(checks: readonly Check[], version: ApiVersion): {
   return { path, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-export async function runWrk(options: WrkOptions): Promise<LoadOutcome> {
+export async function runWrk(options: WrkOptions): Promise<WrkOutcome> {
   const threads = options.threads ?? 1
   const seconds = Math.max(1, Math.round(options.durationMs / 1000))
   const size = ['-t', String(threads), '-c', String(options.connections), '-d', `${seconds}s`]
   const script = ['--latency', '-s', SCRIPT, options.url.origin, '--', options.checksFile, NEW_MACHINE_MARK]
+  if (options.naps === true) script.push('naps')
   const [command = 'wrk', ...rest] = [...(options.prefix ?? []), 'wrk', ...size, ...script]
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
   // On SIGINT wrk ends early and still prints what it has.
@@ -71,11 +80,11 @@ export async function runWrk(options: WrkOptions): Promise<LoadOutcome> {
 }
 
 /** Reads the line that the script prints at the end. Throws with wrk's own words when there is none. */
-export function parseWrk(output: string): LoadOutcome {
+export function parseWrk(output: string): WrkOutcome {
   const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '))
   if (line === undefined) throw new Error(`wrk gave no result: ${output.trim().slice(0, 500)}`)
   const result = wrkResult.parse(JSON.parse(line.slice('RESULT '.length)))
-  const { requests, meanUs, maxUs, percentilesUs, refusals } = result
+  const { requests, meanUs, maxUs, percentilesUs, naps, refusals } = result
   const durationMs = result.durationUs / 1000
   return {
     generator: 'wrk',
@@ -87,6 +96,7 @@ export function parseWrk(output: string): LoadOutcome {
     codes: null,
     errors: Object.fromEntries(Object.entries(result.errors).filter(([, count]) => count > 0)),
     askedPerSecond: null,
+    naps,
   }
 }
 

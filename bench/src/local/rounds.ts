@@ -29,6 +29,8 @@ export interface RoundFigure {
   cpuUs: number | null
   p50Us: number
   p99Us: number
+  /** How often the generator found no answer waiting: seldom where it, and not the server, set the pace. Null where it does not tell. */
+  napsPerSecond: number | null
 }
 
 export type Rounds = Map<string, RoundFigure[]>
@@ -79,7 +81,16 @@ export function describeRounds(rounds: Rounds): Record<string, Record<keyof Roun
         const values = (rounds.get(name) ?? []).map((round) => round[figure]).filter((value) => value !== null)
         return values.length === 0 ? null : summarize(values)
       }
-      return [name, { perSecond: of('perSecond'), cpuUs: of('cpuUs'), p50Us: of('p50Us'), p99Us: of('p99Us') }]
+      return [
+        name,
+        {
+          perSecond: of('perSecond'),
+          cpuUs: of('cpuUs'),
+          p50Us: of('p50Us'),
+          p99Us: of('p99Us'),
+          napsPerSecond: of('napsPerSecond'),
+        },
+      ]
     }),
   )
 }
@@ -104,6 +115,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
     cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
     p50Us: outcome.latency.percentilesUs['50'] ?? 0,
     p99Us: outcome.latency.percentilesUs['99'] ?? 0,
+    napsPerSecond: outcome.naps === undefined ? null : (outcome.naps * 1000) / outcome.durationMs,
   }
 }
 
@@ -114,12 +126,12 @@ function usedMs(before: ReadonlyMap<number, number | null>): number {
   return sum
 }
 
-function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome> {
+function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome & { naps?: number }> {
   const { connections, roundMs: durationMs, signal, plan } = bench
   const url = contender.server.url
   if (!hasWrk()) return runAutocannon({ url, checks: contender.checks, version: 'v2', connections, durationMs, signal })
   const threads = plan.load.length
-  return runWrk({ url, checksFile, connections, durationMs, signal, threads, prefix: loadPrefix(plan) })
+  return runWrk({ url, checksFile, connections, durationMs, signal, threads, naps: true, prefix: loadPrefix(plan) })
 }
 
 function refuseFailures(contender: Contender, outcome: LoadOutcome): void {
