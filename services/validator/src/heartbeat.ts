@@ -1,6 +1,6 @@
 /**
  * Tells the others that this validator lives and what it has applied, so that who has made a change can wait for it. Written
- * soon after each change, but at most every 20 ms, and once a second in any case.
+ * at once after each change, but at most every 20 ms, and once a second in any case.
  */
 
 import { hostname } from 'node:os'
@@ -35,7 +35,7 @@ export class Heartbeat {
   applied(snapshot: string): void {
     const isNew = snapshot !== this.#snapshot
     this.#snapshot = snapshot
-    if (isNew) this.#schedule(SOONEST_MS)
+    if (isNew) this.#schedule(Math.max(0, this.#beatenMs + SOONEST_MS - performance.now()))
   }
 
   async close(): Promise<void> {
@@ -47,6 +47,7 @@ export class Heartbeat {
   }
 
   #dueMs = Infinity
+  #beatenMs = -Infinity
 
   #schedule(inMs: number): void {
     if (this.#isClosed) return
@@ -65,6 +66,7 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     this.#dueMs = Infinity
+    this.#beatenMs = performance.now()
     this.#isDirty = false
     await this.#write().catch(this.#onError)
     this.#writing = null
