@@ -46,6 +46,13 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
   return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
 }
 
+/** A turn that is not kept. */
+export async function warmUp(contender: PacedContender, perSecond: number, forMs: number, bench: Bench): Promise<void> {
+  contender.prepare?.()
+  await pace(contender, perSecond, forMs, bench)
+  bench.signal.throwIfAborted()
+}
+
 /** As `alternate`, at a rate. Throws when answers fail. */
 export async function paceInTurn(
   contenders: readonly PacedContender[],

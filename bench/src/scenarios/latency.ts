@@ -5,13 +5,15 @@ import { checksOf, CHECK_COUNT, shapeFor } from '../local/checks-of.ts'
 import { startChild } from '../local/children.ts'
 import { pinPrefix } from '../local/cores.ts'
 import { judge } from '../local/goals.ts'
-import { findRate, paceInTurn, percentileSeries, type PacedContender } from '../local/paced-rounds.ts'
+import { findRate, paceInTurn, percentileSeries, type PacedContender, warmUp } from '../local/paced-rounds.ts'
 import { openShape } from '../local/postgres.ts'
 import { startBaseline, startKeyward } from '../local/servers.ts'
 import { ratios, summarize } from '../local/stats.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
 const CHANGES_PER_SECOND = 100
+// At so few changes V8 is busy optimizing what writes them for the first minute, on the core that answers.
+const WARM_UP_MS = 60_000
 const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
 const CHANGING = `Keyward, ${CHANGES_PER_SECOND} rules a second change`
@@ -34,11 +36,13 @@ export const latency: Scenario = {
     try {
       const checks = checksOf(shape, { count: CHECK_COUNT / 4, addressRules: true })
       const rate = await findRate(keyward, ceiling, checks, bench)
+      const changing = { name: CHANGING, server: keyward, checks, prepare: () => changer.send(databaseUrl) }
       const contenders: PacedContender[] = [
         { name: 'ceiling', server: ceiling, checks, prepare: () => changer.send(elsewhereUrl) },
         { name: QUIET, server: keyward, checks, prepare: () => changer.send(elsewhereUrl) },
-        { name: CHANGING, server: keyward, checks, prepare: () => changer.send(databaseUrl) },
+        changing,
       ]
+      await warmUp(changing, rate.perSecond, bench.quick ? 500 : WARM_UP_MS, bench)
       return describe(await paceInTurn(contenders, rate.perSecond, bench), rate)
     } finally {
       await Promise.all([ceiling.stop(), keyward.stop(), changer.stop()])
@@ -78,6 +82,7 @@ function describe(rounds: Awaited<ReturnType<typeof paceInTurn>>, rate: Awaited<
     ],
     notes: [
       `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
+      'Rules change for a minute before anything counts: until then V8 optimizes, on the same core, what a change needs.',
       'Every latency counts from when the check was due, so a stall counts for all checks that waited.',
       "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. Where it may, the generator goes first and leaves them a millisecond between sends, which is then in every figure; elsewhere they delay it.",
     ],
