@@ -1,5 +1,7 @@
 // Against real servers on real sockets: one that stalls, one that is slower than the rate, one that cuts connections.
+import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
+import { promisify } from 'node:util'
 
 import { afterEach, describe, expect, test } from 'vitest'
 
@@ -62,6 +64,22 @@ describe('a fixed rate', () => {
     const outcome = await load(url, { drainMs: 300 })
     expect(Object.keys(outcome.errors)).toEqual(['never sent: the server fell behind the rate'])
   })
+
+  test.each([200, 2000])(
+    'told to end, at %d a second, it keeps its program no longer',
+    { timeout: 20_000 },
+    async (rate) => {
+      const url = await serve((answer) => answer())
+      const program = `
+      const { runPaced } = await import(${JSON.stringify(new URL('../src/load/paced.ts', import.meta.url).href)})
+      const options = { url: new URL('${url.href}'), connections: 1, ratePerSecond: ${rate}, durationMs: 60_000 }
+      const request = ${JSON.stringify(rawRequest(CHECK, 'v2', url.host).toString())}
+      const { requests } = await runPaced({ ...options, nextRequest: () => request, signal: AbortSignal.timeout(300) })
+      console.log(requests)`
+      const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 15_000 })
+      expect(Number((await run).stdout)).toBeGreaterThan(20)
+    },
+  )
 
   test('goes on over a new connection when the server cuts one, and counts the loss', async () => {
     const url = await serve((answer, number) => (number === 10 ? server?.closeAllConnections() : answer()))

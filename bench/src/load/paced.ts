@@ -69,6 +69,8 @@ class PacedRun {
   #drainedNs = Number.POSITIVE_INFINITY
   #lastAnswerNs = 0
   #started = false
+  #startTimer: NodeJS.Timeout | undefined
+  #isOver = false
   #finish: (() => void) | null = null
 
   constructor(options: PacedOptions) {
@@ -91,8 +93,10 @@ class PacedRun {
         ready: (connection: Connection) => this.#ready(connection),
       }
       for (let n = 0; n < connections; n += 1) this.#connections.push(new Connection(url, events))
-      setTimeout(() => this.#start(), 1000)
+      this.#startTimer = setTimeout(() => this.#start(), 1000)
     })
+    this.#isOver = true
+    clearTimeout(this.#startTimer)
     clearInterval(housekeeping)
     for (const connection of this.#connections) connection.close()
     return this.#outcome()
@@ -118,6 +122,7 @@ class PacedRun {
   }
 
   #loop(): void {
+    if (this.#isOver) return
     this.#sendDue()
     const nowNs = clockNs()
     const allSent = this.#schedule.nextNs() >= this.#endNs
