@@ -83,10 +83,11 @@ class PacedRun {
       this.#giveUpLateOnes()
       onProgress?.(this.#latency.count)
     }, 1000)
+    const finish = (): void => this.#finish?.()
     await new Promise<void>((resolve) => {
       this.#finish = resolve
       if (signal?.aborted === true) return resolve()
-      signal?.addEventListener('abort', () => this.#finish?.(), { once: true })
+      signal?.addEventListener('abort', finish, { once: true })
       const events = {
         answered: (connection: Connection, status: number, body: string) => this.#answered(connection, status, body),
         failed: (connection: Connection, reason: string, busy: boolean) => this.#failed(connection, reason, busy),
@@ -96,6 +97,7 @@ class PacedRun {
       this.#startTimer = setTimeout(() => this.#start(), 1000)
     })
     this.#isOver = true
+    signal?.removeEventListener('abort', finish)
     clearTimeout(this.#startTimer)
     clearInterval(housekeeping)
     for (const connection of this.#connections) connection.close()

@@ -9,7 +9,7 @@ end
 
 -- wrk waits for answers asleep, and each one that comes then wakes it: an interrupt to another core, which the server's core has to
 -- send and on a virtual machine pays dearly. So where no answer is there it naps by a timer, which costs the server nothing,
--- and finds some when it wakes. It looks before every fourth request, since looking costs it time, too. Linux alone.
+-- and finds some when it wakes. It looks before every fourth request, since looking costs it time, too: with few connections that is one too many. Linux alone.
 local ffi, queue
 local NAP_US, LOOK_EVERY = 50, 4
 local ready

@@ -33,6 +33,9 @@ export interface RoundFigure {
   napsPerSecond: number | null
 }
 
+// wrk's script naps on Linux alone.
+const CAN_NAP = process.platform === 'linux'
+
 export type Rounds = Map<string, RoundFigure[]>
 
 /** Fast enough a generator for servers that answer 100,000 checks a second. */
@@ -115,7 +118,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
     cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
     p50Us: outcome.latency.percentilesUs['50'] ?? 0,
     p99Us: outcome.latency.percentilesUs['99'] ?? 0,
-    napsPerSecond: outcome.naps === undefined ? null : (outcome.naps * 1000) / outcome.durationMs,
+    napsPerSecond: outcome.naps === undefined || !CAN_NAP ? null : (outcome.naps * 1000) / outcome.durationMs,
   }
 }
 

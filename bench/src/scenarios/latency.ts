@@ -42,15 +42,20 @@ export const latency: Scenario = {
         { name: QUIET, server: keyward, checks, prepare: () => changer.send(elsewhereUrl) },
         changing,
       ]
-      await warmUp(changing, rate.perSecond, bench.quick ? 500 : WARM_UP_MS, bench)
-      return describe(await paceInTurn(contenders, rate.perSecond, bench), rate)
+      const warmUpMs = bench.quick ? 500 : WARM_UP_MS
+      await warmUp(changing, rate.perSecond, warmUpMs, bench)
+      return describe(await paceInTurn(contenders, rate.perSecond, bench), rate, warmUpMs)
     } finally {
       await Promise.all([ceiling.stop(), keyward.stop(), changer.stop()])
     }
   },
 }
 
-function describe(rounds: Awaited<ReturnType<typeof paceInTurn>>, rate: Awaited<ReturnType<typeof findRate>>): Outcome {
+function describe(
+  rounds: Awaited<ReturnType<typeof paceInTurn>>,
+  rate: Awaited<ReturnType<typeof findRate>>,
+  warmUpMs: number,
+): Outcome {
   const p99 = (name: string): number[] => (rounds.get(name) ?? []).map(({ percentilesUs }) => percentilesUs['99'] ?? 0)
   const againstCeiling = ratios(p99(QUIET), p99('ceiling'))
   const changing = ratios(p99(CHANGING), p99(QUIET))
@@ -82,7 +87,7 @@ function describe(rounds: Awaited<ReturnType<typeof paceInTurn>>, rate: Awaited<
     ],
     notes: [
       `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
-      'Rules change for a minute before anything counts: until then V8 optimizes, on the same core, what a change needs.',
+      `Rules change for ${warmUpMs / 1000} s before anything counts: V8 optimizes, on the same core, what a change needs.`,
       'Every latency counts from when the check was due, so a stall counts for all checks that waited.',
       "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. Where it may, the generator goes first and leaves them a millisecond between sends, which is then in every figure; elsewhere they delay it.",
     ],

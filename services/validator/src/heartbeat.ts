@@ -35,7 +35,7 @@ export class Heartbeat {
   applied(snapshot: string): void {
     const isNew = snapshot !== this.#snapshot
     this.#snapshot = snapshot
-    if (isNew) this.#schedule(Math.max(0, this.#beatenMs + SOONEST_MS - performance.now()))
+    if (isNew) this.#schedule(this.#soonestMs)
   }
 
   async close(): Promise<void> {
@@ -48,6 +48,11 @@ export class Heartbeat {
 
   #dueMs = Infinity
   #beatenMs = -Infinity
+
+  /** In how many milliseconds the next one may begin. */
+  get #soonestMs(): number {
+    return Math.max(0, this.#beatenMs + SOONEST_MS - performance.now())
+  }
 
   #schedule(inMs: number): void {
     if (this.#isClosed) return
@@ -70,7 +75,7 @@ export class Heartbeat {
     this.#isDirty = false
     await this.#write().catch(this.#onError)
     this.#writing = null
-    this.#schedule(this.#isDirty ? SOONEST_MS : BEAT_MS)
+    this.#schedule(this.#isDirty ? this.#soonestMs : BEAT_MS)
   }
 
   async #write(): Promise<void> {
