@@ -112,7 +112,7 @@ function measureLoading(sizes: Sizes): IndexWriter {
   say('load: all', total, 's')
   const { usedBytes, bytes, rows } = writer.stats()
   for (const [name, count] of Object.entries(bytes)) say(`memory: ${name}`, count / 2 ** 20, 'MiB')
-  const ofRules = bytes.rules! + bytes.trieNodes! + bytes.scopes!
+  const ofRules = bytes.rules! + bytes.trieNodes! + bytes.scopes! + bytes.byRule!
   say('memory: bytes per license, with its customer and machines', (usedBytes - ofRules) / sizes.licenses, 'bytes')
   say('memory: bytes per license, rules included', usedBytes / sizes.licenses, 'bytes')
   say('memory: bytes per machine', bytes.machines! / rows.machine, 'bytes')

@@ -69,9 +69,8 @@ class PacedRun {
   #drainedNs = Number.POSITIVE_INFINITY
   #lastAnswerNs = 0
   #started = false
-  #startTimer: NodeJS.Timeout | undefined
   #isOver = false
-  #finish: (() => void) | null = null
+  readonly #over = Promise.withResolvers<void>()
 
   constructor(options: PacedOptions) {
     this.#options = options
@@ -83,22 +82,20 @@ class PacedRun {
       this.#giveUpLateOnes()
       onProgress?.(this.#latency.count)
     }, 1000)
-    const finish = (): void => this.#finish?.()
-    await new Promise<void>((resolve) => {
-      this.#finish = resolve
-      if (signal?.aborted === true) return resolve()
-      signal?.addEventListener('abort', finish, { once: true })
-      const events = {
-        answered: (connection: Connection, status: number, body: string) => this.#answered(connection, status, body),
-        failed: (connection: Connection, reason: string, busy: boolean) => this.#failed(connection, reason, busy),
-        ready: (connection: Connection) => this.#ready(connection),
-      }
-      for (let n = 0; n < connections; n += 1) this.#connections.push(new Connection(url, events))
-      this.#startTimer = setTimeout(() => this.#start(), 1000)
-    })
+    const end = (): void => this.#over.resolve()
+    signal?.addEventListener('abort', end)
+    if (signal?.aborted === true) end()
+    const events = {
+      answered: (connection: Connection, status: number, body: string) => this.#answered(connection, status, body),
+      failed: (connection: Connection, reason: string, busy: boolean) => this.#failed(connection, reason, busy),
+      ready: (connection: Connection) => this.#ready(connection),
+    }
+    for (let n = 0; n < connections; n += 1) this.#connections.push(new Connection(url, events))
+    const late = setTimeout(() => this.#start(), 1000)
+    await this.#over.promise
     this.#isOver = true
-    signal?.removeEventListener('abort', finish)
-    clearTimeout(this.#startTimer)
+    signal?.removeEventListener('abort', end)
+    clearTimeout(late)
     clearInterval(housekeeping)
     for (const connection of this.#connections) connection.close()
     return this.#outcome()
@@ -176,7 +173,7 @@ class PacedRun {
       this.#schedule.take()
       this.#errors.add('never sent: the server fell behind the rate')
     }
-    this.#finish?.()
+    this.#over.resolve()
   }
 
   #outcome(): LoadOutcome {

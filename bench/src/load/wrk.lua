@@ -9,10 +9,10 @@ end
 
 -- wrk waits for answers asleep, and each one that comes then wakes it: an interrupt to another core, which the server's core has to
 -- send and on a virtual machine pays dearly. So where no answer is there it naps by a timer, which costs the server nothing,
--- and finds some when it wakes. It looks before every fourth request, since looking costs it time, too: with few connections that is one too many. Linux alone.
-local ffi, queue
+-- and finds some when it wakes. It looks before every fourth request, since looking costs it time, too. Meant for dozens of
+-- connections: with a few of them there is often nothing to find. Linux alone.
 local NAP_US, LOOK_EVERY = 50, 4
-local ready
+local ffi, queue, ready
 
 local function prepareNaps()
   ffi = require("ffi")
@@ -27,16 +27,16 @@ local function prepareNaps()
 end
 
 local function napIfIdle()
-  looked = looked + 1
+  asked = asked + 1
   -- One is always ready: the connection that is about to be written to.
-  if looked % LOOK_EVERY > 0 or ffi.C.epoll_wait(queue, ready, 2, 0) > 1 then return end
+  if asked % LOOK_EVERY > 0 or ffi.C.epoll_wait(queue, ready, 2, 0) > 1 then return end
   naps = naps + 1
   ffi.C.usleep(NAP_US)
 end
 
 function init(args)
-  looked, naps = 0, 0
   if args[3] == "naps" then prepareNaps() end
+  asked, naps = 0, queue and 0
   requests, fresh, mark = {}, {}, args[2]
   prefix = string.format("%d%05d", number, os.time() % 100000)
   for line in io.lines(args[1]) do
@@ -65,10 +65,10 @@ function done(summary, latency)
     percentiles[#percentiles + 1] = string.format('"%s":%d', p, latency:percentile(tonumber(p)))
   end
   local e, slept = summary.errors, 0
-  for _, thread in ipairs(threads) do slept = slept + thread:get("naps") end
+  for _, thread in ipairs(threads) do slept = thread:get("naps") and slept + thread:get("naps") end
   io.write(string.format(
     'RESULT {"requests":%d,"durationUs":%d,"meanUs":%.1f,"maxUs":%d,"percentilesUs":{%s},' ..
-    '"naps":%d,"refusals":%d,"errors":{"connect":%d,"read":%d,"write":%d,"timeout":%d}}\n',
+    '"naps":%s,"refusals":%d,"errors":{"connect":%d,"read":%d,"write":%d,"timeout":%d}}\n',
     summary.requests, summary.duration, latency.mean, latency.max, table.concat(percentiles, ","),
-    slept, e.status, e.connect, e.read, e.write, e.timeout))
+    slept or "null", e.status, e.connect, e.read, e.write, e.timeout))
 end

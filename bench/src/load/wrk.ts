@@ -25,8 +25,8 @@ export interface WrkOptions {
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** How often it found no answer waiting and slept; without `naps` 0. Few mean that the server could have answered more. */
-  naps: number
+  /** How often it found no answer waiting and slept: seldom where it, and not the server, set the pace. Null when it may not. */
+  naps: number | null
 }
 
 const SCRIPT = join(import.meta.dirname, 'wrk.lua')
@@ -37,7 +37,7 @@ const wrkResult = z.object({
   meanUs: z.number(),
   maxUs: z.number(),
   percentilesUs: z.record(z.string(), z.number()),
-  naps: z.number(),
+  naps: z.number().nullable(),
   refusals: z.number(),
   errors: z.record(z.string(), z.number()),
 })

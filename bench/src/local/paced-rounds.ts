@@ -46,13 +46,6 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
   return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
 }
 
-/** A turn that is not kept. */
-export async function warmUp(contender: PacedContender, perSecond: number, forMs: number, bench: Bench): Promise<void> {
-  contender.prepare?.()
-  await pace(contender, perSecond, forMs, bench)
-  bench.signal.throwIfAborted()
-}
-
 /** As `alternate`, at a rate. Throws when answers fail. */
 export async function paceInTurn(
   contenders: readonly PacedContender[],
@@ -64,13 +57,7 @@ export async function paceInTurn(
     for (let turn = 0; turn < contenders.length; turn += 1) {
       const contender = contenders[(turn + round) % contenders.length]
       if (contender === undefined) continue
-      bench.signal.throwIfAborted()
-      contender.prepare?.()
-      const outcome = await pace(contender, perSecond, bench.roundMs, bench)
-      bench.signal.throwIfAborted()
-      const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
-      if (wrong.length > 0) throw new Error(`${contender.name}: answers that were not VALID: ${JSON.stringify(wrong)}`)
-      rounds.get(contender.name)?.push(outcome.latency)
+      rounds.get(contender.name)?.push(await takeTurn(contender, perSecond, bench.roundMs, bench))
     }
     const medians = [...rounds].map(([name, list]) => {
       const p99 = summarize(list.map(({ percentilesUs }) => percentilesUs['99'] ?? 0)).median
@@ -79,6 +66,22 @@ export async function paceInTurn(
     bench.say(`round ${round + 1}/${bench.rounds}   ${medians.join('   ')}`)
   }
   return rounds
+}
+
+/** One contender, once. Throws when answers fail. */
+export async function takeTurn(
+  contender: PacedContender,
+  perSecond: number,
+  durationMs: number,
+  bench: Bench,
+): Promise<LatencySummary> {
+  bench.signal.throwIfAborted()
+  contender.prepare?.()
+  const outcome = await pace(contender, perSecond, durationMs, bench)
+  bench.signal.throwIfAborted()
+  const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
+  if (wrong.length > 0) throw new Error(`${contender.name}: answers that were not VALID: ${JSON.stringify(wrong)}`)
+  return outcome.latency
 }
 
 /** Points for a chart: (1 / (1 - percentile), median latency in us over the rounds). */

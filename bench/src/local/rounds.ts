@@ -4,7 +4,7 @@ import { runAutocannon } from '../load/autocannon.ts'
 import type { Check } from '../load/checks.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
-import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
+import { hasWrk, runWrk, writeWrkChecks, type WrkOutcome } from '../load/wrk.ts'
 import type { Bench } from '../scenarios/scenario.ts'
 import { loadPrefix } from './cores.ts'
 import type { Server } from './servers.ts'
@@ -29,12 +29,9 @@ export interface RoundFigure {
   cpuUs: number | null
   p50Us: number
   p99Us: number
-  /** How often the generator found no answer waiting: seldom where it, and not the server, set the pace. Null where it does not tell. */
+  /** Of the generator, see `WrkOutcome`. */
   napsPerSecond: number | null
 }
-
-// wrk's script naps on Linux alone.
-const CAN_NAP = process.platform === 'linux'
 
 export type Rounds = Map<string, RoundFigure[]>
 
@@ -118,7 +115,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
     cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
     p50Us: outcome.latency.percentilesUs['50'] ?? 0,
     p99Us: outcome.latency.percentilesUs['99'] ?? 0,
-    napsPerSecond: outcome.naps === undefined || !CAN_NAP ? null : (outcome.naps * 1000) / outcome.durationMs,
+    napsPerSecond: typeof outcome.naps === 'number' ? (outcome.naps * 1000) / outcome.durationMs : null,
   }
 }
 
@@ -129,7 +126,7 @@ function usedMs(before: ReadonlyMap<number, number | null>): number {
   return sum
 }
 
-function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome & { naps?: number }> {
+function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome & Partial<WrkOutcome>> {
   const { connections, roundMs: durationMs, signal, plan } = bench
   const url = contender.server.url
   if (!hasWrk()) return runAutocannon({ url, checks: contender.checks, version: 'v2', connections, durationMs, signal })

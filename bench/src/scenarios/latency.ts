@@ -5,14 +5,14 @@ import { checksOf, CHECK_COUNT, shapeFor } from '../local/checks-of.ts'
 import { startChild } from '../local/children.ts'
 import { pinPrefix } from '../local/cores.ts'
 import { judge } from '../local/goals.ts'
-import { findRate, paceInTurn, percentileSeries, type PacedContender, warmUp } from '../local/paced-rounds.ts'
+import { findRate, paceInTurn, percentileSeries, takeTurn, type PacedContender } from '../local/paced-rounds.ts'
 import { openShape } from '../local/postgres.ts'
 import { startBaseline, startKeyward } from '../local/servers.ts'
 import { ratios, summarize } from '../local/stats.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
 const CHANGES_PER_SECOND = 100
-// At so few changes V8 is busy optimizing what writes them for the first minute, on the core that answers.
+// So long V8 is busy optimizing what writes so few changes, on the core that answers.
 const WARM_UP_MS = 60_000
 const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
@@ -43,7 +43,7 @@ export const latency: Scenario = {
         changing,
       ]
       const warmUpMs = bench.quick ? 500 : WARM_UP_MS
-      await warmUp(changing, rate.perSecond, warmUpMs, bench)
+      await takeTurn(changing, rate.perSecond, warmUpMs, bench)
       return describe(await paceInTurn(contenders, rate.perSecond, bench), rate, warmUpMs)
     } finally {
       await Promise.all([ceiling.stop(), keyward.stop(), changer.stop()])
