@@ -28,8 +28,8 @@ test("a license's feed has its changes, its machines and its checks", async () =
   expect((await vendor.call('DELETE', `licenses/${license.id}/machines/${machine}`)).status).toBe(204)
   await query(
     `insert into activity (at, id, organization_id, license_id, type, code, machine_id, count, first_at, last_at)
-     values (date_trunc('minute', now()), $1, $2, $3, 'CHECK', 'SUSPENDED', 'm1', 17, now(), now())`,
-    [uuidv7(), vendor.id, license.id],
+     values (date_trunc('minute', now()), new_id(), $1, $2, 'CHECK', 'SUSPENDED', 'm1', 17, now(), now())`,
+    [vendor.id, license.id],
   )
   const answer = await vendor.call('GET', `licenses/${license.id}/activity`)
   const { data } = expectBody(answer, 200, pageOf(activityEntry))
