@@ -4,7 +4,7 @@ import type { Database } from '@keyward/database'
 import { type Expression, type ExpressionBuilder, sql, type SqlBool } from 'kysely'
 import type { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { invalid, notFound } from '../http/problem.ts'
 import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
@@ -41,10 +41,8 @@ function valueCondition(value: string) {
 
 export async function listRules(db: Db, organizationId: string, query: RuleQuery) {
   const list = { name: 'access-rules', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const { kind, type, scope, scopeId, value, expired, limit } = query
+  const { kind, type, scope, scopeId, value, expired } = query
   let select = selectRules(db, organizationId)
-  if (before !== null) select = select.where('accessRules.id', '<', before)
   if (kind !== undefined) select = select.where('accessRules.kind', '=', kind)
   if (type !== undefined) select = select.where('accessRules.type', '=', type)
   if (scope !== undefined) select = select.where('accessRules.scope', '=', scope)
@@ -52,11 +50,7 @@ export async function listRules(db: Db, organizationId: string, query: RuleQuery
   if (value !== undefined) select = select.where(valueCondition(value))
   if (expired !== undefined)
     select = select.where(sql<boolean>`coalesce(access_rules.expires_at <= now(), false)`, '=', expired)
-  const rows = await select
-    .orderBy('accessRules.id', 'desc')
-    .limit(limit + 1)
-    .execute()
-  return toPage(list, limit, rows, showRule)
+  return readPage(list, query, select, showRule, 'accessRules.id')
 }
 
 export async function readRule(db: Db, organizationId: string, id: string): Promise<AccessRule> {

@@ -6,7 +6,7 @@ import type { Permission } from '@keyward/contract'
 import { createSecret, type Database, uuidv7 } from '@keyward/database'
 import type { Selectable } from 'kysely'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { notFound, Refusal } from '../http/problem.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
@@ -67,13 +67,7 @@ export function withoutPermissions(shown: ShownCredential) {
 
 export async function listCredentials(db: Db, shelf: Shelf, query: PageQuery) {
   const list = { name: `${shelf.kind} ${shelf.memberId ?? ''}`, organizationId: shelf.organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await select(db, shelf)
-    .$if(before !== null, (rest) => rest.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, show)
+  return readPage(list, query, select(db, shelf), show)
 }
 
 export async function readCredential(db: Db, shelf: Shelf, id: string): Promise<ShownCredential> {

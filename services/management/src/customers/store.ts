@@ -4,7 +4,7 @@ import { type Database, uuidv7 } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
@@ -25,19 +25,11 @@ export interface CustomerQuery extends PageQuery {
 
 export async function listCustomers(db: Db, organizationId: string, query: CustomerQuery) {
   const list = { name: 'customers', organizationId }
-  const before = decodeCursor(list, query.cursor)
   const { email, externalId } = query
-  const rows = await db
-    .selectFrom('customers')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .$if(email !== undefined, (select) => select.where(sql`lower(email)`, '=', sql`lower(${email})`))
-    .$if(externalId !== undefined, (select) => select.where('externalId', '=', externalId ?? null))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, showCustomer)
+  let select = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
+  if (email !== undefined) select = select.where(sql`lower(email)`, '=', sql`lower(${email})`)
+  if (externalId !== undefined) select = select.where('externalId', '=', externalId)
+  return readPage(list, query, select, showCustomer)
 }
 
 /** Refuses with NOT_FOUND, which names the remaining customer when this one was merged. */

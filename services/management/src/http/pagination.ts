@@ -4,6 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 
+import { type SelectQueryBuilder, type Simplify, sql } from 'kysely'
+
 import { invalid } from './problem.ts'
 
 const idBytes = 16
@@ -34,9 +36,8 @@ export function encodeCursor(list: List, id: string): string {
   return Buffer.concat([bytes, seal(list, bytes)]).toString('base64url')
 }
 
-/** The id after which the page begins, or null for the first page. Refuses with 422. */
-export function decodeCursor(list: List, cursor: string | undefined): string | null {
-  if (cursor === undefined) return null
+/** The id after which the page begins. Refuses with 422. */
+function decodeCursor(list: List, cursor: string): string {
   const bytes = Buffer.from(cursor, 'base64url')
   const id = bytes.subarray(0, idBytes)
   const intact = bytes.length === idBytes + sealBytes && bytes.subarray(idBytes).equals(seal(list, id))
@@ -44,13 +45,20 @@ export function decodeCursor(list: List, cursor: string | undefined): string | n
   return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
-/** Cuts the one row too many that tells whether there is a next page. */
-export function toPage<Row extends { id: string }, Item>(
+/** Reads one page of what `select` finds. A select that joins names the table whose ids order the list: `licenses.id`. */
+export async function readPage<DB, Table extends keyof DB, Row extends { id: string }, Item>(
   list: List,
-  limit: number,
-  rows: Row[],
-  show: (row: Row) => Item,
-): { data: Item[]; nextCursor: string | null } {
+  { limit, cursor }: PageQuery,
+  select: SelectQueryBuilder<DB, Table, Row>,
+  show: (row: Simplify<Row>) => Item,
+  idColumn = 'id',
+): Promise<{ data: Item[]; nextCursor: string | null }> {
+  const id = sql.ref(idColumn)
+  const rest = cursor === undefined ? select : select.where(sql<boolean>`${id} < ${decodeCursor(list, cursor)}`)
+  const rows = await rest
+    .orderBy(id, 'desc')
+    .limit(limit + 1) // one too many tells whether there is a next page
+    .execute()
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {

@@ -1,5 +1,5 @@
 /** The machines of a license. Removing one gives its slot back; the database counts the slots. */
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
 import { audit, type Change, recordChange } from '../records/journal.ts'
 import type { Db } from '../services.ts'
@@ -8,16 +8,8 @@ import { readLicenseRow } from './store.ts'
 export async function listMachines(db: Db, organizationId: string, licenseId: string, query: PageQuery) {
   await readLicenseRow(db, organizationId, licenseId)
   const list = { name: `machines of ${licenseId}`, organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('machines')
-    .selectAll()
-    .where('licenseId', '=', licenseId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, (row) => ({
+  const select = db.selectFrom('machines').selectAll().where('licenseId', '=', licenseId)
+  return readPage(list, query, select, (row) => ({
     id: row.id,
     machineId: row.machineId.toString('utf8'),
     hostname: row.hostname,

@@ -4,7 +4,7 @@ import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
 import { audit, type Change, recordChange } from '../records/journal.ts'
@@ -36,19 +36,13 @@ function statusCondition(status: License['status']) {
 
 export async function listLicenses(db: Db, organizationId: string, query: LicenseQuery) {
   const list = { name: 'licenses', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const { productId, customerId, status, key, limit } = query
+  const { productId, customerId, status, key } = query
   let select = selectLicenses(db, organizationId)
-  if (before !== null) select = select.where('licenses.id', '<', before)
   if (productId !== undefined) select = select.where('licenses.productId', '=', productId)
   if (customerId !== undefined) select = select.where('licenses.customerId', '=', customerId)
   if (key !== undefined) select = select.where('licenses.key', '=', key)
   if (status !== undefined) select = select.where(statusCondition(status))
-  const rows = await select
-    .orderBy('licenses.id', 'desc')
-    .limit(limit + 1)
-    .execute()
-  return toPage(list, limit, rows, showLicense)
+  return readPage(list, query, select, showLicense, 'licenses.id')
 }
 
 export async function readLicenseRow(db: Db, organizationId: string, id: string): Promise<LicenseRow> {

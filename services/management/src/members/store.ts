@@ -5,7 +5,7 @@ import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
 import { refuseToGrant } from '../credentials/store.ts'
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
 import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
@@ -22,16 +22,8 @@ function refuseTakenEmail(error: unknown): never {
 
 export async function listMembers(db: Db, organizationId: string, query: PageQuery) {
   const list = { name: 'members', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('members')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, show)
+  const select = db.selectFrom('members').selectAll().where('organizationId', '=', organizationId)
+  return readPage(list, query, select, show)
 }
 
 export async function readMember(db: Db, organizationId: string, id: string): Promise<Member> {

@@ -11,7 +11,7 @@ import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
 import { addCredential } from '../credentials/store.ts'
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { notFound, Refusal } from '../http/problem.ts'
 import { differences } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
@@ -29,17 +29,9 @@ function show(row: Selectable<Database['organizations']>): Organization {
 
 export async function listOrganizations(db: Db, query: PageQuery & { name?: string | undefined }) {
   const list = { name: 'organizations', organizationId: '' }
-  const before = decodeCursor(list, query.cursor)
-  const { name } = query
-  const rows = await db
-    .selectFrom('organizations')
-    .selectAll()
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .$if(name !== undefined, (select) => select.where('name', '=', name ?? ''))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, show)
+  let select = db.selectFrom('organizations').selectAll()
+  if (query.name !== undefined) select = select.where('name', '=', query.name)
+  return readPage(list, query, select, show)
 }
 
 export async function readOrganization(db: Db, id: string): Promise<Organization> {

@@ -5,7 +5,7 @@ import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
 import { audit, type Change } from '../records/journal.ts'
@@ -18,16 +18,8 @@ function show(row: Selectable<Database['products']>): Product {
 
 export async function listProducts(db: Db, organizationId: string, query: PageQuery) {
   const list = { name: 'products', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('products')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, show)
+  const select = db.selectFrom('products').selectAll().where('organizationId', '=', organizationId)
+  return readPage(list, query, select, show)
 }
 
 export async function readProduct(db: Db, organizationId: string, id: string): Promise<Product> {

@@ -4,7 +4,7 @@ import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
 import { readLicenseRow } from '../licenses/store.ts'
 import type { Db } from '../services.ts'
@@ -38,15 +38,9 @@ function showActivity(row: Selectable<Database['activity']>): ActivityEntry {
 export async function listActivity(db: Db, organizationId: string, licenseId: string | null, query: PageQuery) {
   if (licenseId !== null) await readLicenseRow(db, organizationId, licenseId)
   const list = { name: `activity ${licenseId ?? ''}`, organizationId }
-  const before = decodeCursor(list, query.cursor)
   let select = db.selectFrom('activity').selectAll().where('organizationId', '=', organizationId)
   if (licenseId !== null) select = select.where('licenseId', '=', licenseId)
-  if (before !== null) select = select.where('id', '<', before)
-  const rows = await select
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, showActivity)
+  return readPage(list, query, select, showActivity)
 }
 
 function showAlert(row: Selectable<Database['alerts']>): Alert {
@@ -63,16 +57,8 @@ function showAlert(row: Selectable<Database['alerts']>): Alert {
 
 export async function listAlerts(db: Db, organizationId: string, query: PageQuery) {
   const list = { name: 'alerts', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('alerts')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, showAlert)
+  const select = db.selectFrom('alerts').selectAll().where('organizationId', '=', organizationId)
+  return readPage(list, query, select, showAlert)
 }
 
 /** The next refused check opens a new alert. Acknowledging twice changes nothing. */
@@ -105,14 +91,6 @@ function showAuditEntry(row: Selectable<Database['auditLog']>): AuditEntry {
 
 export async function listAuditLog(db: Db, organizationId: string, query: PageQuery) {
   const list = { name: 'audit-log', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('auditLog')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, showAuditEntry)
+  const select = db.selectFrom('auditLog').selectAll().where('organizationId', '=', organizationId)
+  return readPage(list, query, select, showAuditEntry)
 }

@@ -8,7 +8,7 @@ import { generateKeyPair, publicKeyToSpki } from '@keyward/license-file'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { notFound, Refusal } from '../http/problem.ts'
 import { audit, type Change } from '../records/journal.ts'
 import type { Db } from '../services.ts'
@@ -30,16 +30,8 @@ function show(row: Selectable<Database['signingKeys']>): SigningKey {
 
 export async function listSigningKeys(db: Db, organizationId: string, query: PageQuery) {
   const list = { name: 'signing-keys', organizationId }
-  const before = decodeCursor(list, query.cursor)
-  const rows = await db
-    .selectFrom('signingKeys')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, show)
+  const select = db.selectFrom('signingKeys').selectAll().where('organizationId', '=', organizationId)
+  return readPage(list, query, select, show)
 }
 
 /** Makes a key pair and makes it current. There must be no current one. */

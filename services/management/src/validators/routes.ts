@@ -3,27 +3,22 @@ import { listQuery, validatorList } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import { operatorEndpoint } from '../http/endpoint.ts'
-import { decodeCursor, type PageQuery, toPage } from '../http/pagination.ts'
+import { type PageQuery, readPage } from '../http/pagination.ts'
 import { liveWithin } from '../http/propagation.ts'
 import type { Db } from '../services.ts'
 
 async function listValidators(db: Db, query: PageQuery) {
   const list = { name: 'validators', organizationId: '' }
-  const before = decodeCursor(list, query.cursor)
   // A transaction that a validator has not applied: logged, committed, and not in its snapshot.
   const behind = sql<number | null>`case when applied is not null then (
     select count(distinct c.xid)::integer from change_log c
     where c.xid >= pg_snapshot_xmin(applied::pg_snapshot) and not pg_visible_in_snapshot(c.xid, applied::pg_snapshot)) end`
-  const rows = await db
+  const select = db
     .selectFrom('validators')
     .select(['id', 'name', 'ready', 'startedAt', 'seenAt'])
     .select(behind.as('behindBy'))
     .where('seenAt', '>', sql<Date>`now() - ${liveWithin}`)
-    .$if(before !== null, (select) => select.where('id', '<', before))
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .execute()
-  return toPage(list, query.limit, rows, (row) => ({
+  return readPage(list, query, select, (row) => ({
     id: row.id,
     name: row.name,
     ready: row.ready,
