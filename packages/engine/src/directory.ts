@@ -7,7 +7,7 @@
  */
 import type { Arena } from './arena.ts'
 import { type BucketTable, NONE } from './bucket-table.ts'
-import type { IndexStore } from './index-store.ts'
+import type { MachineSet } from './machine-set.ts'
 import {
   ID,
   KEY_HASH,
@@ -24,6 +24,7 @@ import {
   ruleType,
   SECRET,
 } from './records.ts'
+import type { Memory } from './shared-memory.ts'
 import { hashPair, hashWords, readWord, scramble } from './words.ts'
 
 const KIND_SHIFT = 28
@@ -33,12 +34,27 @@ const ROW_MASK = (1 << KIND_SHIFT) - 1
 const BY_KEY = 1
 const BY_SECRET = 2
 
+/** The structures that a directory finds its way in. */
+export interface DirectoryParts {
+  readonly memory: Memory
+  readonly organizations: Arena
+  readonly credentials: Arena
+  readonly products: Arena
+  readonly customers: Arena
+  readonly licenses: Arena
+  readonly rules: Arena
+  readonly byId: BucketTable
+  readonly byKey: BucketTable
+  readonly byRule: BucketTable
+  readonly machines: MachineSet
+}
+
 export class Directory {
   private readonly byId: BucketTable
   private readonly byKey: BucketTable
   private readonly byRule: BucketTable
   private readonly arenas: readonly (Arena | undefined)[]
-  private readonly store: IndexStore
+  private readonly store: DirectoryParts
   private readonly seed: number
   /** The license key's hash within its organization, as `combineKey` left it. */
   readonly key = new Int32Array(4)
@@ -46,7 +62,7 @@ export class Directory {
   /** Written so that the reads that only warm the cache have a use. */
   touched = 0
 
-  constructor(store: IndexStore) {
+  constructor(store: DirectoryParts) {
     this.store = store
     this.byId = store.byId
     this.byKey = store.byKey

@@ -4,14 +4,14 @@
  */
 import { Arena } from './arena.ts'
 import { BucketTable } from './bucket-table.ts'
-import { Directory } from './directory.ts'
+import { Directory, type DirectoryParts } from './directory.ts'
 import { KeyedHash } from './keyed-hash.ts'
 import { MachineSet } from './machine-set.ts'
 import { NODE_WORDS } from './prefix-trie.ts'
 import { CUSTOMER_WORDS, ROW_WORDS } from './records.ts'
 import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
 
-export class IndexStore {
+export class IndexStore implements DirectoryParts {
   readonly memory: Memory
   readonly hash: KeyedHash
   readonly organizations: Arena

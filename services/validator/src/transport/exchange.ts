@@ -9,9 +9,10 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 
+import type { Control } from '../shared/control.ts'
+import type { Counters } from '../shared/counters.ts'
 import { type Answer, ERROR_ANSWERS, type ErrorCode, type Shape } from './answers.ts'
-import type { Dated } from './deadlines.ts'
-import type { Server } from './server.ts'
+import type { Dated, Deadlines } from './deadlines.ts'
 
 export const MAX_BODY_BYTES = 16 * 1024
 
@@ -19,6 +20,15 @@ export interface Endpoint {
   shape: Shape
   /** Called with the whole body; answers, now or later, through the exchange. The bytes are gone when it returns. */
   run(exchange: Exchange, body: Uint8Array): void
+}
+
+/** The server that an exchange belongs to, as far as the exchange needs it. */
+export interface ExchangeHost {
+  readonly control: Control
+  readonly counters: Counters
+  readonly deadlines: Deadlines
+  failed(error: unknown): void
+  writeCors(response: HttpResponse, exchange: Exchange): void
 }
 
 const NO_HEADERS: readonly string[] = []
@@ -47,7 +57,7 @@ export class Exchange implements Dated {
   /** What to answer when the deadline passes while it waits; null: 503. */
   fallback: Answer | null = null
   readonly response: HttpResponse
-  readonly #server: Server
+  readonly #server: ExchangeHost
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
@@ -55,7 +65,7 @@ export class Exchange implements Dated {
   #parts: Uint8Array[] | null = null
   #received = 0
 
-  constructor(server: Server, endpoint: Endpoint, response: HttpResponse, isHead: boolean) {
+  constructor(server: ExchangeHost, endpoint: Endpoint, response: HttpResponse, isHead: boolean) {
     this.#server = server
     this.#endpoint = endpoint
     this.#isHead = isHead

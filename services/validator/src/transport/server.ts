@@ -11,7 +11,7 @@ import type { Shape } from './answers.ts'
 import { okAnswer } from './answers.ts'
 import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
-import { type Endpoint, Exchange, MAX_BODY_BYTES } from './exchange.ts'
+import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES } from './exchange.ts'
 import { Head } from './head.ts'
 import type { AppDescriptor } from './uwebsockets.ts'
 
@@ -36,7 +36,7 @@ export interface ServerOptions {
   onError(error: unknown): void
 }
 
-export class Server {
+export class Server implements ExchangeHost {
   readonly control: Control
   readonly counters: Counters
   readonly deadlines = new Deadlines(DEADLINE_MS)
