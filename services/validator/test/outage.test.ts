@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { type Proxy, startProxy } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
@@ -71,6 +73,31 @@ test('silent for STALE_AFTER: not ready, but answering; for STALE_LIMIT: 503; he
   await world.database.pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
   proxy.heal()
   await until(async () => (await check('known')).text.includes('SUSPENDED'))
+  await world.database.pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
+  await until(async () => (await check('known')).status === 200)
+})
+
+test('healed with another log: 503 and not ready until all is loaded, since what it knows may be long revoked', async () => {
+  proxy.refuse()
+  await until(async () => (await check('known')).status === 503)
+  await world.database.pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
+  await world.database.pool.query('delete from server_run') // what a crash or failover leaves
+  const lock = await world.database.pool.connect()
+  try {
+    await lock.query('begin; lock table machines in access exclusive mode')
+    proxy.heal()
+    await until(async () => {
+      const waiting = await lock.query(`select from pg_locks where relation = 'machines'::regclass and not granted`)
+      return waiting.rowCount === 1
+    })
+    await sleep(300) // longer than the validator takes to notice how fresh it is
+    expect([await readiness(), (await check('known')).status]).toEqual([503, 503])
+  } finally {
+    await lock.query('rollback')
+    lock.release()
+  }
+  await until(async () => (await readiness()) === 200)
+  expect((await check('known')).text).toContain('SUSPENDED')
   await world.database.pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
   await until(async () => (await check('known')).status === 200)
 })

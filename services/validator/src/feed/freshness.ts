@@ -30,9 +30,12 @@ export class Freshness {
     this.#update()
   }
 
-  /** A full load brings rows: Postgres is heard, though the index is not yet as new as it is. */
+  /**
+   * A full load brings rows: Postgres is heard, though the index is not yet as new as it is. Who has already been silent for
+   * too long stays so until the load has ended, because until then the rows of before may be long revoked.
+   */
   loading(): void {
-    if (this.#isLoaded) this.#heardMs = performance.now()
+    if (this.#isLoaded && !this.isStale) this.#heardMs = performance.now()
   }
 
   get isLoaded(): boolean {
