@@ -47,10 +47,16 @@ export class RowWriter {
     const { words } = arena.region
     const base = row * arena.rowWords
     for (let i = 0; i < 4; i++) words[base + ID + i] = readWord(id, 4 * i)
-    words[base + SERIAL] = this.nextSerial()
+    this.renewSerial(kind, row)
     directory.addId(kind, row)
     this.setStamp(kind, row, this.stamp)
     return row
+  }
+
+  /** The row counts as another from now on. */
+  renewSerial(kind: number, row: number): void {
+    const { region, rowWords } = this.store.directory.arena(kind)
+    region.words[row * rowWords + SERIAL] = this.nextSerial()
   }
 
   /** Removes a row; what refers to it has been unlinked by the caller. */

@@ -65,7 +65,14 @@ export class TenantWriter {
       this.addChild(this.organizationOfCredential(row), -1)
     }
     const { words, doubles } = credentials.region
-    for (let i = 0; i < 8; i++) words[row * ROW_WORDS + SECRET + i] = readWord(record.secretHash, 4 * i)
+    let isSame = true
+    for (let i = 0; i < 8; i++) {
+      const word = readWord(record.secretHash, 4 * i)
+      isSame &&= words[row * ROW_WORDS + SECRET + i] === word
+      words[row * ROW_WORDS + SECRET + i] = word
+    }
+    // Who remembers which row a secret led to must look it up again.
+    if (!isSame) this.rows.renewSerial(KIND_CREDENTIAL, row)
     words[row * ROW_WORDS + CREDENTIAL_STATE] =
       (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (record.revoked ? CREDENTIAL_REVOKED : 0) | this.rows.stamp
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs

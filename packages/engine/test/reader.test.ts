@@ -1,31 +1,10 @@
 import { expect, test } from 'vitest'
 
-import {
-  CLAIM_SLOT,
-  CODES,
-  createCheck,
-  createCredentialView,
-  createIndex,
-  createVerdict,
-  type IndexReader,
-  openIndex,
-  type Verdict,
-} from '../src/index.ts'
-import { credential, idOf, LICENSE, license, machine, ORGANIZATION, rule, tenant } from './support/rows.ts'
+import { CLAIM_SLOT, CODES, createCredentialView, createIndex, type IndexReader, openIndex } from '../src/index.ts'
+import { credential, decide, idOf, LICENSE, license, machine, ORGANIZATION, rule, tenant } from './support/rows.ts'
 
 const utf8 = new TextEncoder()
 const SECRET = new Uint8Array(32).fill(7)
-
-function decide(reader: IndexReader, machineId: string, key = 'KEY'): Verdict {
-  const check = createCheck()
-  const verdict = createVerdict()
-  check.organization = reader.findOrganization(ORGANIZATION)
-  check.licenseKeyLength = utf8.encodeInto(key, check.licenseKey).written
-  check.machineIdLength = utf8.encodeInto(machineId, check.machineId).written
-  check.country = 0x4445
-  reader.decide(check, 0, verdict)
-  return verdict
-}
 
 test('a credential is found by its secret, and its revocation and expiry are read from the row', () => {
   const writer = createIndex({ reserve: 'small' })
@@ -57,6 +36,21 @@ test('a row that holds another credential now has another serial, an empty one i
   expect(reader.credential(row, view)).toBe(true)
   expect(view.serial).not.toBe(serial)
   expect(reader.credential(1_000_000, view)).toBe(false)
+})
+
+test('a credential whose secret changes has another serial', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const view = createCredentialView()
+  writer.apply([...tenant(), credential({})])
+  const row = reader.findCredential(SECRET)
+  reader.credential(row, view)
+  const { serial } = view
+  const changed = new Uint8Array(32).fill(8)
+  writer.apply([credential({ secretHash: changed })])
+  expect([reader.findCredential(SECRET), reader.findCredential(changed)]).toEqual([-1, row])
+  reader.credential(row, view)
+  expect(view.serial).not.toBe(serial)
 })
 
 test('address rules in any scope show in the credential, other rules do not', () => {

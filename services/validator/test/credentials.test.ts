@@ -141,3 +141,12 @@ test('public keys: the current one, and all that signed files in force', async (
   await pool.query('update signing_keys set withdrawn_at = now() where id = $1', [first.id])
   await until(async () => !(await get('/api/v1/public-keys')).text.includes('"first"'))
 })
+
+test('a secret that was changed in place is worth nothing, also where it was just used', async () => {
+  const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
+  const next = createSecret('API_KEY')
+  await until(async () => (await check(`Bearer ${secret}`)).status === 200)
+  await world.database.pool.query('update credentials set secret_hash = $2 where id = $1', [id, next.hash])
+  await until(async () => (await check(`Bearer ${next.secret}`)).status === 200)
+  expect((await check(`Bearer ${secret}`)).status).toBe(401)
+})

@@ -6,7 +6,9 @@ import type {
   LicenseRecord,
   MachineChange,
   RuleMatch,
+  Verdict,
 } from '../../src/index.ts'
+import { createCheck, createVerdict, type IndexReader } from '../../src/index.ts'
 
 const utf8 = new TextEncoder()
 
@@ -77,4 +79,16 @@ export function rule(match: RuleMatch, fields: Partial<Omit<AccessRuleRecord, ke
 
 export function machine(n: number, held = true, used = 1): MachineChange {
   return { entity: 'machine', licenseId: LICENSE, machineId: utf8.encode(`machine ${n}`), held, used }
+}
+
+/** What a check of the organization of `tenant` is answered. */
+export function decide(reader: IndexReader, machineId: string, key = 'KEY'): Verdict {
+  const check = createCheck()
+  const verdict = createVerdict()
+  check.organization = reader.findOrganization(ORGANIZATION)
+  check.licenseKeyLength = utf8.encodeInto(key, check.licenseKey).written
+  check.machineIdLength = utf8.encodeInto(machineId, check.machineId).written
+  check.country = 0x4445
+  reader.decide(check, 0, verdict)
+  return verdict
 }
