@@ -1,6 +1,6 @@
 /**
  * Rows of one size in a region. A freed row goes to a free list and is used again; row 0 is never handed out, so that
- * 0 can mean "none". Only the writer allocates and frees, and it asks for room before the write section.
+ * 0 can mean "none". Only the writer allocates and frees, and whether there is room is asked before the write section.
  */
 import type { Region } from './shared-memory.ts'
 
@@ -35,10 +35,10 @@ export class Arena {
     return 4 * this.rowWords * (this.highest + 1)
   }
 
-  /** Makes room for `count` more rows. Throws RangeError when the index is full. */
-  reserve(count: number): void {
+  /** Whether `count` more rows can be allocated. */
+  hasRoom(count: number): boolean {
     const fresh = count - this.control[this.header + FREE_COUNT]!
-    if (fresh > 0) this.region.ensure(4 * this.rowWords * (this.highest + 1 + fresh))
+    return fresh <= 0 || this.region.holds(4 * this.rowWords * (this.highest + 1 + fresh))
   }
 
   /** A row, zeroed. */

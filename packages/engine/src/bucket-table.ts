@@ -109,11 +109,15 @@ export class BucketTable {
     else this.primary.words[position + index] = value
   }
 
-  /** Makes room for `count` more insertions. Throws RangeError when the index is full. */
-  reserve(count: number): void {
-    this.primary.ensure(BUCKET_BYTES * (this.buckets + count))
+  /** Whether there is room for `count` more insertions. */
+  hasRoom(count: number): boolean {
+    if (count === 0) return true
     const fresh = count - this.control[this.header + OVERFLOW_FREE_COUNT]!
-    if (fresh > 0) this.overflow.ensure(BUCKET_BYTES * (this.control[this.header + OVERFLOW_HIGHEST]! + 1 + fresh))
+    const overflow =
+      fresh <= 0 || this.overflow.holds(BUCKET_BYTES * (this.control[this.header + OVERFLOW_HIGHEST]! + 1 + fresh))
+    // An insertion splits a bucket only where the mean would be exceeded.
+    const buckets = Math.max(this.buckets, Math.ceil((this.entries + count) / this.fill))
+    return overflow && this.primary.holds(BUCKET_BYTES * buckets)
   }
 
   /** Adds an entry, also beside an equal one. `second` is not 0. */

@@ -9,6 +9,7 @@ import { LicenseWriter } from './license-writer.ts'
 import type { Change, Rejected } from './model.ts'
 import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT, KIND_RULE } from './records.ts'
 import { stampAll, sweep } from './reload.ts'
+import { Room } from './room.ts'
 import { RowWriter } from './row-writer.ts'
 import { RuleWriter } from './rule-writer.ts'
 import { ScopeWriter } from './scope-writer.ts'
@@ -17,6 +18,9 @@ import { createShared, REGION_NAMES, type SharedIndex } from './shared-memory.ts
 import { TenantWriter } from './tenant-writer.ts'
 import { unreachable } from './unreachable.ts'
 import { readWord } from './words.ts'
+
+/** Why a row is rejected that there is no room for. */
+export const INDEX_IS_FULL = 'the index is full'
 
 export interface IndexOptions {
   /**
@@ -55,6 +59,7 @@ export class IndexWriter {
   private readonly tenants: TenantWriter
   private readonly licenses: LicenseWriter
   private readonly rules: RuleWriter
+  private readonly room: Room
   private reloading = false
 
   constructor(options: IndexOptions = {}) {
@@ -73,11 +78,12 @@ export class IndexWriter {
     this.tenants = new TenantWriter(this.rows, scopes)
     this.licenses = new LicenseWriter(this.rows, scopes)
     this.rules = new RuleWriter(this.rows, scopes)
+    this.room = new Room(this.store, (change) => this.takesRow(change))
   }
 
   /**
    * Applies a batch, in any order of its rows. What cannot be applied is skipped and returned with the reason: a bad
-   * value, a parent that is unknown, a row that others still refer to, a full index.
+   * value, a parent that is unknown, a row that others still refer to, a new row where the index is full.
    */
   apply(changes: readonly Change[]): Rejected[] {
     const rejected: Rejected[] = []
@@ -145,38 +151,21 @@ export class IndexWriter {
       if (reason !== null) rejected.push({ change, reason })
       return reason === null
     })
-    try {
-      this.reserve(sound)
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error
-      for (const change of sound) rejected.push({ change, reason: error.message })
-      return
-    }
+    const fitting = this.room.fitting(sound, (change) => rejected.push({ change, reason: INDEX_IS_FULL }))
+    if (fitting.length === 0) return
     this.lock.section(() => {
-      for (const change of sound) {
+      for (const change of fitting) {
         const reason = this.applyOne(change)
         if (reason !== null) rejected.push({ change, reason })
       }
     })
   }
 
-  /** Makes room for the worst that the changes can need. Throws RangeError when the index is full. */
-  private reserve(changes: readonly Change[]): void {
-    const counts = { organization: 0, credential: 0, product: 0, customer: 0, license: 0, rule: 0, machine: 0 }
-    for (const change of changes) counts[change.entity]++
-    const { store } = this
-    store.organizations.reserve(counts.organization)
-    store.credentials.reserve(counts.credential)
-    store.products.reserve(counts.product)
-    store.customers.reserve(counts.customer)
-    store.licenses.reserve(counts.license)
-    store.rules.reserve(counts.rule)
-    store.scopes.reserve(counts.rule)
-    store.trieNodes.reserve(counts.rule)
-    store.byId.reserve(changes.length - counts.machine)
-    store.byKey.reserve(counts.credential + counts.license)
-    store.byRule.reserve(counts.rule)
-    store.machines.table.reserve(counts.machine)
+  /** Whether writing the change needs a row more than there are. */
+  private takesRow(change: Change): boolean {
+    if (change.entity === 'machine') return !this.licenses.hasMachine(change)
+    if (change.entity === 'rule' && change.row !== null) return this.rules.takesRow(change.row)
+    return this.store.directory.findId(KINDS[change.entity], change.id) === 0
   }
 
   /** The reason for which the change is rejected, or null. */

@@ -76,6 +76,13 @@ export class LicenseWriter {
     return null
   }
 
+  hasMachine({ licenseId, machineId }: MachineChange): boolean {
+    const { hash, licenses, machines } = this.rows.store
+    const row = this.find(licenseId)
+    hash.hash(machineId, machineId.length)
+    return row !== 0 && machines.has(row, licenses.region.words[row * ROW_WORDS + SERIAL]!, hash.words)
+  }
+
   /** A slot given back by a license that is gone is no fault: its deletion may have come first. */
   applyMachine(change: MachineChange): string | null {
     const { directory, hash, licenses, machines } = this.rows.store

@@ -73,6 +73,15 @@ export class RuleWriter {
     return null
   }
 
+  /** Whether the record needs a row of its own: a new one, or one that moves and stays for a while where it was, too. */
+  takesRow(record: AccessRuleRecord): boolean {
+    const { directory } = this.rows.store
+    const row = directory.findId(KIND_RULE, record.id)
+    if (row === 0) return true
+    const type = this.readValue(record, directory.findId(KIND_ORGANIZATION, record.organizationId))
+    return this.movesCustomer(row, type << RULE_TYPE_SHIFT)
+  }
+
   remove(row: number): null {
     this.unlink(row)
     this.rows.destroy(KIND_RULE, row)

@@ -82,9 +82,8 @@ export class Region {
     this.doubles = new Float64Array(buffer, SKIPPED_BYTES)
   }
 
-  /** Throws RangeError when the region does not hold so many bytes. */
-  ensure(bytes: number): void {
-    if (bytes > this.words.byteLength) throw new RangeError('the index is full')
+  holds(bytes: number): boolean {
+    return bytes <= this.words.byteLength
   }
 }
 

@@ -52,7 +52,6 @@ test.each([2, 3] as const)(
           const hash = hashOf()
           const entries = map.get(hash) ?? []
           if (entries.length >= 8) continue
-          table.reserve(1)
           table.insert(hash, i, words === 3 ? -i : 0)
           map.set(hash, [...entries, { second: i, third: words === 3 ? -i : 0 }])
           count++
@@ -85,7 +84,6 @@ test('removeWhere removes exactly the stale entries of all buckets', () => {
     const table = makeTable(3)
     const stale = new Set<number>()
     for (let i = 1; i <= 1500; i++) {
-      table.reserve(1)
       // Every third seed fills few buckets, so that chains are long.
       table.insert(seed % 3 === 0 ? r.int(60) : r.int(2 ** 32) | 0, i, 0)
       if (r.chance(seed % 2 === 0 ? 0.9 : 0.4)) stale.add(i)
@@ -117,7 +115,6 @@ test('no insertion splits more than one bucket or moves more than one chain', ()
     const buckets = table.buckets
     const chain = i % 16 === 0 ? chainLength(table, table.buckets & (nextPowerOfTwo(table.buckets) / 2 - 1)) : 0
     longest = Math.max(longest, chain)
-    table.reserve(1)
     table.insert(r.int(2 ** 32) | 0, i, 0)
     mostSplits = Math.max(mostSplits, table.buckets - buckets)
   }
@@ -147,7 +144,6 @@ test('removed entries leave their room to new ones', () => {
   const hashes: number[] = []
   const add = (): void => {
     const hash = r.int(2 ** 32) | 0
-    table.reserve(1)
     table.insert(hash, 1, 0)
     hashes.push(hash)
   }
@@ -163,7 +159,6 @@ test('removed entries leave their room to new ones', () => {
 
 test('a hash that too many entries share is refused instead of making an endless chain', () => {
   const table = makeTable(2)
-  table.reserve(1000)
   expect(() => {
     for (let i = 1; i < 1000; i++) table.insert(0, i, 0)
   }).toThrow('too many entries with one hash')

@@ -27,8 +27,6 @@ class Pair {
   readonly networks = new Map<number, Network>()
 
   add(network: Network): number {
-    this.store.rules.reserve(1)
-    this.store.trieNodes.reserve(1)
     const row = this.store.rules.allocate()
     const { words } = this.store.rules.region
     for (const [i, word] of network.words.entries()) words[row * ROW_WORDS + RULE_VALUE + i] = word

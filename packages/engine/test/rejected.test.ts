@@ -114,22 +114,6 @@ test('deleting what is not there is no fault', () => {
   ).toEqual([])
 })
 
-test('a full index rejects what has no room, and goes on with what is there', () => {
-  const writer = createIndex({ reserve: 'small' })
-  writer.apply(tenant())
-  const added = (n: number): Change => {
-    const id = idOf(7, n)
-    return { entity: 'organization', id, row: { id } }
-  }
-  const rejected = []
-  for (let n = 0; rejected.length === 0 && n < 100_000; n += 1000) {
-    rejected.push(...writer.apply(Array.from({ length: 1000 }, (_, i) => added(n + i))))
-  }
-  expect(rejected).toHaveLength(1000)
-  expect(rejected[0]?.reason).toBe('the index is full')
-  expect(writer.apply([machine(1)])).toEqual([])
-})
-
 test('a hash key of another length is refused', () => {
   expect(() => createIndex({ hashKey: new Uint8Array(8) })).toThrow('the hash key is not 16 bytes long')
 })
