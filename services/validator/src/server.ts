@@ -231,8 +231,10 @@ class Validator {
   }
 
   async #release(request: ReleaseRequest, answer: (answer: WorkAnswer) => void): Promise<void> {
-    const outcome = await this.#desk.release(request.licenseId, request.machineId)
-    answer({ kind: 'release', ticket: request.ticket, outcome })
+    const { licenseId, machineId, ticket } = request
+    const isRecorded = await this.#records.recordNow(licenseId, machineId)
+    const outcome = isRecorded ? await this.#desk.release(licenseId, machineId) : { released: null }
+    answer({ kind: 'release', ticket, outcome })
   }
 
   #warn(message: string, also?: () => void): (error: unknown) => void {

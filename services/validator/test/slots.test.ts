@@ -122,6 +122,24 @@ test('deactivation says false for what is not there, and works whatever the stat
   expect((await send(portOf(0), path, { body: {} })).status).toBe(401)
 })
 
+test('a machine that is recorded behind is released even before it was', async () => {
+  const license = await world.license({ maxMachines: null })
+  for (let i = 0; i < 2; i++) {
+    const path = { body: { license: license.key }, secret: world.secret }
+    await until(async () => (await send(portOf(i), V2, path)).status === 200)
+    const machines = Array.from({ length: 20 }, (_, n) => `machine ${i} ${n}`)
+    for (const name of machines) {
+      expect(codeOf(await check(i, license.key, name))).toBe('VALID')
+      expect((await deactivate(i, license.key, name)).text).toBe('{"deactivated":true}')
+    }
+    expect(await rowsOf(license.id)).toEqual({ machines: 0, used: 0 })
+    const last = machines.at(-1) ?? ''
+    const written = `select from activity where license_id = $1 and type = 'CHECK' and machine_id = $2`
+    await until(async () => (await world.database.pool.query(written, [license.id, Buffer.from(last)])).rowCount === 1)
+    expect((await rowsOf(license.id)).machines).toBe(0)
+  }
+})
+
 test('limits raised and lowered', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: 1 })

@@ -38,12 +38,17 @@ export class NewMachines {
     return this.#dropped
   }
 
+  /** Whether the machine is yet to be recorded. */
+  isWaiting(licenseId: Uint8Array, machineId: Uint8Array): boolean {
+    return this.#waiting.has(keyOf(toHex(licenseId), machineId))
+  }
+
   /** A machine that does not fit now comes again with its next check. */
   add(licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
     const license = toHex(licenseId)
     const untilMs = this.#cappedUntil.get(license)
     if (untilMs !== undefined && untilMs > performance.now()) return
-    const key = license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
+    const key = keyOf(license, machineId)
     if (this.#waiting.has(key)) return
     if (this.#waiting.size >= MOST_WAITING) this.#dropped++
     else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
@@ -67,4 +72,8 @@ export class NewMachines {
     if (answer.outcome === 'capped') this.#cappedUntil.set(toHex(claim.licenseId), performance.now() + CAPPED_MS)
     this.#options.note(claim, answer)
   }
+}
+
+function keyOf(license: string, machineId: Uint8Array): string {
+  return license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
 }

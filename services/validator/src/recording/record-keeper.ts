@@ -88,6 +88,13 @@ export class RecordKeeper {
     this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
   }
 
+  /** Records a machine now that would be recorded behind, since it is to be released; false when that could not be done. */
+  async recordNow(licenseId: Uint8Array, machineId: Uint8Array): Promise<boolean> {
+    this.#drain()
+    if (this.#newMachines.isWaiting(licenseId, machineId)) await this.#recordMachines()
+    return !this.#newMachines.isWaiting(licenseId, machineId)
+  }
+
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#drain()
@@ -121,16 +128,22 @@ export class RecordKeeper {
     this.#gathered.add(record)
   }
 
-  async #flush(): Promise<void> {
+  /** One flush at a time: the one that runs takes along what is added while it does. */
+  #recordMachines(): Promise<void> {
     this.#recording ??= this.#newMachines
       .flush()
       .catch(this.#options.onError)
       .finally(() => {
         this.#recording = null
       })
+    return this.#recording
+  }
+
+  async #flush(): Promise<void> {
+    const recording = this.#recordMachines()
     // What could not be written yet stays as it is: it must be sent again unchanged.
     if (this.#flusher.isIdle)
       this.#flusher.add(this.#gathered.take((activity, entry) => this.#seen.isDue(activity, entry)))
-    await Promise.all([this.#recording, this.#flusher.flush()])
+    await Promise.all([recording, this.#flusher.flush()])
   }
 }
