@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { createIndex, LARGE_INDEX_BYTES } from '@keyward/engine'
+import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
@@ -43,8 +43,11 @@ export interface RunningValidator {
 const STOP_GRACE_MS = 2_500
 
 /** Listens at once and answers 503 until everything is loaded. Rejects when a port cannot be had. */
-export async function startValidator(config: ValidatorConfig): Promise<RunningValidator> {
-  const validator = new Validator(config)
+export async function startValidator(
+  config: ValidatorConfig,
+  reserve: 'small' | 'large' = 'large',
+): Promise<RunningValidator> {
+  const validator = new Validator(config, reserve)
   try {
     return await validator.start()
   } catch (error) {
@@ -57,7 +60,7 @@ class Validator {
   readonly #config: ValidatorConfig
   readonly #log: Logger
   readonly #metrics = new Metrics()
-  readonly #index = createIndex({ hashKey: randomBytes(16), reserve: 'large' })
+  readonly #index: IndexWriter
   readonly #keys = new KeyRing()
   readonly #control = new Control()
   readonly #keyLinks = new KeyLinks(this.#keys, this.#control)
@@ -72,10 +75,13 @@ class Validator {
   readonly #follower: Follower
   readonly #pool: WorkerPool
   #admin: { port: number; close(): Promise<void> } | null = null
+  /** Rows that the first load had no room for: verdicts without them would be wrong, so none is given. */
+  #leftOut = 0
   #isClosing = false
 
-  constructor(config: ValidatorConfig) {
+  constructor(config: ValidatorConfig, reserve: 'small' | 'large') {
     this.#config = config
+    this.#index = createIndex({ hashKey: randomBytes(16), reserve })
     this.#log = createLogger('validator', config.logLevel)
     this.#freshness = new Freshness(this.#control, config)
     this.#heartbeat = new Heartbeat(
@@ -160,16 +166,18 @@ class Validator {
   })
 
   #heard(snapshot: string): void {
-    this.#freshness.heard()
     this.#unmigrated.followed()
-    this.#resolveLoaded()
     this.#heartbeat.applied(snapshot)
+    if (this.#leftOut > 0) return
+    this.#freshness.heard()
+    this.#resolveLoaded()
   }
 
   #readiness(): Readiness {
     const reasons: string[] = []
     if (this.#isClosing) reasons.push('The validator is stopping.')
     if (this.#unmigrated.reason !== null) reasons.push(this.#unmigrated.reason)
+    else if (this.#leftOut > 0) reasons.push(`The index is full: ${this.#leftOut} rows have no room in it.`)
     else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
     else if (this.#freshness.isStale) reasons.push('Postgres has been silent for longer than STALE_AFTER.')
     return { ready: reasons.length === 0, reasons }
@@ -177,16 +185,20 @@ class Validator {
 
   #createFollower(): Follower {
     const onError = this.#warn('The change log cannot be followed.', () => this.#metrics.feedErrors.inc())
+    const onFull = quietly(this.#log, 'The index is full: a row was skipped.')
     return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#keeper, {
       onError,
       onPoison: (poison) => {
         this.#metrics.poison.inc({ entity: poison.entity })
-        this.#log.error(poison, 'A row was skipped.')
+        if (poison.reason === INDEX_IS_FULL) onFull(poison)
+        else this.#log.error(poison, 'A row was skipped.')
       },
-      onLoaded: (tookMs, rows) => {
+      onLoaded: (tookMs, rows, leftOut) => {
+        // Who serves goes on with all that was there before.
+        this.#leftOut = this.#freshness.isLoaded ? 0 : leftOut
         if (!this.#freshness.isLoaded) collectGarbage() // nobody waits for an answer yet
         this.#metrics.reloads.inc()
-        this.#log.info({ tookMs: Math.round(tookMs), rows }, 'Loaded.')
+        this.#log.info({ tookMs: Math.round(tookMs), rows, leftOut }, 'Loaded.')
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
     })

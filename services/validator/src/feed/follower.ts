@@ -12,7 +12,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FeedChange } from '@keyward/database'
-import type { Change } from '@keyward/engine'
+import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
 import { convertChanges, type Poison, type SigningKeyChange } from './convert.ts'
 
@@ -50,7 +50,8 @@ export interface FeedTarget {
 export interface FollowerEvents {
   onPoison(poison: Poison): void
   onError(error: unknown): void
-  onLoaded(tookMs: number, rows: number): void
+  /** `leftOut`: how many of the rows the index had no room for. */
+  onLoaded(tookMs: number, rows: number, leftOut: number): void
   onRead(tookMs: number): void
 }
 
@@ -127,16 +128,17 @@ export class Follower {
   async #load(connection: FeedConnection, identity: string): Promise<void> {
     const startedMs = performance.now()
     let rows = 0
+    let leftOut = 0
     this.#target.beginReload(identity !== this.#identity)
     const snapshot = await connection.load(identity, this.#identity === null, (changes, at) => {
       rows += changes.length
-      this.#apply(changes, at)
+      leftOut += this.#apply(changes, at)
       this.#target.loading()
     })
     this.#target.endReload()
     this.#identity = identity
     this.#snapshot = snapshot
-    this.#events.onLoaded(performance.now() - startedMs, rows)
+    this.#events.onLoaded(performance.now() - startedMs, rows, leftOut)
     this.#hasWorked = true
     this.#target.heard(snapshot)
   }
@@ -156,10 +158,12 @@ export class Follower {
     this.#target.heard(snapshot)
   }
 
-  #apply(changes: readonly FeedChange[], snapshot: string): void {
+  /** Gives how many of the changes the index had no room for. */
+  #apply(changes: readonly FeedChange[], snapshot: string): number {
     const converted = convertChanges(changes)
     const rejected = this.#target.apply(converted.changes, converted.signingKeys, snapshot)
     for (const poison of [...converted.poison, ...rejected]) this.#events.onPoison(poison)
+    return rejected.filter(({ reason }) => reason === INDEX_IS_FULL).length
   }
 
   #rouse(): void {

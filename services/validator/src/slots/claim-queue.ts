@@ -3,7 +3,7 @@
  * milliseconds, over all licenses (API document, states rule 3). Two claims for one machine of one license are one claim. A
  * license whose row somebody holds delays nobody else: what the batch skipped is tried again by itself, a batch that fails
  * is tried again by halves, and after its time a claim ends without an answer. A claim that Postgres granted unheard is
- * answered `known` when it comes again, so ending without an answer is never wrong.
+ * answered `known` when it comes again, so ending without an answer loses no slot.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
