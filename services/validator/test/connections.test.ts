@@ -1,6 +1,7 @@
 /** What one connection may carry: answers to HEAD, requests behind one another, and nothing behind an answer that closes. */
 
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -37,20 +38,20 @@ const statusesIn = (text: string): string[] =>
 class Line {
   readonly socket: Socket
   isClosed = false
-  #text = ''
+  text = ''
 
   constructor(port: number) {
     this.socket = connect(port, '127.0.0.1')
-    this.socket.on('data', (data) => (this.#text += data.toString('latin1')))
+    this.socket.on('data', (data) => (this.text += data.toString('latin1')))
     this.socket.on('error', () => undefined)
     this.socket.on('close', () => (this.isClosed = true))
   }
 
   async ask(request: string): Promise<string> {
-    this.#text = ''
+    this.text = ''
     this.socket.write(request)
-    await until(() => this.#text.includes('\r\n\r\n') || this.isClosed)
-    return this.#text
+    await until(() => this.text.includes('\r\n\r\n') || this.isClosed)
+    return this.text
   }
 }
 
@@ -109,7 +110,7 @@ test('nothing is answered behind a 413', async () => {
   expect(closed).toBe(true)
 })
 
-test('a request that waits for Postgres is answered in its turn, and one behind it ends the connection', async () => {
+test('a request that waits for Postgres is answered in its turn, and one behind it in the same packet ends the connection', async () => {
   const { key } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
@@ -121,6 +122,34 @@ test('a request that waits for Postgres is answered in its turn, and one behind 
   expect(between).toEqual({ text: '', closed: true })
   const again = await raw(validator.port, release)
   expect(again.text).toContain('"deactivated":false')
+})
+
+test('a request that arrives while another waits for Postgres is answered after it', async () => {
+  const { key, id } = await world.license({ maxMachines: 1 })
+  const limited = { license: key, fingerprint: 'm' }
+  await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
+  const release = message('POST', '/api/v1/deactivate', JSON.stringify({ licenseKey: key, fingerprint: 'm' }))
+  const holder = await world.database.pool.connect()
+  const line = new Line(validator.port)
+  try {
+    await holder.query('begin')
+    await holder.query('select from license_slots where license_id = $1 for update', [id])
+    const released = line.ask(release)
+    const waiting =
+      'select from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())'
+    await until(async () => ((await holder.query(waiting)).rowCount ?? 0) > 0)
+    line.socket.write(check())
+    await sleep(50)
+    expect(line.isClosed).toBe(false)
+    await holder.query('rollback')
+    await released
+    await until(() => line.text.includes('"VALID"') || line.isClosed)
+    expect(statusesIn(line.text)).toEqual(['200', '200'])
+    expect(line.text).toMatch(/"deactivated":true.*"VALID"/s)
+  } finally {
+    holder.release(true)
+    line.socket.destroy()
+  }
 })
 
 test('answers tell the time and not the library', async () => {

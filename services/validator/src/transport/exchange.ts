@@ -87,9 +87,13 @@ export class Exchange implements Dated {
     this.response.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
-  /** The answer will come later. The request's headers and body must not be read from here on. */
+  /**
+   * The answer will come later. The request's headers and body must not be read from here on, and nothing is read from the
+   * connection until then: the library ends one whose next request comes before the answer.
+   */
   wait(): void {
     this.#state = 'waiting'
+    this.response.pause()
   }
 
   /** Fails without reading the body, inside the callback that brought the head. */
@@ -162,6 +166,7 @@ export class Exchange implements Dated {
   }
 
   #finish(): void {
+    if (this.#state === 'waiting' && !this.#isClosed) this.response.resume()
     this.#state = 'done'
     this.#parts = null
     this.#server.deadlines.remove(this)
