@@ -37,8 +37,8 @@ test('a copy never answers behind what was told, also one that was opened late',
   const ring = new KeyRing()
   const links = new KeyLinks(ring, control)
   const early = new KeyCopy(links.open(), control)
-  const told = (copy: KeyCopy): { current: string | null; all: unknown } => {
-    const { current, all } = copy.bodies(ACME)
+  const told = (copy: KeyCopy, nowMs = 5): { current: string | null; all: unknown } => {
+    const { current, all } = copy.bodies(ACME, nowMs)
     const text = (body: Uint8Array): string => Buffer.from(body).toString()
     const keyIds = [...text(all).matchAll(/"keyId":"([^"]+)"/g)].map(([, keyId]) => keyId)
     return { current: current && text(current), all: keyIds }
@@ -54,6 +54,15 @@ test('a copy never answers behind what was told, also one that was opened late',
       current: expect.stringContaining('"key-3"') as unknown,
       all: ['key-3', 'key-2'],
     })
+  // Until the last of its files has run out, which a body that is remembered must not outlast.
+  const DAY_MS = 86_400_000
+  for (const copy of [early, late]) {
+    expect(told(copy, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
+    expect(told(copy, 32 * DAY_MS).all).toEqual(['key-3'])
+  }
+  ring.apply([signingKey(3, { withdrawnAtMs: 4 })])
+  for (const copy of [early, late]) expect(told(copy, 32 * DAY_MS)).toEqual({ current: null, all: [] })
+  ring.apply([signingKey(3)])
   ring.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
   for (const copy of [early, late]) expect(told(copy).all).toEqual(['key-3'])
   // A reload that brings another key and not the ones before.

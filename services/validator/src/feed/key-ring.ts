@@ -4,10 +4,14 @@
  */
 
 import { toHex } from '@keyward/database/ids'
+import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 
 import type { KeyChange, PublicKey } from '../link/messages.ts'
 import type { SigningKeyChange } from './convert.ts'
+
+/** How far the clocks of services, Postgres and apps may be apart. */
+const CLOCKS_MS = 24 * 60 * 60 * 1000
 
 export class KeyRing {
   readonly #keys = new Map<string, PublicKey>()
@@ -43,7 +47,9 @@ export class KeyRing {
         const { keyId, createdAtMs, retiredAtMs, withdrawnAtMs } = row
         const publicKey = publicKeyToSpki(row.publicKey)
         const organization = toHex(row.organizationId)
-        return { id: toHex(id), key: { organization, keyId, publicKey, createdAtMs, retiredAtMs, withdrawnAtMs } }
+        // A withdrawn key is told no more, an older one until its last file has run out by any clock.
+        const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCKS_MS : -Infinity
+        return { id: toHex(id), key: { organization, keyId, publicKey, createdAtMs, retiredAtMs, inForceUntilMs } }
       }),
     )
   }

@@ -12,9 +12,11 @@ import type { KeyChange, KeysMessage, PublicKey } from './messages.ts'
 export interface KeyBodies {
   current: Uint8Array | null
   all: Uint8Array
+  /** When the first of the keys in them goes out of force. */
+  untilMs: number
 }
 
-const NO_KEYS: KeyBodies = { current: null, all: Buffer.from('{"keys":[]}') }
+const NO_KEYS: KeyBodies = { current: null, all: Buffer.from('{"keys":[]}'), untilMs: Infinity }
 
 export class KeyCopy {
   readonly #port: MessagePort
@@ -34,18 +36,18 @@ export class KeyCopy {
   }
 
   /** `organization`: its id in hex. */
-  bodies(organization: string): KeyBodies {
+  bodies(organization: string, nowMs: number): KeyBodies {
     while (this.#version !== this.#control.keysVersion) {
       const received: { message: KeysMessage } | undefined = receiveMessageOnPort(this.#port)
       if (!received) break
       this.#take(received.message)
     }
     const known = this.#bodies.get(organization)
-    if (known) return known
+    if (known && known.untilMs > nowMs) return known
     const ids = this.#organizations.get(organization)
     if (!ids) return NO_KEYS
     const keys = [...ids].flatMap((id) => this.#keys.get(id) ?? [])
-    const bodies = makeBodies(keys.filter((key) => key.withdrawnAtMs === Infinity))
+    const bodies = makeBodies(keys.filter((key) => key.inForceUntilMs > nowMs))
     this.#bodies.set(organization, bodies)
     return bodies
   }
@@ -72,7 +74,6 @@ export class KeyCopy {
   }
 }
 
-/** Withdrawn keys are not told: files that they signed are no longer trusted. */
 function makeBodies(keys: readonly PublicKey[]): KeyBodies {
   const newestFirst = [...keys].toSorted((a, b) => b.createdAtMs - a.createdAtMs)
   const current = newestFirst.find((key) => key.retiredAtMs === Infinity)
@@ -84,6 +85,7 @@ function makeBodies(keys: readonly PublicKey[]): KeyBodies {
   return {
     current: current ? Buffer.from(JSON.stringify(describe(current))) : null,
     all: Buffer.from(JSON.stringify({ keys: listed })),
+    untilMs: Math.min(...keys.map((key) => key.inForceUntilMs)),
   }
 }
 

@@ -50,8 +50,8 @@ export interface PublicKey {
   createdAtMs: number
   /** Infinity: it is the current one. */
   retiredAtMs: number
-  /** Infinity: its files are trusted. */
-  withdrawnAtMs: number
+  /** From here on no file that it signed is to be trusted. */
+  inForceUntilMs: number
 }
 
 /** `id` in hex; null: the key is gone. */

@@ -16,7 +16,7 @@ export interface PublicKeysParts {
   authorizer: Authorizer
   counters: Counters
   /** `organization`: its id in hex. */
-  keys: { bodies(organization: string): KeyBodies }
+  keys: { bodies(organization: string, nowMs: number): KeyBodies }
 }
 
 export class PublicKeys {
@@ -42,13 +42,14 @@ export class PublicKeys {
   /** Null when the exchange has been answered. */
   #find(exchange: Exchange): KeyBodies | null {
     const { authorizer, counters, keys, reader } = this.#parts
-    const credential = authorizer.admit(exchange, Date.now())
+    const nowMs = Date.now()
+    const credential = authorizer.admit(exchange, nowMs)
     if (credential === null) return null
     if (!reader.organizationId(credential.organization, this.#id)) {
       exchange.fail('UNAUTHORIZED')
       return null
     }
     counters.count('publicKeys')
-    return keys.bodies(toHex(this.#id))
+    return keys.bodies(toHex(this.#id), nowMs)
   }
 }
