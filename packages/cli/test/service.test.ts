@@ -36,6 +36,15 @@ async function post(path: string, body: object): Promise<string> {
   return z.object({ id: z.string() }).parse(await response.json()).id
 }
 
+async function setPlan(organizationId: string, plan: string): Promise<void> {
+  const response = await fetch(`${management.url}/api/v1/organizations/${organizationId}`, {
+    method: 'PATCH',
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ plan }),
+  })
+  expect(response.status).toBe(200)
+}
+
 async function ruleCount(): Promise<number> {
   const { rows } = await database.pool.query<{ count: string }>('select count(*) from access_rules')
   return Number(rows[0]?.count)
@@ -135,6 +144,20 @@ describe('a long list', () => {
     expect(rest.out).toMatch(/^3500 rules added, 0 existed already, 0 rows left out/)
     expect(await readdir(join(desk.folder, '.keyward', 'imports'))).toEqual([])
     gate.close()
+  })
+
+  test('that was refused goes on once what it was refused for is mended', async () => {
+    const made = z.object({ id: z.string(), managementToken: z.string() })
+    const { id, managementToken } = await result(made, 'org', 'create', 'Bravo', '--plan', 'STANDARD')
+    const list = ['--token', managementToken, 'rules', 'import', 'limit.txt']
+    await desk.write('limit.txt', addresses(1_000, 4))
+    expect(await result(imported, ...list)).toMatchObject({ created: 1_000 })
+    await desk.write('limit.txt', `${addresses(1_000, 4)}\n${addresses(5, 5)}`)
+    await setPlan(id, 'FREE')
+    for (const said of [await desk.cli(...list), await desk.cli(...list)])
+      expect(said.err).toMatch(/Added before: 0 \(RULE_LIMIT_REACHED\)/)
+    await setPlan(id, 'STANDARD')
+    expect(await result(imported, ...list)).toMatchObject({ created: 5, skipped: 1_000 })
   })
 
   test('that the service refuses is refused by the line of the file', async () => {

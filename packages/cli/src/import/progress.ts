@@ -25,7 +25,8 @@ export interface Progress {
   readonly done: () => Promise<void>
 }
 
-export const freshProgress = (): ProgressState => ({ run: randomUUID(), batches: 0, created: 0, skipped: 0 })
+export const newRun = (): string => randomUUID()
+export const freshProgress = (): ProgressState => ({ run: newRun(), batches: 0, created: 0, skipped: 0 })
 
 /** `scope` is whatever makes two imports different beside the bytes of the file at `path`. */
 export async function openProgress(home: string, path: string, scope: object): Promise<Progress> {

@@ -7,7 +7,7 @@ import { importedAccessRules, maxImportRows } from '@keyward/contract'
 import { type Api, RefusedPlaces } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { RuleInput } from './judge.ts'
-import type { Progress, ProgressState } from './progress.ts'
+import { newRun, type Progress, type ProgressState } from './progress.ts'
 
 export interface PlacedRule {
   where: string
@@ -26,7 +26,10 @@ export async function sendAll(
   for await (const batch of inBatches(rules)) {
     if (index++ < from.batches) continue
     const idempotencyKey = `${state.run}-${index}`
-    const { created, skipped } = await sendBatch(api, batch, idempotencyKey, state)
+    const { created, skipped } = await sendBatch(api, batch, idempotencyKey, state).catch(async (error: unknown) => {
+      if (isKept(error)) await (state.batches === 0 ? progress.done() : progress.save({ ...state, run: newRun() }))
+      throw error
+    })
     state.batches = index
     state.created += created
     state.skipped += skipped
@@ -35,6 +38,11 @@ export async function sendAll(
   }
   await progress.done()
   return state
+}
+
+/** The service keeps a refusal for its idempotency key, as it keeps an answer: under another key it judges again. */
+function isKept(error: unknown): boolean {
+  return error instanceof Failure && error.exitCode === EXIT.refused && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
 }
 
 async function sendBatch(
