@@ -14,6 +14,8 @@ export interface Said {
 export interface Desk {
   folder: string
   env: Record<string, string>
+  /** The clock of the next run is so much ahead of the real one. */
+  clock: { aheadMs: number }
   write: (name: string, content: string | Uint8Array) => Promise<void>
   cli: (...args: string[]) => Promise<Said>
   clear: () => Promise<void>
@@ -23,9 +25,11 @@ export interface Desk {
 export async function openDesk(): Promise<Desk> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cli-'))
   const env: Record<string, string> = {}
+  const clock = { aheadMs: 0 }
   return {
     folder,
     env,
+    clock,
     write: (name, content) => writeFile(join(folder, name), content),
     clear: () => rm(folder, { recursive: true }),
     cli: async (...args) => {
@@ -35,7 +39,7 @@ export async function openDesk(): Promise<Desk> {
         err: (text: string) => void (said.err += text),
         isTerminal: false,
       }
-      said.code = await run(args, { env, streams, home: folder, folder, nowMs: () => Date.now() })
+      said.code = await run(args, { env, streams, home: folder, folder, nowMs: () => Date.now() + clock.aheadMs })
       return said
     },
   }

@@ -10,6 +10,7 @@ import { type Desk, openDesk } from './run-cli.ts'
 import { type RunningService, startProgram } from './services.ts'
 
 const OPERATOR_TOKEN = 'operator-of-this-test'
+const DAY_MS = 86_400_000
 
 let database: TestDatabase
 let management: RunningService
@@ -146,6 +147,42 @@ describe('a long list', () => {
     gate.close()
   })
 
+  test.each([
+    { batch: 1, net: 6 },
+    { batch: 2, net: 7 },
+  ])('whose batch $batch was done but not answered goes on with the expiry of its begin', async ({ batch, net }) => {
+    await desk.write('lost.txt', addresses(2_500, net))
+    const gate = await openGate(management.url, batch - 1, 'lose')
+    const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
+    const stopped = await desk.cli(...args)
+    expect([stopped.code, stopped.err]).toEqual([
+      3,
+      expect.stringMatching(/[^.]\. Added before: \d+; the same command/),
+    ])
+    gate.open()
+    desk.clock.aheadMs = 5 * DAY_MS
+    expect((await desk.cli(...args)).out).toMatch(/^2500 rules added, 0 existed already, 0 rows left out/)
+    const select = `select count(*)::integer as rules, count(distinct expires_at)::integer as expiries
+      from access_rules where convert_from(value, 'UTF8') like $1`
+    expect((await database.pool.query(select, [`10.${net}.%`])).rows).toEqual([{ rules: 2_500, expiries: 1 }])
+    desk.clock.aheadMs = 0
+    gate.close()
+  })
+
+  test('whose expiry passed since it was stopped is not gone on with', async () => {
+    await desk.write('late.txt', addresses(1_500, 8))
+    const gate = await openGate(management.url, 1)
+    const args = ['--url', gate.url, 'rules', 'import', 'late.txt', '--expires', '12h']
+    await desk.cli(...args)
+    gate.open()
+    desk.clock.aheadMs = DAY_MS
+    const late = await desk.cli(...args)
+    expect([late.code, late.err]).toEqual([2, expect.stringMatching(/--expires 12h of the run that .* has passed/)])
+    expect((await desk.cli(...args, '--restart')).out).toMatch(/^500 rules added, 1000 existed already/)
+    desk.clock.aheadMs = 0
+    gate.close()
+  })
+
   test('that was refused goes on once what it was refused for is mended', async () => {
     const made = z.object({ id: z.string(), managementToken: z.string() })
     const { id, managementToken } = await result(made, 'org', 'create', 'Bravo', '--plan', 'STANDARD')
@@ -181,11 +218,15 @@ interface Gate {
   close: () => void
 }
 
-/** Hands on every request but imports after the given number, which it refuses as a service would that was locked. */
-async function openGate(target: string, imports: number): Promise<Gate> {
+/**
+ * Hands on every request but imports after the given number. Those it refuses as a service would that was locked, or it
+ * loses the answer of one that was done.
+ */
+async function openGate(target: string, imports: number, fault: 'refuse' | 'lose' = 'refuse'): Promise<Gate> {
   let left = imports
   const server: Server = createServer((incoming, response) => {
-    if (incoming.url?.endsWith('/import') === true && left-- <= 0) {
+    const isFaulty = incoming.url?.endsWith('/import') === true && left-- <= 0
+    if (isFaulty && fault === 'refuse') {
       const problem = { type: 'x', title: 'x', status: 403, detail: 'Locked', instance: 'x', code: 'X', requestId: 'x' }
       response.writeHead(403, { 'content-type': 'application/problem+json', connection: 'close' })
       response.end(JSON.stringify(problem))
@@ -193,6 +234,10 @@ async function openGate(target: string, imports: number): Promise<Gate> {
     }
     const { method = 'GET', headers, url = '/' } = incoming
     const onward = request(`${target}${url}`, { method, headers }, (answer) => {
+      if (isFaulty) {
+        answer.resume().on('end', () => response.writeHead(500).end())
+        return
+      }
       response.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(response)
     })

@@ -10,7 +10,7 @@ import { EXIT, Failure } from '../failure.ts'
 import { csvRows } from '../import/csv-rows.ts'
 import { jsonLineRows, jsonRows } from '../import/json-rows.ts'
 import { type Defaults, judge } from '../import/judge.ts'
-import { freshProgress, openProgress } from '../import/progress.ts'
+import { freshProgress, openProgress, type ProgressState } from '../import/progress.ts'
 import { type Format, formatOf, FORMATS, type Rows } from '../import/rows.ts'
 import { type PlacedRule, sendAll } from '../import/send.ts'
 import { textRows } from '../import/text-rows.ts'
@@ -45,7 +45,7 @@ export function addRuleCommands(parent: Command, open: (command: Command) => Ses
     .option('--product <id>', 'for this product, where a row has no scope; default the whole organization')
     .addOption(new Option('--license <id>', 'for this license, where a row has no scope').conflicts('product'))
     .option('--note <text>', 'where a row has none')
-    .option('--expires <when>', 'where a row has none: a date, or 30d, 12h, 1y from now')
+    .option('--expires <when>', "where a row has none: a date, or 30d, 12h, 1y from the import's begin")
     .option('--skip-invalid', 'leave bad rows out instead of stopping before anything is sent')
     .option('--dry-run', 'read and judge everything, send nothing')
     .option('--restart', 'begin anew where an earlier run of the same file was stopped')
@@ -61,8 +61,8 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
     throw new Failure(EXIT.usage, `${path} cannot be read`)
   })
   const format = flags.format ?? formatOf(path)
-  const defaults = defaultsOf(flags, surroundings.nowMs())
-  const survey = await surveyRows(openRows(path, format, defaults))
+  const nowMs = surroundings.nowMs()
+  const survey = await surveyRows(openRows(path, format, defaultsOf(flags, nowMs)))
   if (survey.problems.length > 0 && !flags.skipInvalid)
     throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are not rules; nothing was sent`, {
       details: survey.problems,
@@ -76,9 +76,12 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const { expires, restart: _restart, dryRun: _dryRun, ...same } = flags
   const scope = { ...same, expires, url: api.baseUrl, organization: organization.id }
   const progress = await openProgress(surroundings.home, path, scope)
-  const start = flags.restart || progress.earlier === null ? freshProgress() : progress.earlier
-  if (start.batches > 0)
-    output.note(`Going on after ${start.batches} batches of an earlier run (--restart begins anew).`)
+  const start = flags.restart || progress.earlier === null ? freshProgress(nowMs) : progress.earlier
+  if (start === progress.earlier)
+    output.note(`Going on after ${start.batches} batches of ${describeRun(start)} (--restart begins anew).`)
+  const defaults = defaultsOf(flags, start.begunMs)
+  if (start === progress.earlier && defaults.expiresAt !== undefined && Date.parse(defaults.expiresAt) <= nowMs)
+    throw new Failure(EXIT.usage, `--expires ${expires} of ${describeRun(start)} has passed; --restart begins anew`)
   const total = survey.rows - survey.invalid
   const sent = await sendAll(api, validRules(openRows(path, format, defaults)), progress, start, (state) =>
     output.progress(`${Math.min(state.batches * 1_000, total)} of ${total} rules sent, ${state.created} new`),
@@ -88,6 +91,10 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
     { ...counts, created, skipped },
     `${created} rules added, ${skipped} existed already, ${survey.invalid} rows left out.`,
   )
+}
+
+function describeRun({ begunMs }: ProgressState): string {
+  return `the run that began at ${new Date(begunMs).toISOString()}`
 }
 
 function defaultsOf(flags: Flags, nowMs: number): Defaults {

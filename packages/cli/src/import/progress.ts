@@ -1,6 +1,7 @@
 /**
- * How far an import has come, on disk after every batch, so that one that was stopped goes on where it was. It belongs to
- * one file's bytes, one service, one organization and one set of flags; anything else begins anew.
+ * When an import began and how far it has come, on disk from the first batch on, so that one that was stopped goes on
+ * where it was. It belongs to one file's bytes, one service, one organization and one set of flags; anything else begins
+ * anew.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -12,6 +13,8 @@ import { z } from 'zod'
 const state = z.object({
   /** Names the attempt in idempotency keys: a batch whose answer was lost is not counted as skipped when it is sent again. */
   run: z.string(),
+  /** When it began. Times such as `30d` count from then, so that a batch sent again is the same request. */
+  begunMs: z.int(),
   batches: z.int(),
   created: z.int(),
   skipped: z.int(),
@@ -26,7 +29,13 @@ export interface Progress {
 }
 
 export const newRun = (): string => randomUUID()
-export const freshProgress = (): ProgressState => ({ run: newRun(), batches: 0, created: 0, skipped: 0 })
+export const freshProgress = (nowMs: number): ProgressState => ({
+  run: newRun(),
+  begunMs: nowMs,
+  batches: 0,
+  created: 0,
+  skipped: 0,
+})
 
 /** `scope` is whatever makes two imports different beside the bytes of the file at `path`. */
 export async function openProgress(home: string, path: string, scope: object): Promise<Progress> {

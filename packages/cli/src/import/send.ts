@@ -22,6 +22,8 @@ export async function sendAll(
   report: (state: ProgressState) => void,
 ): Promise<ProgressState> {
   const state = { ...from }
+  // Also before the first batch, whose answer may be lost as any other.
+  await progress.save(state)
   let index = 0
   for await (const batch of inBatches(rules)) {
     if (index++ < from.batches) continue
@@ -58,7 +60,7 @@ async function sendBatch(
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     const places = error instanceof RefusedPlaces ? error.places : []
-    throw new Failure(error.exitCode, `${error.message}. ${whatStands(error.exitCode, state)}`, {
+    throw new Failure(error.exitCode, `${error.message.replace(/\.$/, '')}. ${whatStands(error.exitCode, state)}`, {
       ...(error.code === undefined ? {} : { code: error.code }),
       details: places.length > 0 ? places.map((place) => inFile(place, batch)) : error.details,
     })
