@@ -101,6 +101,19 @@ test('a license is made, shown by key and by id, checked and revoked', async () 
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringMatching(/NOT_FOUND/)])
 })
 
+test('a key that looks like an id is found as well', async () => {
+  const key = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
+  const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })
+  const flags = ['--product', productId, '--customer', customerId, '--key', key]
+  const { id } = await result(shown, 'license', 'create', ...flags)
+  expect(await result(shown, 'license', 'show', key)).toMatchObject({ id, key })
+  expect((await desk.cli('check', key)).out).toMatch(/^VALID/)
+  expect(await result(shown, 'license', 'revoke', key)).toMatchObject({ id, status: 'revoked' })
+  const unknown = key.replace('019a', '019b')
+  expect(await desk.cli('license', 'show', unknown)).toMatchObject({ code: 1, out: '' })
+  expect((await desk.cli('check', unknown)).out).toMatch(/^NOT_FOUND/)
+})
+
 test('a check says which rule decides', async () => {
   const flags = ['--product', productId, '--customer', customerId]
   const { key } = await result(z.object({ key: z.string() }), 'license', 'create', ...flags)

@@ -5,6 +5,7 @@ import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
+import { findById } from './license-format.ts'
 
 const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().optional(), country: z.string().optional() })
 
@@ -19,7 +20,8 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
     .action(async (idOrKey: string, given: unknown, command: Command) => {
       const { api, output } = open(command)
       const { machine, ip, country } = flagsOf.parse(given)
-      const which = z.uuid().safeParse(idOrKey).success ? { licenseId: idOrKey } : { licenseKey: idOrKey }
+      const found = await findById(api, idOrKey)
+      const which = found === null ? { licenseKey: idOrKey } : { licenseId: found.id }
       const body = Object.fromEntries(
         Object.entries({ ...which, machineId: machine, ip, country }).filter(([, value]) => value !== undefined),
       )

@@ -6,18 +6,27 @@ import type { Api } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 
-/** By id, or by key. Throws Failure. */
+/** By id, or by key: a vendor's own key may look like an id. Throws Failure. */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
-  if (z.uuid().safeParse(idOrKey).success) {
-    const { data } = await api.call({ method: 'GET', path: `/licenses/${idOrKey}` }, license)
-    return data
-  }
+  const found = await findById(api, idOrKey)
+  if (found !== null) return found
   const path = `/licenses?limit=1&key=${encodeURIComponent(idOrKey)}`
   const { data } = await api.call({ method: 'GET', path }, page(license))
-  const [found] = data.data
-  if (found === undefined)
+  const [byKey] = data.data
+  if (byKey === undefined)
     throw new Failure(EXIT.refused, 'No license of this organization has this key', { code: 'NOT_FOUND' })
-  return found
+  return byKey
+}
+
+/** Null for what is not the id of a license. Throws Failure. */
+export async function findById(api: Api, text: string): Promise<License | null> {
+  if (!z.uuid().safeParse(text).success) return null
+  try {
+    return (await api.call({ method: 'GET', path: `/licenses/${text}` }, license)).data
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'NOT_FOUND') return null
+    throw error
+  }
 }
 
 export function describeLicense(shown: License): string {
