@@ -132,6 +132,17 @@ test('keys are rotated, and the status shows every validator', async () => {
   expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +ready +(?:nothing|\d+ transactions?) /)
 })
 
+test('the status shows every validator also where they fill more than a page', async () => {
+  const insert = `insert into validators (id, name, ready, applied, seen_at)
+    select gen_random_uuid(), 'made-' || n, n > 1, pg_current_snapshot()::text, now() + interval '1 hour'
+    from generate_series(1, 120) n`
+  await database.pool.query(insert)
+  const status = await desk.cli('status')
+  await database.pool.query("delete from validators where name like 'made-%'")
+  expect(status.code).toBe(4)
+  expect(status.out.match(/^made-/gm)).toHaveLength(120)
+})
+
 describe('a long list', () => {
   const imported = z.object({ rows: z.int(), invalid: z.int(), created: z.int(), skipped: z.int() })
   const addresses = (count: number, net: number): string =>

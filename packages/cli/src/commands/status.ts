@@ -3,6 +3,7 @@ import { validatorList } from '@keyward/contract'
 import type { Command } from 'commander'
 import type { z } from 'zod'
 
+import type { Api } from '../api.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { ago } from '../times.ts'
@@ -16,12 +17,23 @@ export function addStatusCommand(parent: Command, open: (command: Command) => Se
     .description('show each validator and how far behind it is; exits with 4 unless there is one and all are ready')
     .action(async (_flags: unknown, command: Command) => {
       const { api, output, surroundings } = open(command)
-      const call = { method: 'GET', path: '/validators', as: 'operator' } as const
-      const { data: validators } = (await api.call(call, validatorList)).data
+      const validators = await listValidators(api)
       const allGood = validators.length > 0 && validators.every((one) => one.ready)
       output.result({ healthy: allGood, validators }, describeAll(validators, surroundings.nowMs()))
       if (!allGood) throw new Negative()
     })
+}
+
+async function listValidators(api: Api): Promise<Validator[]> {
+  const validators: Validator[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const path: string = `/validators?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+    const { data } = await api.call({ method: 'GET', path, as: 'operator' }, validatorList)
+    validators.push(...data.data)
+    cursor = data.nextCursor
+  }
+  return validators
 }
 
 function describeAll(validators: readonly Validator[], nowMs: number): string {
