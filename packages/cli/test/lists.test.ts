@@ -34,6 +34,11 @@ describe('plain lists', () => {
     expect(await dryRun('list.txt', list)).toEqual(good(3))
   })
 
+  test('whose comments are too long for a note are cut between characters', async () => {
+    const comments = [499, 500].map((length) => `${'x'.repeat(length - 1)}\u{1F6AB} and more`)
+    expect(await dryRun('list.txt', comments.map((comment) => `192.0.2.1 # ${comment}`).join('\n'))).toEqual(good(2))
+  })
+
   test('name the line of what is no address', async () => {
     expect(await refused('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
       /^1 of 2 rows.*\nline 2: value: "203.0.113.256" is not an IP address or CIDR range$/,

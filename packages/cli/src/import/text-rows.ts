@@ -15,6 +15,11 @@ export async function* textRows(path: string, isExact: boolean): Rows {
       continue
     }
     const [, value = '', comment = ''] = /^\s*([^#;]*?)\s*(?:[#;]+\s*(.*?)\s*)?$/.exec(line) ?? []
-    yield { where, fields: { value, ...(comment === '' ? {} : { note: comment.slice(0, LONGEST_NOTE) }) } }
+    yield { where, fields: { value, ...(comment === '' ? {} : { note: noteOf(comment) }) } }
   }
+}
+
+/** Cut to what a note may hold, but never inside a character: half of one is no text. */
+function noteOf(comment: string): string {
+  return comment.slice(0, LONGEST_NOTE).replace(/[\uD800-\uDBFF]$/, '')
 }
