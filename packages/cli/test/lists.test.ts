@@ -125,6 +125,8 @@ describe('help for people', () => {
     [['license', 'create', '--max-machines', 'many'], /whole number/],
     [['license', 'creat'], /did you mean create/i],
     [['rules', 'import', 'a', '--type', 'MAC'], /Allowed choices are IP, HWID, COUNTRY, CUSTOMER/],
+    [['--operator-token', 'x', 'org', 'create', ''], /^"" is no name for an organization\n {2}\S/],
+    [['--operator-token', 'x', 'org', 'create', ' '], /^" " is no name for an organization\n {2}\S/],
     [['--url', 'example.com', 'status'], /it takes one such as https/],
     [['status'], /--operator-token or OPERATOR_TOKEN/],
   ])('%j', async (args, expected) => {

@@ -1,7 +1,9 @@
 /** `org create`: a vendor with its first management token and API key, which are shown this once. */
 import { createdOrganization, createOrganization, plan } from '@keyward/contract'
 import { type Command, Option } from 'commander'
+import { z } from 'zod'
 
+import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 
@@ -14,11 +16,13 @@ export function addOrganizationCommands(parent: Command, open: (command: Command
     .addOption(new Option('--plan <plan>', 'the plan').choices(plan.options).default('FREE'))
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
-      const body = createOrganization.parse({ name, ...createOrganization.pick({ plan: true }).strip().parse(flags) })
-      const { data } = await api.call(
-        { method: 'POST', path: '/organizations', body, as: 'operator' },
-        createdOrganization,
-      )
+      const parsed = createOrganization.safeParse({ name, ...z.object({ plan }).parse(flags) })
+      if (!parsed.success)
+        throw new Failure(EXIT.usage, `${JSON.stringify(name)} is no name for an organization`, {
+          details: parsed.error.issues.map((issue) => issue.message),
+        })
+      const call = { method: 'POST', path: '/organizations', body: parsed.data, as: 'operator' } as const
+      const { data } = await api.call(call, createdOrganization)
       const { id, managementToken = null, apiKey = null } = data
       output.result(
         data,
