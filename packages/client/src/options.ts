@@ -42,9 +42,9 @@ export interface ClientOptions {
   fetch?: typeof globalThis.fetch
   /** The device's clock, in milliseconds since 1970. Default `Date.now`. */
   now?: () => number
-  /** Told how every refresh of the file ended, also those in the background. */
+  /** Told how every refresh of the file in the background ended. What it throws is ignored. */
   onRefresh?: (result: RefreshResult) => void
-  /** Told when the storage failed; the call goes on. */
+  /** Told when the storage failed; the call goes on. What it throws is ignored. */
   onStorageError?: (error: unknown) => void
 }
 
@@ -82,8 +82,8 @@ export function readOptions(options: ClientOptions): Settings {
     timeoutMs,
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
     now: options.now ?? Date.now,
-    onRefresh: options.onRefresh ?? ignore,
-    onStorageError: options.onStorageError ?? ignore,
+    onRefresh: unfailing(options.onRefresh),
+    onStorageError: unfailing(options.onStorageError),
   }
 }
 
@@ -104,4 +104,9 @@ function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
   })
 }
 
-function ignore(): void {}
+/** Tells the app; what its own function throws, or rejects with, is no failure of the call that told it. */
+function unfailing<Value>(tell: ((value: Value) => unknown) | undefined): (value: Value) => void {
+  return (value) => {
+    ;(async () => tell?.(value))().catch(() => undefined)
+  }
+}

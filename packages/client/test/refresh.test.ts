@@ -164,6 +164,29 @@ describe.concurrent('a storage that fails', () => {
   })
 })
 
+describe.concurrent("an app's callback that fails", () => {
+  test.each<[string, () => void]>([
+    [
+      'throws',
+      () => {
+        throw new Error('mistake of the app')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('mistake of the app'))],
+  ])('and %s fails no call', async (_how, fail) => {
+    let isPlugged = false
+    const inner = memoryStorage()
+    const storage = { ...inner, read: () => (isPlugged ? inner.read() : Promise.reject(new Error('unplugged'))) }
+    const { client } = await startWorld({ storage, onStorageError: fail, onRefresh: fail })
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    await client.settled()
+    isPlugged = true
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    expect(await client.importFile('no file')).toMatchObject({ imported: false })
+    expect(await client.refreshFile()).toMatchObject({ refreshed: true })
+  })
+})
+
 async function validateAfterRestart(world: World): Promise<void> {
   const client = world.restart()
   expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
