@@ -36,7 +36,7 @@ export interface ClientOptions {
   /** Name of this machine for people to read, sent by `activate`. */
   hostname?: string | null | undefined
   storage: LicenseStorage
-  /** Time budget of one call, with all its retries. Default 5,000. */
+  /** Time budget of one call, with all its retries: more than 0, less than 2^31. Default 5,000. */
   timeoutMs?: number
   /** In place of the global `fetch`. */
   fetch?: typeof globalThis.fetch
@@ -65,11 +65,15 @@ export interface Settings {
 }
 
 const DEFAULT_TIMEOUT_MS = 5000
+// What timers take; they end at once when they are given more.
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
 /** Throws a TypeError that names the option for an address, a key or a time budget that cannot work. */
 export function readOptions(options: ClientOptions): Settings {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
-  if (!(timeoutMs > 0)) throw new TypeError('timeoutMs must be more than 0.')
+  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_TIMEOUT_MS))
+    throw new TypeError('timeoutMs must be more than 0 and less than 2^31.')
+  if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be printable ASCII without blanks.')
   if (options.licenseKey === '') throw new TypeError('licenseKey must not be empty.')
   return {
     baseUrl: readBaseUrl(options.baseUrl),
@@ -91,6 +95,8 @@ function readBaseUrl(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
     throw new TypeError('baseUrl must be an http or https address.')
   const url = new URL(text)
+  // Fetch takes no such address.
+  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must not hold a user or a password.')
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
 }

@@ -85,16 +85,24 @@ describe("options that cannot work are the developer's mistake and throw", () =>
 
   test('good ones do not', () => {
     expect(() => createLicenseClient(good)).not.toThrow()
+    expect(() => createLicenseClient({ ...good, timeoutMs: 2 ** 31 - 1 })).not.toThrow()
   })
 
   test.each([
     ['baseUrl', { baseUrl: 'licenses.example.com' }],
     ['baseUrl', { baseUrl: 'file:///etc' }],
+    ['baseUrl', { baseUrl: 'https://ada@licenses.example.com' }],
+    ['baseUrl', { baseUrl: 'https://:secret@licenses.example.com' }],
+    ['apiKey', { apiKey: '' }],
+    ['apiKey', { apiKey: 'kwk_x\n' }],
+    ['apiKey', { apiKey: 'kwk_…' }],
     ['publicKeys', { publicKeys: [] }],
     ['publicKeys', { publicKeys: [{ keyId: 'k', publicKey: 'nonsense' }] }],
     ['licenseKey', { licenseKey: '' }],
     ['timeoutMs', { timeoutMs: 0 }],
     ['timeoutMs', { timeoutMs: Number.NaN }],
+    ['timeoutMs', { timeoutMs: 2 ** 31 }],
+    ['timeoutMs', { timeoutMs: Infinity }],
   ])('%s', (name, wrong) => {
     expect(() => createLicenseClient({ ...good, ...wrong })).toThrow(name)
   })
