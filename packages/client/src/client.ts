@@ -96,5 +96,6 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
 }
 
 function sawTime(memory: Memory, nowMs: number): Memory {
+  if (!Number.isFinite(nowMs)) return memory
   return { ...memory, latestSeenMs: Math.max(memory.latestSeenMs, nowMs) }
 }

@@ -40,7 +40,7 @@ export interface ClientOptions {
   timeoutMs?: number
   /** In place of the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** The device's clock, in milliseconds since 1970. Default `Date.now`. */
+  /** The device's clock, in milliseconds since 1970; one that tells no time is refused offline. Default `Date.now`. */
   now?: () => number
   /** Told how every refresh of the file in the background ended. What it throws is ignored. */
   onRefresh?: (result: RefreshResult) => void
@@ -85,7 +85,7 @@ export function readOptions(options: ClientOptions): Settings {
     storage: options.storage,
     timeoutMs,
     fetch: options.fetch ?? globalThis.fetch.bind(globalThis),
-    now: options.now ?? Date.now,
+    now: readClock(options.now ?? Date.now),
     onRefresh: unfailing(options.onRefresh),
     onStorageError: unfailing(options.onStorageError),
   }
@@ -108,6 +108,17 @@ function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
     if (bytes === null) throw new TypeError(`publicKeys: ${keyId} is not an Ed25519 public key.`)
     return { keyId, publicKey: bytes }
   })
+}
+
+/** A clock that fails tells no time. */
+function readClock(now: () => number): () => number {
+  return () => {
+    try {
+      return now()
+    } catch {
+      return Number.NaN
+    }
+  }
 }
 
 /** Tells the app; what its own function throws, or rejects with, is no failure of the call that told it. */

@@ -57,6 +57,27 @@ describe.concurrent('offline, a clock is refused', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
+  test.each<[string, () => number]>([
+    ['tells NaN', () => Number.NaN],
+    ['tells Infinity', () => Infinity],
+    [
+      'throws',
+      () => {
+        throw new Error('no clock')
+      },
+    ],
+  ])('that %s, and the latest time seen stays', async (_how, now) => {
+    const { client, gateway, clock, restart } = await startWorldWithFile()
+    const clockless = restart({ now })
+    expect(await clockless.validate()).toMatchObject({ source: 'online', valid: true })
+    await gateway.stop()
+    clock.aheadMs = 10 * DAY_MS
+    expect(await client.validate()).toMatchObject(valid)
+    expect(await clockless.validate()).toMatchObject(setBack)
+    clock.aheadMs = 9 * DAY_MS
+    expect(await client.validate()).toMatchObject(setBack)
+  })
+
   test('until the service answers: its clock sets right what a wrong clock once said', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }

@@ -7,7 +7,7 @@ export const CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 
 /**
  * `GOOD`, or why not: the license expired (`FILE_EXPIRED`), the file outlived its `refreshAfter` (`REFRESH_NEEDED`), or
- * the clock reads earlier than a time that has surely passed (`CLOCK_SET_BACK`).
+ * the clock tells no time, or an earlier one than has surely passed (`CLOCK_SET_BACK`).
  */
 export type FileStanding = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH_NEEDED'
 
@@ -18,7 +18,7 @@ export type FileStanding = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH
  */
 export function fileStanding(payload: LicensePayload, nowMs: number, latestSeenMs = 0): FileStanding {
   const surelyPassedMs = Math.max(Date.parse(payload.issuedAt), latestSeenMs)
-  if (nowMs < surelyPassedMs - CLOCK_TOLERANCE_MS) return 'CLOCK_SET_BACK'
+  if (!Number.isFinite(nowMs) || nowMs < surelyPassedMs - CLOCK_TOLERANCE_MS) return 'CLOCK_SET_BACK'
   const { expiresAt } = payload.policy
   if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) return 'FILE_EXPIRED'
   if (Date.parse(payload.refreshAfter) <= nowMs) return 'REFRESH_NEEDED'
