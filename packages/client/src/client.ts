@@ -42,10 +42,10 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   async function decideOnline({ value: verdict, dateMs }: Answer<Verdict>): Promise<ValidationResult> {
     const nowMs = settings.now()
     // The service's clock replaces what was seen: a device whose clock once ran ahead is set right by it.
-    await store.change((memory) => {
-      const seen = dateMs === null ? sawTime(memory, nowMs) : { ...memory, latestSeenMs: dateMs }
-      return verdict.valid ? seen : keeper.forget(seen)
-    })
+    await store.change((memory) => ({
+      ...(dateMs === null ? sawTime(memory, nowMs) : { latestSeenMs: dateMs }),
+      ...(verdict.valid ? {} : keeper.forget()),
+    }))
     if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
     keeper.keepFresh(verdict.expiresAt)
     return { source: 'online', code: 'VALID', ...verdict }
@@ -67,7 +67,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     const reply = await call(settings, deactivateEndpoint(settings))
     if (reply.kind === 'outage') return { deactivated: false, ...unreachable(reply) }
     if (reply.kind === 'misconfiguration') return { deactivated: false, ...configurationError(reply) }
-    await store.change((memory) => keeper.forget(memory))
+    await store.change(() => keeper.forget())
     return reply.value.deactivated
       ? { source: 'online', deactivated: true, code: 'DEACTIVATED' }
       : { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
@@ -79,7 +79,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     const judged = judgeMemory(settings, { file, latestSeenMs }, settings.now())
     if (!judged.ok) return { imported: false, reason: judged.reason }
     const { policy, refreshAfter } = judged.payload
-    const stored = await store.change((memory) => ({ ...memory, file }))
+    const stored = await store.change(() => ({ file }))
     return stored
       ? { imported: true, expiresAt: policy.expiresAt, refreshAfter }
       : { imported: false, reason: 'NOT_STORED' }
@@ -95,7 +95,6 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 }
 
-function sawTime(memory: Memory, nowMs: number): Memory {
-  if (!Number.isFinite(nowMs)) return memory
-  return { ...memory, latestSeenMs: Math.max(memory.latestSeenMs, nowMs) }
+function sawTime({ latestSeenMs }: Memory, nowMs: number): Partial<Memory> {
+  return Number.isFinite(nowMs) ? { latestSeenMs: Math.max(latestSeenMs, nowMs) } : {}
 }

@@ -15,8 +15,8 @@ export interface FileKeeper {
   refresh(): Promise<RefreshResult>
   /** In the background: fetches a file if the remembered one is missing, not good, a day old, or of another expiry. */
   keepFresh(expiresAt: string | null): void
-  /** The memory without its file, for when the service refused or the machine was deactivated. */
-  forget(memory: Memory): Memory
+  /** The change that ends the file, for when the service refused or the machine was deactivated. */
+  forget(): Partial<Memory>
   /** Resolves when nothing is under way in the background. */
   settled(): Promise<void>
 }
@@ -36,9 +36,9 @@ export function createFileKeeper(settings: Settings, store: Store): FileKeeper {
     const fetched = await fetchFile(settings)
     if (!('file' in fetched)) return fetched
     let kept = false
-    const stored = await store.change((memory) => {
+    const stored = await store.change(() => {
       kept = forgotten === forgottenBefore
-      return kept ? { ...memory, file: fetched.file } : memory
+      return kept ? { file: fetched.file } : {}
     })
     return stored && kept ? fetched.result : { source: 'online', refreshed: false, code: 'NOT_STORED' }
   }
@@ -61,9 +61,9 @@ export function createFileKeeper(settings: Settings, store: Store): FileKeeper {
     keepFresh(expiresAt) {
       background = Promise.all([background, refreshIfNeeded(expiresAt)])
     },
-    forget(memory) {
+    forget() {
       forgotten++
-      return { ...memory, file: null }
+      return { file: null }
     },
     async settled() {
       await background

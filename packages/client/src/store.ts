@@ -1,5 +1,6 @@
 // What the client remembers between runs: the license file and the latest time seen, as one text in the app's storage.
-// Invariant: changes run one after another and each reads before it writes, so none is lost inside this process.
+// Invariants: changes run one after another and each reads before it writes, so none is lost inside this process; a time
+// seen and a refusal hold in it until they are written, whatever the storage does.
 
 import { parseObject } from './json.ts'
 import type { LicenseStorage } from './options.ts'
@@ -14,19 +15,37 @@ export interface Memory {
 export interface Store {
   /** What is remembered; nothing when the storage fails or holds something else. */
   load(): Promise<Memory>
-  /** Changes what is remembered. False when the storage failed. */
-  change(edit: (memory: Memory) => Memory): Promise<boolean>
+  /** Changes the fields that `edit` returns. False when the storage failed. */
+  change(edit: (memory: Memory) => Partial<Memory>): Promise<boolean>
 }
+
+/** What the storage has not taken. A file that it did not take is not kept: it was never said to be stored. */
+interface Unwritten {
+  latestSeenMs: number
+  /** The file that the storage may still hold is no longer to be used. */
+  isForgotten: boolean
+}
+
+const NOTHING: Unwritten = { latestSeenMs: 0, isForgotten: false }
 
 /** A store over the app's storage. Failures of the storage are told to `onError` and never thrown. */
 export function createStore(storage: LicenseStorage, onError: (error: unknown) => void): Store {
   let previous: Promise<unknown> = Promise.resolve()
+  let unwritten: Unwritten = NOTHING
 
-  async function edited(edit: (memory: Memory) => Memory): Promise<boolean> {
+  /** Null when the storage failed. */
+  async function read(): Promise<{ text: string | null } | null> {
     try {
-      const text = await storage.read()
-      const replaced = serialize(edit(parse(text)))
-      if (replaced !== text) await storage.write(replaced)
+      return { text: await storage.read() }
+    } catch (error) {
+      onError(error)
+      return null
+    }
+  }
+
+  async function write(text: string): Promise<boolean> {
+    try {
+      await storage.write(text)
       return true
     } catch (error) {
       onError(error)
@@ -34,15 +53,35 @@ export function createStore(storage: LicenseStorage, onError: (error: unknown) =
     }
   }
 
+  function recall(stored: string | null): Memory {
+    const { file, latestSeenMs } = parse(stored)
+    return {
+      file: unwritten.isForgotten ? null : file,
+      latestSeenMs: Math.max(latestSeenMs, unwritten.latestSeenMs),
+    }
+  }
+
+  async function edited(edit: (memory: Memory) => Partial<Memory>): Promise<boolean> {
+    const stored = await read()
+    const memory = recall(stored?.text ?? null)
+    const changes = edit(memory)
+    const changed = { ...memory, ...changes }
+    unwritten = {
+      latestSeenMs: changed.latestSeenMs,
+      isForgotten: unwritten.isForgotten || changes.file === null,
+    }
+    // What could not be read is not overwritten: it may hold a good file.
+    if (stored === null) return false
+    const text = serialize(changed)
+    if (text !== stored.text && !(await write(text))) return false
+    unwritten = NOTHING
+    return true
+  }
+
   return {
     async load() {
       await previous
-      try {
-        return parse(await storage.read())
-      } catch (error) {
-        onError(error)
-        return parse(null)
-      }
+      return recall((await read())?.text ?? null)
     },
     change(edit) {
       const result = previous.then(() => edited(edit))

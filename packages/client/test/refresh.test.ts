@@ -3,7 +3,7 @@
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
 
-import { memoryStorage } from '../src/index.ts'
+import { type LicenseStorage, memoryStorage } from '../src/index.ts'
 import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile, type World } from './setup.ts'
 
@@ -164,6 +164,70 @@ describe.concurrent('a storage that fails', () => {
   })
 })
 
+describe.concurrent('a storage that takes nothing any more', () => {
+  test.each<[string, StorageFault]>([
+    ['cannot be written', 'write'],
+    ['cannot be read for a while', 'read'],
+  ])('and %s does not bring a refused file back', async (_how, fault) => {
+    const { storage, failing } = failingStorage()
+    const { client, service, gateway, restart } = await startWorldWithFile({ storage })
+    failing.add(fault)
+    service.license.refusedAs = 'REVOKED'
+    expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
+    await gateway.stop()
+    failing.delete('read')
+    const refused = { source: 'offline', valid: false, reason: 'NO_FILE' }
+    expect(await client.validate()).toMatchObject(refused)
+    failing.clear()
+    expect(await client.validate()).toMatchObject(refused)
+    expect(await restart().validate(), 'what was left to write is written').toMatchObject(refused)
+  })
+
+  test.each<[string, StorageFault]>([
+    ['cannot be written', 'write'],
+    ['cannot be read for a while', 'read'],
+  ])('and %s does not make a clock set back right', async (_how, fault) => {
+    const { storage, failing } = failingStorage()
+    const { client, gateway, clock, restart } = await startWorldWithFile({ storage })
+    gateway.fault = { kind: 'drop' }
+    failing.add(fault)
+    clock.aheadMs = 31 * DAY_MS
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: false })
+    failing.delete('read')
+    clock.aheadMs = DAY_MS
+    const setBack = { source: 'offline', valid: false, reason: 'CLOCK_SET_BACK' }
+    expect(await client.validate()).toMatchObject(setBack)
+    failing.clear()
+    expect(await client.validate()).toMatchObject(setBack)
+    expect(await restart().validate(), 'what was left to write is written').toMatchObject(setBack)
+  })
+
+  test("the service's clock still sets right what a wrong clock said", async () => {
+    const { storage, failing } = failingStorage()
+    const { client, gateway, clock } = await startWorldWithFile({ storage })
+    failing.add('write')
+    gateway.fault = { kind: 'drop' }
+    clock.aheadMs = 10 * DAY_MS
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+    clock.aheadMs = 0
+    gateway.fault = { kind: 'none' }
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    await client.settled()
+    gateway.fault = { kind: 'drop' }
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('a good file that could not be read for a while is still there', async () => {
+    const { storage, failing } = failingStorage()
+    const { client, gateway } = await startWorldWithFile({ storage })
+    await gateway.stop()
+    failing.add('read')
+    expect(await client.validate()).toMatchObject({ source: 'offline', reason: 'NO_FILE' })
+    failing.clear()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+})
+
 describe.concurrent("an app's callback that fails", () => {
   test.each<[string, () => void]>([
     [
@@ -186,6 +250,25 @@ describe.concurrent("an app's callback that fails", () => {
     expect(await client.refreshFile()).toMatchObject({ refreshed: true })
   })
 })
+
+type StorageFault = 'read' | 'write'
+
+/** A storage that fails at what `failing` holds, as a disk does that is full, read-only or unplugged. */
+function failingStorage(): { storage: LicenseStorage; failing: Set<StorageFault> } {
+  const inner = memoryStorage()
+  const failing = new Set<StorageFault>()
+  const storage: LicenseStorage = {
+    async read() {
+      if (failing.has('read')) throw new Error('EIO')
+      return inner.read()
+    },
+    async write(text) {
+      if (failing.has('write')) throw new Error('EROFS')
+      await inner.write(text)
+    },
+  }
+  return { storage, failing }
+}
 
 async function validateAfterRestart(world: World): Promise<void> {
   const client = world.restart()
