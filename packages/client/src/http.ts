@@ -4,6 +4,7 @@
 import { parseObject, readMessage } from './json.ts'
 import type { Settings } from './options.ts'
 import type { ConfigurationReason, OutageCause } from './results.ts'
+import { TooLate, within } from './within.ts'
 
 /** The service could not be reached. `retryAfterMs`: when it asked to be called again. */
 export interface Outage {
@@ -46,21 +47,31 @@ export async function request<Value>(
   endpoint: Endpoint<Value>,
   timeoutMs: number,
 ): Promise<Reply<Value>> {
-  const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)))
+  const abandoned = new AbortController()
   try {
-    const response = await settings.fetch(new URL(endpoint.path, settings.baseUrl), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(endpoint.body),
-      // A redirect is never the service's; following one would also carry the API key elsewhere.
-      redirect: 'error',
-      credentials: 'omit',
-      signal,
-    })
-    return classify(endpoint, response, await readBody(response))
-  } catch {
-    return outage(signal.aborted ? 'TIMEOUT' : 'NETWORK_ERROR')
+    // The signal alone would not do: an app's own `fetch` may not know of signals.
+    return await within(timeoutMs, exchange(settings, endpoint, abandoned.signal))
+  } catch (error) {
+    abandoned.abort()
+    return outage(error instanceof TooLate ? 'TIMEOUT' : 'NETWORK_ERROR')
   }
+}
+
+async function exchange<Value>(
+  settings: Settings,
+  endpoint: Endpoint<Value>,
+  signal: AbortSignal,
+): Promise<Reply<Value>> {
+  const response = await settings.fetch(new URL(endpoint.path, settings.baseUrl), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(endpoint.body),
+    // A redirect is never the service's; following one would also carry the API key elsewhere.
+    redirect: 'error',
+    credentials: 'omit',
+    signal,
+  })
+  return classify(endpoint, response, await readBody(response))
 }
 
 function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: string): Reply<Value> {

@@ -59,4 +59,13 @@ describe.concurrent('attempts', () => {
     expect(performance.now() - startMs).toBeLessThan(3 * timeoutMs)
     expect(result).toMatchObject({ source: 'offline', valid: true, cause: 'TIMEOUT' })
   })
+
+  test.each<[string, typeof fetch]>([
+    ['never settles', () => new Promise(() => undefined)],
+    ['gives a body that never ends', async () => new Response(new ReadableStream())],
+  ])('nor does a fetch of the app that knows no signals and %s', async (_how, fetch) => {
+    const { restart } = await startWorldWithFile()
+    const result = await restart({ timeoutMs: 300, fetch }).validate()
+    expect(result).toMatchObject({ source: 'offline', valid: true, cause: 'TIMEOUT' })
+  })
 })
