@@ -1,6 +1,7 @@
 // The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
 // Invariant: a check that the service answered is never decided by a file, and a refusal ends the file.
 
+import { boundedStorage } from './bounded-storage.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './endpoints.ts'
 import { createFileKeeper } from './file-keeper.ts'
 import type { Answer, Endpoint, Outage } from './http.ts'
@@ -29,7 +30,7 @@ export interface LicenseClient {
 /** Makes a client. Throws a TypeError for options that cannot work; afterwards nothing throws. */
 export function createLicenseClient(options: ClientOptions): LicenseClient {
   const settings = readOptions(options)
-  const store = createStore(settings.storage, settings.onStorageError)
+  const store = createStore(boundedStorage(settings.storage, settings.timeoutMs), settings.onStorageError)
   const keeper = createFileKeeper(settings, store)
 
   async function check(endpoint: Endpoint<Verdict>): Promise<ValidationResult> {

@@ -5,7 +5,7 @@ import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 
 import type { RefreshResult } from './results.ts'
 
-/** Where the client keeps its one small text between runs. Both may fail; the client goes on without. */
+/** Where the client keeps its one small text between runs. Both may fail or hang; the client goes on without. */
 export interface LicenseStorage {
   /** What was written last, or null. */
   read(): Promise<string | null>
@@ -36,7 +36,10 @@ export interface ClientOptions {
   /** Name of this machine for people to read, sent by `activate`. */
   hostname?: string | null | undefined
   storage: LicenseStorage
-  /** Time budget of one call, with all its retries: more than 0, less than 2^31. Default 5,000. */
+  /**
+   * Time budget of one call, with all its retries: more than 0, less than 2^31. Default 5,000. A storage that has not
+   * answered after as much again counts as failed.
+   */
   timeoutMs?: number
   /** In place of the global `fetch`. */
   fetch?: typeof globalThis.fetch

@@ -228,6 +228,52 @@ describe.concurrent('a storage that takes nothing any more', () => {
   })
 })
 
+describe.concurrent('a storage that does not answer', () => {
+  const never = () => new Promise<never>(() => undefined)
+
+  test('when it is read does not keep a call from its end', async () => {
+    const { gateway, restart } = await startWorldWithFile()
+    const errors: unknown[] = []
+    const storage = { ...memoryStorage(), read: never }
+    const client = restart({ storage, timeoutMs: 300, onStorageError: (error) => errors.push(error) })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
+    expect(await client.importFile('no file')).toMatchObject({ imported: false })
+    expect(errors).not.toEqual([])
+  })
+
+  test('when it is written does not keep a refusal from holding', async () => {
+    const { service, gateway, storage, restart } = await startWorldWithFile()
+    const client = restart({ storage: { ...storage, write: never }, timeoutMs: 2000 })
+    service.license.refusedAs = 'REVOKED'
+    expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
+  })
+
+  test('and takes an old text in the end does not bring a refused file back', async () => {
+    const { service, gateway, storage, restart } = await startWorldWithFile()
+    const writes: (() => void)[] = []
+    const slow: LicenseStorage = {
+      read: () => storage.read(),
+      write: (text) => new Promise((resolve) => writes.push(() => resolve(storage.write(text)))),
+    }
+    const client = restart({ storage: slow, timeoutMs: 2000 })
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    service.license.refusedAs = 'REVOKED'
+    expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
+    expect(writes).toHaveLength(1)
+    writes.shift()?.()
+    await gateway.stop()
+    const checked = client.validate()
+    await vi.waitFor(() => expect(writes).toHaveLength(1), { timeout: 10_000 })
+    writes.shift()?.()
+    const refused = { source: 'offline', valid: false, reason: 'NO_FILE' }
+    expect(await checked).toMatchObject(refused)
+    expect(await restart().validate()).toMatchObject(refused)
+  })
+})
+
 describe.concurrent("an app's callback that fails", () => {
   test.each<[string, () => void]>([
     [
