@@ -31,7 +31,10 @@ export interface ClientOptions {
   /** The organization's public keys, shipped with the app. Keys are never taken from the network. */
   publicKeys: readonly PublicKey[]
   licenseKey: string
-  /** Id of this machine; `machineId()` of `@keyward/client/node` makes one. Needed by licenses with a machine limit. */
+  /**
+   * Id of this machine; `machineId()` of `@keyward/client/node` makes one. Needed by licenses with a machine limit. An
+   * empty one is none.
+   */
   machineId?: string | null | undefined
   /** Name of this machine for people to read, sent by `activate`. */
   hostname?: string | null | undefined
@@ -83,7 +86,8 @@ export function readOptions(options: ClientOptions): Settings {
     apiKey: options.apiKey,
     keys: readKeys(options.publicKeys),
     licenseKey: options.licenseKey,
-    machineId: options.machineId ?? undefined,
+    // Empty is none, as in a check; a request for a file takes none or one.
+    machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,
     storage: options.storage,
     timeoutMs,

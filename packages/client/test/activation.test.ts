@@ -26,11 +26,9 @@ describe.concurrent('activate', () => {
     })
   })
 
-  test('no machine id', async () => {
-    const { gateway, service } = await startWorld()
-    const { apiKey, publicKeys, licenseKey } = service
-    const options = { baseUrl: gateway.url, apiKey, publicKeys, licenseKey, storage: memoryStorage() }
-    expect(await createLicenseClient(options).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+  test.each([undefined, null, ''])('no machine id: %j', async (machineId) => {
+    const { restart } = await startWorld()
+    expect(await restart({ machineId }).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
   })
 })
 

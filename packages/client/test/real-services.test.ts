@@ -65,6 +65,15 @@ test('another machine finds no slot', async () => {
   expect(await other.refreshFile()).toMatchObject({ refreshed: false, code: 'TOO_MANY_MACHINES' })
 })
 
+test('an empty machine id is none: a license without a limit is valid, and has a file', async () => {
+  const { productId, customerId } = await vendor.call('GET', `licenses/${vendor.licenseId}`)
+  const policy = { type: 'SUBSCRIPTION', maxMachines: null, expiresAt: EXPIRES_AT }
+  const { key } = await vendor.call('POST', 'licenses', { productId, customerId, policy })
+  const unlimited = clientWith({ licenseKey: String(key), machineId: '', storage: memoryStorage() })
+  await expect.poll(() => unlimited.validate(), soon).toEqual(online)
+  expect(await unlimited.refreshFile()).toMatchObject({ refreshed: true })
+})
+
 describe('the validator', () => {
   test('hangs', async () => {
     const impatient = clientWith({ timeoutMs: 800 })
