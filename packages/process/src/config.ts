@@ -12,7 +12,8 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-const SECRET_NAME = /(?:TOKEN|KEY|URL|PASSWORD|SECRET)$/
+/** One of the words between underscores: also `MASTER_KEY_PREVIOUS`. */
+const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 
 /**
  * Parses `env` with a zod object whose keys are the variables' names (it may end in a `.transform`).

@@ -24,6 +24,7 @@ const schema = z
     LOG_LEVEL: logLevel().default('info'),
     EDGE: choice(['cloudflare', 'fastly']).optional(),
     MASTER_KEY: secret(32).optional(),
+    MASTER_KEY_PREVIOUS: secret(32).optional(),
     DATABASE_URL: postgresUrl(),
   })
   .transform((env) => ({ port: env.VALIDATOR_PORT, ...env }))
@@ -82,6 +83,13 @@ describe('readConfig', () => {
       'MASTER_KEY has a bad value (not shown); it takes at least 32 characters without spaces',
     )
     expect(messageOf({ DATABASE_URL: 'mysql://root:hunter2@db/keyward' })).not.toContain('hunter2')
+    expect(messageOf({ MASTER_KEY_PREVIOUS: 'too-short' })).toBe(
+      'MASTER_KEY_PREVIOUS has a bad value (not shown); it takes at least 32 characters without spaces',
+    )
+  })
+
+  test('repeats what only sounds like one', () => {
+    expect(messageOf({ TRUSTED_PROXIES: 'a,,b' })).toContain('"a,,b"')
   })
 
   test('repeats at most the first 100 characters of a value', () => {
