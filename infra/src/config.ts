@@ -18,6 +18,7 @@ const schema = z.object({
   VALIDATOR_DATABASE_URL: postgresUrl().optional(),
   OPERATOR_TOKEN: text().optional(),
   MASTER_KEY: text().optional(),
+  MASTER_KEY_PREVIOUS: text().optional(),
   // Judged here, too, because the services get it with the gateway's own address added.
   TRUSTED_PROXIES: variable('addresses and CIDR ranges separated by commas, or all', (value) =>
     parseTrustedProxies(value) === null ? undefined : value,

@@ -12,6 +12,8 @@ import { keepRunning, type Kept } from './supervisor.ts'
 export interface Secrets {
   operatorToken: string
   masterKey: string
+  /** While the master key is being replaced. */
+  masterKeyPrevious: string | undefined
 }
 
 export interface Services {
@@ -51,7 +53,13 @@ function keepService(name: ServiceName, env: Environment, report: (line: string)
 }
 
 function commonEnvironment(config: StartConfig): Environment {
-  const { DATABASE_URL: _url, OPERATOR_TOKEN: _token, MASTER_KEY: _key, ...env } = process.env
+  const {
+    DATABASE_URL: _url,
+    OPERATOR_TOKEN: _token,
+    MASTER_KEY: _key,
+    MASTER_KEY_PREVIOUS: _previous,
+    ...env
+  } = process.env
   const ports = Object.fromEntries(Object.entries(portsOf(config)).map(([name, port]) => [name, String(port)]))
   return { ...env, ...ports, LOG_LEVEL: config.LOG_LEVEL, TRUSTED_PROXIES: withGateway(config.TRUSTED_PROXIES) }
 }
@@ -62,7 +70,8 @@ function validatorEnvironment(config: StartConfig, database: StartDatabase): Env
 
 function managementEnvironment(config: StartConfig, secrets: Secrets, database: StartDatabase): Environment {
   const { VALIDATOR_DATABASE_URL: _url, ...env } = commonEnvironment(config)
-  return { ...env, DATABASE_URL: database.url, OPERATOR_TOKEN: secrets.operatorToken, MASTER_KEY: secrets.masterKey }
+  const { operatorToken: OPERATOR_TOKEN, masterKey: MASTER_KEY, masterKeyPrevious: MASTER_KEY_PREVIOUS } = secrets
+  return { ...env, DATABASE_URL: database.url, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
 }
 
 /** The gateway of this start is a proxy that the services trust, beside those that are given. */

@@ -55,7 +55,11 @@ async function main(): Promise<void> {
 
 function chooseSecrets(config: StartConfig, store: StateStore): Secrets {
   const { operatorToken, masterKey } = store.state
-  return { operatorToken: config.OPERATOR_TOKEN ?? operatorToken, masterKey: config.MASTER_KEY ?? masterKey }
+  return {
+    operatorToken: config.OPERATOR_TOKEN ?? operatorToken,
+    masterKey: config.MASTER_KEY ?? masterKey,
+    masterKeyPrevious: config.MASTER_KEY_PREVIOUS,
+  }
 }
 
 /** Where this machine reaches a service that listens on `host`. */

@@ -35,6 +35,13 @@ function fromPs(): RunningProcess[] {
   })
 }
 
+/** The names of the variables that a process was started with; undefined where the system does not tell. */
+export function variablesOf({ pid }: RunningProcess): Set<string> | undefined {
+  if (process.platform !== 'linux') return undefined
+  const lines = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+  return new Set(lines.map((line) => line.replace(/=[^]*/, '')))
+}
+
 /** The process and everything below it. */
 export function familyOf(pid: number): RunningProcess[] {
   const all = runningProcesses()

@@ -8,7 +8,7 @@ import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenOn } from '../src/ports.ts'
-import { untilGone } from './processes.ts'
+import { variablesOf, untilGone } from './processes.ts'
 import { paste, StartProcess } from './start-process.ts'
 
 const running: StartProcess[] = []
@@ -167,18 +167,29 @@ function addressesOf(demo: object): object {
   return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
 }
 
-test('a start over a Postgres that is given embeds none', { timeout: 60_000 }, async () => {
-  home = await newHome()
-  const database = await createTestDatabase()
-  const started = start({ DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl })
-  await started.ready()
-  expect(await paste(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
-  expect((await started.demo()).databaseUrl).toBe(database.url)
-  expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
-  await stopAll()
-  await database.drop()
-  await rm(home, { recursive: true, force: true })
-})
+test(
+  'a start over a Postgres that is given embeds none, and management alone gets the secrets',
+  { timeout: 60_000 },
+  async () => {
+    home = await newHome()
+    const database = await createTestDatabase()
+    const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
+    const secrets = { OPERATOR_TOKEN: 'of-the-operator-alone', MASTER_KEY: '5e'.repeat(32) }
+    const started = start({ ...given, ...secrets, MASTER_KEY_PREVIOUS: 'a7'.repeat(32) })
+    await started.ready()
+    expect(await paste(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
+    expect((await started.demo()).databaseUrl).toBe(database.url)
+    expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
+    const management = variablesOf(started.member('management'))
+    const validator = variablesOf(started.member('validator'))
+    const names = [...Object.keys(secrets), 'MASTER_KEY_PREVIOUS', 'DATABASE_URL']
+    expect(names.filter((name) => management?.has(name) === false)).toEqual([])
+    expect(names.filter((name) => validator?.has(name))).toEqual([])
+    await stopAll()
+    await database.drop()
+    await rm(home, { recursive: true, force: true })
+  },
+)
 
 describe('a start that cannot', { timeout: 60_000 }, () => {
   afterEach(async () => {
