@@ -84,6 +84,12 @@ export function choice<const T extends string>(words: readonly T[]): z.ZodType<T
 
 export const text = (takes = 'text'): z.ZodType<string, string> => variable(takes, (value) => value)
 
+/** The name of an HTTP header, in lower case as Node has it. */
+export const headerName = (): z.ZodType<string, string> =>
+  variable('the name of a header', (name) =>
+    /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
+  )
+
 /** Where a program listens. */
 export const host = (): z.ZodType<string, string> =>
   variable('an IP address of this machine, or localhost', (value) =>

@@ -3,6 +3,7 @@ export {
   choice,
   ConfigError,
   durationMs,
+  headerName,
   host,
   integer,
   list,

@@ -1,6 +1,6 @@
 /** The variables that the management service reads. */
 import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
-import { choice, host, integer, list, logLevel, port, postgresUrl, secret, text, variable } from '@keyward/process'
+import { choice, headerName, host, integer, list, logLevel, port, postgresUrl, secret, variable } from '@keyward/process'
 import { z } from 'zod'
 
 import { parseMasterKey } from './signing-keys/keyring.ts'
@@ -26,8 +26,8 @@ export const configSchema = z.object({
     'addresses and CIDR ranges separated by commas, or "all"',
     (value) => parseTrustedProxies(value) ?? undefined,
   ).default([]),
-  CLIENT_IP_HEADER: text('the name of a header').optional(),
-  COUNTRY_HEADER: text('the name of a header').optional(),
+  CLIENT_IP_HEADER: headerName().optional(),
+  COUNTRY_HEADER: headerName().optional(),
   EDGE: choice(EDGES).optional(),
   CORS_ORIGINS: list(origin)
     .refine((origins) => origins.every(isOrigin), origin)

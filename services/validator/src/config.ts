@@ -6,6 +6,7 @@ import { type ClientResolverOptions, EDGES, parseTrustedProxies } from '@keyward
 import {
   choice,
   durationMs,
+  headerName,
   host,
   integer,
   list,
@@ -34,11 +35,6 @@ export interface ValidatorConfig {
   /** How long a stopping validator goes on taking connections, so that a balancer sees that it is not ready. */
   drainMs: number
 }
-
-const headerName = (): z.ZodType<string, string> =>
-  variable('the name of a header', (name) =>
-    /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
-  )
 
 const trustedProxies = (): z.ZodType<ClientResolverOptions['trustedProxies'], string> =>
   variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)

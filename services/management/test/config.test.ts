@@ -1,0 +1,34 @@
+/** Values that would start a service that cannot work as meant: each is refused at the start, in one line. */
+import { ConfigError, readConfig } from '@keyward/process'
+import { expect, test } from 'vitest'
+
+import { type Config, configSchema } from '../src/config.ts'
+import { masterKey, operatorToken } from './support/harness.ts'
+
+const required = {
+  DATABASE_URL: 'postgres://localhost/keyward',
+  OPERATOR_TOKEN: operatorToken,
+  MASTER_KEY: masterKey,
+}
+const read = (env: Record<string, string>): Config => readConfig(configSchema, { ...required, ...env })
+
+test('what is set is taken', () => {
+  const config = read({ CLIENT_IP_HEADER: 'X-Real-IP', COUNTRY_HEADER: 'cf-ipcountry' })
+  expect(config).toMatchObject({ CLIENT_IP_HEADER: 'x-real-ip', COUNTRY_HEADER: 'cf-ipcountry' })
+})
+
+test.each([
+  ['CLIENT_IP_HEADER', 'x-real-ip ', 'the name of a header'],
+  ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
+  ['COUNTRY_HEADER', 'x-country:', 'the name of a header'],
+])('a bad %s, %j, is one line that names it', (name, value, takes) => {
+  let message = ''
+  try {
+    read({ [name]: value })
+  } catch (error) {
+    message = error instanceof ConfigError ? error.message : ''
+  }
+  expect(message.split('\n')).toHaveLength(1)
+  expect(message).toContain(name)
+  expect(message).toContain(takes)
+})
