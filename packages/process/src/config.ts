@@ -90,6 +90,19 @@ export const headerName = (): z.ZodType<string, string> =>
     /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
   )
 
+/** As a browser says in `origin` where a page comes from: also an app's own scheme, and `null` where it says nothing. */
+function isOrigin(value: string): boolean {
+  if (value === 'null') return true
+  const url = URL.parse(value)
+  return url !== null && `${url.protocol}//${url.host}` === value
+}
+
+/** Web origins between commas; others of the words that `besides` lists stand for themselves. */
+export function origins(besides: readonly string[] = []): z.ZodType<string[], string> {
+  const takes = ['web origins such as https://example.com separated by commas', ...besides].join(', or ')
+  return list(takes).refine((given) => given.every((one) => besides.includes(one) || isOrigin(one)), takes)
+}
+
 /** Where a program listens. */
 export const host = (): z.ZodType<string, string> =>
   variable('an IP address of this machine, or localhost', (value) =>

@@ -10,6 +10,7 @@ export {
   LOG_LEVELS,
   logLevel,
   type LogLevel,
+  origins,
   port,
   postgresUrl,
   readConfig,

@@ -9,6 +9,7 @@ import {
   integer,
   list,
   logLevel,
+  origins,
   port,
   postgresUrl,
   readConfig,
@@ -112,6 +113,15 @@ test('durations are whole milliseconds and need their unit', () => {
   for (const value of ['5', '5 s', '-5s', '5m', '5S', '1e3s', 's', '5s5s', '9999999999s']) {
     expect(read(value).success, value).toBe(false)
   }
+})
+
+test('origins are what browsers send', () => {
+  const read = (value: string) => origins().safeParse(value).success
+  const good = ['https://a.example', 'http://localhost:3000,https://[2001:db8::1]', 'capacitor://localhost', 'null']
+  expect(good.filter((value) => !read(value))).toEqual([])
+  const bad = ['*', 'nonsense here', 'a.example', 'https://a.example/', 'https://A.example', 'https://a.example:443']
+  expect(bad.filter(read)).toEqual([])
+  expect(origins(['*']).parse('*')).toEqual(['*'])
 })
 
 test('integers are plain digits within their bounds', () => {

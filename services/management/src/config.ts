@@ -1,17 +1,22 @@
 /** The variables that the management service reads. */
 import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
-import { choice, headerName, host, integer, list, logLevel, port, postgresUrl, secret, variable } from '@keyward/process'
+import {
+  choice,
+  headerName,
+  host,
+  integer,
+  logLevel,
+  origins,
+  port,
+  postgresUrl,
+  secret,
+  variable,
+} from '@keyward/process'
 import { z } from 'zod'
 
 import { parseMasterKey } from './signing-keys/keyring.ts'
 
 const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
-const origin = 'web origins such as https://example.com separated by commas'
-
-/** An origin as browsers send it. */
-function isOrigin(value: string): boolean {
-  return URL.canParse(value) && new URL(value).origin === value
-}
 
 export const configSchema = z.object({
   DATABASE_URL: postgresUrl(),
@@ -29,9 +34,7 @@ export const configSchema = z.object({
   CLIENT_IP_HEADER: headerName().optional(),
   COUNTRY_HEADER: headerName().optional(),
   EDGE: choice(EDGES).optional(),
-  CORS_ORIGINS: list(origin)
-    .refine((origins) => origins.every(isOrigin), origin)
-    .default([]),
+  CORS_ORIGINS: origins().default([]),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
   LOG_LEVEL: logLevel().default('info'),

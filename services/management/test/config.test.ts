@@ -21,6 +21,8 @@ test.each([
   ['CLIENT_IP_HEADER', 'x-real-ip ', 'the name of a header'],
   ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
   ['COUNTRY_HEADER', 'x-country:', 'the name of a header'],
+  ['CORS_ORIGINS', '*', 'web origins such as https://example.com separated by commas'],
+  ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas'],
 ])('a bad %s, %j, is one line that names it', (name, value, takes) => {
   let message = ''
   try {

@@ -33,6 +33,7 @@ test('what is set is taken', () => {
   expect(config.corsOrigins).toEqual(['https://a.example.com', 'https://b.example.com'])
   expect(config.staleLimitMs).toBe(120_000)
   expect(read({ TRUSTED_PROXIES: 'all' }).resolver.trustedProxies).toBe('all')
+  expect(read({ CORS_ORIGINS: '*' }).corsOrigins).toEqual(['*'])
 })
 
 test.each([
@@ -40,6 +41,8 @@ test.each([
   ['VALIDATOR_WORKERS', '0', 'a whole number from 1 to 256'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,nonsense', 'addresses and CIDR ranges separated by commas, or all'],
   ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
+  ['CORS_ORIGINS', 'nonsense here', 'web origins such as https://example.com separated by commas, or *'],
+  ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas, or *'],
   ['EDGE', 'cloudflar', 'one of cloudflare, cloudfront, fastly, vercel, google, akamai'],
   ['STALE_AFTER', 'soon', 'a duration'],
   ['STALE_LIMIT', '1s', 'a duration longer than STALE_AFTER'],
