@@ -1,21 +1,16 @@
 /** The variables that the management service reads. */
 import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
-import {
-  choice,
-  headerName,
-  host,
-  integer,
-  logLevel,
-  origins,
-  port,
-  postgresUrl,
-  secret,
-  variable,
-} from '@keyward/process'
+import { choice, headerName, host, integer, logLevel, origins, port, postgresUrl, variable } from '@keyward/process'
 import { z } from 'zod'
 
+import { bearerSecret } from './http/authentication.ts'
 import { parseMasterKey } from './signing-keys/keyring.ts'
 
+/** Of those that can be sent, so that nobody starts with one that never logs in. */
+const operatorToken = () =>
+  variable('16 to 512 printable ASCII characters without spaces', (value) =>
+    value.length >= 16 && bearerSecret(`Bearer ${value}`) === value ? value : undefined,
+  )
 const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
 
 export const configSchema = z.object({
@@ -24,7 +19,7 @@ export const configSchema = z.object({
   MANAGEMENT_PORT: port().default(8081),
   MANAGEMENT_ADMIN_PORT: port().default(9081),
   MANAGEMENT_RATE_LIMIT: integer(1, 2_000_000_000).default(1_000),
-  OPERATOR_TOKEN: secret(16),
+  OPERATOR_TOKEN: operatorToken(),
   MASTER_KEY: masterKey(),
   MASTER_KEY_PREVIOUS: masterKey().optional(),
   TRUSTED_PROXIES: variable(

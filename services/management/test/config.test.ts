@@ -17,10 +17,17 @@ test('what is set is taken', () => {
   expect(config).toMatchObject({ CLIENT_IP_HEADER: 'x-real-ip', COUNTRY_HEADER: 'cf-ipcountry' })
 })
 
+test('the longest operator token that can be sent is taken', () => {
+  expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).OPERATOR_TOKEN).toHaveLength(512)
+})
+
 test.each([
   ['CLIENT_IP_HEADER', 'x-real-ip ', 'the name of a header'],
   ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
   ['COUNTRY_HEADER', 'x-country:', 'the name of a header'],
+  ['OPERATOR_TOKEN', 'fifteen-letters', '16 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN', 'x'.repeat(513), '16 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN', 'é'.repeat(20), '16 to 512 printable ASCII characters'],
   ['CORS_ORIGINS', '*', 'web origins such as https://example.com separated by commas'],
   ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas'],
 ])('a bad %s, %j, is one line that names it', (name, value, takes) => {

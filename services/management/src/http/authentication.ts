@@ -57,9 +57,14 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
     .executeTakeFirst()
 }
 
+/** The secret in an `Authorization` header; undefined for anything else. */
+export function bearerSecret(authorization: string | undefined): string | undefined {
+  return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
+}
+
 /** The caller behind an `Authorization` header; refuses with UNAUTHENTICATED. */
 export async function authenticate(db: Db, operatorToken: string, authorization: string | undefined): Promise<Caller> {
-  const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
+  const secret = bearerSecret(authorization)
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
   // Digests have one length, so that the comparison tells nothing about the token.
   if (timingSafeEqual(sha256(secret), sha256(operatorToken)))
