@@ -145,6 +145,18 @@ describe('an idempotency key', () => {
       expect(outcome(await post({ name: 'a' }, bad))).toMatch(/^(?:422|201)/)
   })
 
+  test('answers as the first time before the body is judged, whose moments may have passed', async () => {
+    const headers = { 'idempotency-key': 'judged' }
+    const expiresAt = new Date(Date.now() + 3_000).toISOString()
+    const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.77', scope: 'ORGANIZATION', expiresAt }
+    const send = (body: object) => vendor.call('POST', 'access-rules', { body, headers })
+    expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 INVALID_REQUEST')
+    const first = expectBody(await send(rule), 201, accessRule)
+    while (Date.now() <= Date.parse(expiresAt)) await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(expectBody(await send(rule), 201, accessRule)).toEqual(first)
+    expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 IDEMPOTENCY_KEY_REUSED')
+  })
+
   test('is forgotten after a day', async () => {
     const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
     await harness.database.pool.query(

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
-
 /**
- * Runs one prepared request: reads on the pool, changes in one transaction with their audit entry, their activity and the answer
+ * Runs one request: reads on the pool, changes in one transaction with their audit entry, their activity and the answer
  * kept for a repeat. A deadlock or serialization failure runs the transaction again; nothing of the failed try remains.
  */
+import { sql } from 'kysely'
+
 import type { Db } from '../services.ts'
 import type { Services } from '../services.ts'
 import type { Caller } from './authentication.ts'
@@ -14,9 +14,12 @@ import { changingTransaction, thisTransaction, waitForValidators } from './propa
 
 const tries = 4
 
+type Run = ReturnType<Endpoint['prepare']>
+
 export interface Task {
   endpoint: Endpoint
-  run: ReturnType<Endpoint['prepare']>
+  /** Judges the input, or throws a Refusal; the result runs the handler. */
+  prepare: () => Run
   caller: Caller
   client: () => Client
   path: string
@@ -26,11 +29,16 @@ export interface Task {
   waitSeconds: number | null
 }
 
-async function handle(services: Services, task: Task, db: Db): Promise<{ answer: WireAnswer; kept: WireAnswer }> {
+async function handle(
+  services: Services,
+  task: Task,
+  run: Run,
+  db: Db,
+): Promise<{ answer: WireAnswer; kept: WireAnswer }> {
   const { definition } = task.endpoint
   const headers: Record<string, string> = {}
   const { organizationId, permissions, actor } = task.caller
-  const result = await task.run({ db, services, actor, organizationId, permissions, headers, client: task.client })
+  const result = await run({ db, services, actor, organizationId, permissions, headers, client: task.client })
   if (definition.status === 204) {
     const answer = { status: 204, headers, body: '' }
     return { answer, kept: answer }
@@ -58,9 +66,11 @@ export function refuse(refusal: Refusal, path: string, requestId: string): WireA
 async function handleOnce(services: Services, task: Task, db: Db, request: IdempotentRequest): Promise<WireAnswer> {
   const before = await findAnswer(db, request)
   if (before) return before
+  // Not earlier: what was right the first time is answered as then, also when a moment in it has passed since.
+  const run = task.prepare()
   await sql`savepoint handler`.execute(db)
   try {
-    const { answer, kept } = await handle(services, task, db)
+    const { answer, kept } = await handle(services, task, run, db)
     await keepAnswer(db, request, kept)
     return answer
   } catch (error) {
@@ -72,12 +82,19 @@ async function handleOnce(services: Services, task: Task, db: Db, request: Idemp
   }
 }
 
-async function change(services: Services, task: Task): Promise<{ answer: WireAnswer; id: string | null }> {
+type Act = (db: Db) => Promise<WireAnswer>
+
+/** What is to be done in a transaction. Without a key the input is judged before there is one. */
+function actOf(services: Services, task: Task): Act {
   const { idempotent } = task
+  if (idempotent) return (db) => handleOnce(services, task, db, idempotent)
+  const run = task.prepare()
+  return async (db) => (await handle(services, task, run, db)).answer
+}
+
+async function change(services: Services, task: Task, act: Act): Promise<{ answer: WireAnswer; id: string | null }> {
   return services.db.transaction().execute(async (db) => {
-    const answer = idempotent
-      ? await handleOnce(services, task, db, idempotent)
-      : (await handle(services, task, db)).answer
+    const answer = await act(db)
     if (task.waitSeconds === null) return { answer, id: null }
     // A repeat changes nothing itself; what it waits for was committed before it.
     const isReplay = 'idempotency-replayed' in answer.headers
@@ -86,9 +103,10 @@ async function change(services: Services, task: Task): Promise<{ answer: WireAns
 }
 
 async function changeWithRetries(services: Services, task: Task): Promise<{ answer: WireAnswer; id: string | null }> {
+  const act = actOf(services, task)
   for (let attempt = 1; ; attempt++) {
     try {
-      return await change(services, task)
+      return await change(services, task, act)
     } catch (error) {
       if (attempt === tries || !isWorthRepeating(error)) throw error
     }
@@ -99,7 +117,7 @@ async function changeWithRetries(services: Services, task: Task): Promise<{ answ
 export async function perform(services: Services, task: Task): Promise<WireAnswer> {
   const { definition } = task.endpoint
   if (definition.method === 'get' || definition.readOnly === true)
-    return (await handle(services, task, services.db)).answer
+    return (await handle(services, task, task.prepare(), services.db)).answer
   const { answer, id } = await changeWithRetries(services, task)
   if (task.waitSeconds === null) return answer
   return { ...answer, headers: { ...answer.headers, ...(await waitForValidators(services.db, id, task.waitSeconds)) } }

@@ -1,6 +1,6 @@
 /**
  * Express over the endpoint definitions: one route a path, 405 with `Allow` for its other methods, problems for everything else.
- * Order for a request: credential, rate limit, permission, body, schema, handler; so strangers learn nothing and cost little.
+ * Order for a request: credential, rate limit, permission, body, idempotency key, schema, handler; so strangers learn nothing and cost little.
  */
 import { randomUUID } from 'node:crypto'
 
@@ -81,7 +81,7 @@ async function serve(
   const key = repeatable ? request.get('idempotency-key') : undefined
   return perform(services, {
     endpoint,
-    run: endpoint.prepare({ params: request.params, query: request.query, body }),
+    prepare: () => endpoint.prepare({ params: request.params, query: request.query, body }),
     caller,
     client: () => services.resolver.resolveText(request.socket.remoteAddress, headerReader(request)),
     path: request.path,
