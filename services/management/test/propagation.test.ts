@@ -63,6 +63,27 @@ test('no validator and a change of nothing do not wait; nobody waits unasked', a
   expect(unasked.headers.get('preference-applied')).toBeNull()
 })
 
+test('a refusal waits for nobody and claims nothing, also one that is kept for a repeat', async () => {
+  await report(uuidv7())
+  const body = newRule()
+  await vendor.call('POST', 'access-rules', { body })
+  for (const key of [{}, { 'idempotency-key': 'refused' }, { 'idempotency-key': 'refused' }]) {
+    const answer = await vendor.call('POST', 'access-rules', { body, headers: { ...headers(10), ...key } })
+    expect(answer.status).toBe(409)
+    expect(answer.headers.get('preference-applied')).toBeNull()
+    expect(answer.headers.get('x-applied-by')).toBeNull()
+  }
+})
+
+test('what takes access rules along waits as a change of them does', async () => {
+  await report(uuidv7())
+  const [product, customer, license] = [await vendor.product(), await vendor.customer(), (await vendor.license()).id]
+  for (const path of [`products/${product}`, `customers/${customer}`, `licenses/${license}`]) {
+    const answer = await vendor.call('DELETE', path, { headers: headers(0) })
+    expect([path, answer.status, answer.headers.get('x-applied-by')]).toEqual([path, 204, '0/1'])
+  }
+})
+
 test('the preference is read as RFC 7240 has it', () => {
   expect(parsePrefer('wait=3')).toBe(3)
   expect(parsePrefer('respond-async, wait=100')).toBe(10)

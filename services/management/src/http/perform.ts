@@ -92,17 +92,25 @@ function actOf(services: Services, task: Task): Act {
   return async (db) => (await handle(services, task, run, db)).answer
 }
 
-async function change(services: Services, task: Task, act: Act): Promise<{ answer: WireAnswer; id: string | null }> {
+interface Changed {
+  answer: WireAnswer
+  /** How long to wait for which transaction; null: not at all. */
+  wait: { id: string | null; seconds: number } | null
+}
+
+async function change(services: Services, task: Task, act: Act): Promise<Changed> {
   return services.db.transaction().execute(async (db) => {
     const answer = await act(db)
-    if (task.waitSeconds === null) return { answer, id: null }
+    // A refusal changed nothing that could be waited for.
+    if (task.waitSeconds === null || answer.status >= 400) return { answer, wait: null }
     // A repeat changes nothing itself; what it waits for was committed before it.
     const isReplay = 'idempotency-replayed' in answer.headers
-    return { answer, id: await (isReplay ? thisTransaction(db) : changingTransaction(db)) }
+    const id = await (isReplay ? thisTransaction(db) : changingTransaction(db))
+    return { answer, wait: { id, seconds: task.waitSeconds } }
   })
 }
 
-async function changeWithRetries(services: Services, task: Task): Promise<{ answer: WireAnswer; id: string | null }> {
+async function changeWithRetries(services: Services, task: Task): Promise<Changed> {
   const act = actOf(services, task)
   for (let attempt = 1; ; attempt++) {
     try {
@@ -118,7 +126,7 @@ export async function perform(services: Services, task: Task): Promise<WireAnswe
   const { definition } = task.endpoint
   if (definition.method === 'get' || definition.readOnly === true)
     return (await handle(services, task, task.prepare(), services.db)).answer
-  const { answer, id } = await changeWithRetries(services, task)
-  if (task.waitSeconds === null) return answer
-  return { ...answer, headers: { ...answer.headers, ...(await waitForValidators(services.db, id, task.waitSeconds)) } }
+  const { answer, wait } = await changeWithRetries(services, task)
+  if (wait === null) return answer
+  return { ...answer, headers: { ...answer.headers, ...(await waitForValidators(services.db, wait.id, wait.seconds)) } }
 }

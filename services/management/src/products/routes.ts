@@ -70,6 +70,7 @@ export const products = [
       description: 'Access rules scoped to the product go with it.',
       status: 204,
       errors: ['IN_USE'],
+      propagates: true,
     },
     (call) => deleteProduct(call, call.params.id),
   ),
