@@ -29,4 +29,15 @@ export function exactText(maxBytes: number) {
     .refine((value) => byteLength(value) <= maxBytes, `must be at most ${maxBytes} bytes of UTF-8`)
 }
 
+/** As `exactText`, where null and the empty string count as absent: null then. */
+export function optionalExactText(maxBytes: number) {
+  return z
+    .string()
+    .nullish()
+    .transform((value) => value || null)
+    .pipe(exactText(maxBytes).nullable())
+}
+
+/** A longer one cannot exist, so nobody looks for it. */
+export const maxLicenseKeyBytes = 128
 export const maxMachineIdBytes = 512

@@ -5,10 +5,10 @@
 import { z } from 'zod'
 
 import { code } from './codes.ts'
-import { exactText, maxMachineIdBytes } from './text.ts'
+import { exactText, maxMachineIdBytes, optionalExactText } from './text.ts'
 
 /** A license key in a check. Its length has no upper bound: a key longer than any key can be is simply not found. */
-const licenseKey = z
+export const checkedLicenseKey = z
   .string()
   .min(1)
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
@@ -19,18 +19,13 @@ const machineId = exactText(maxMachineIdBytes).meta({
   example: '4C4C4544-0051-3510-8053-B7C04F4E3532',
 })
 
-/** Null and the empty string count as absent. */
-const absent = z.union([z.null(), z.literal('')])
-const optionalMachineId = z
-  .union([absent, machineId])
-  .optional()
-  .transform((value) => value || null)
+const optionalMachineId = optionalExactText(maxMachineIdBytes)
 
 /** The fields that may carry the machine id on v2, in the order in which they are looked at. */
 export const machineIdFields = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
 /** `{license, fingerprint?, hwid?, host?, macAddress?}` to a license key and the first machine id present; fields behind it are not examined. */
-export const validateRequestV2 = z.looseObject({ license: licenseKey }).transform((body, context) => {
+export const validateRequestV2 = z.looseObject({ license: checkedLicenseKey }).transform((body, context) => {
   for (const field of machineIdFields) {
     const parsed = optionalMachineId.safeParse(body[field])
     if (!parsed.success) {
@@ -42,24 +37,17 @@ export const validateRequestV2 = z.looseObject({ license: licenseKey }).transfor
   return { licenseKey: body.license, machineId: null }
 })
 
-const hostname = exactText(maxMachineIdBytes).meta({
-  description: 'A name people know the machine by.',
-  example: 'build-7',
-})
-
-const optionalHostname = z
-  .union([absent, hostname])
-  .optional()
-  .transform((value) => value || null)
+/** A name people know the machine by. */
+const optionalHostname = optionalExactText(maxMachineIdBytes)
 
 /** `{licenseKey, fingerprint?, hostname?}` of v1 validate and activate. */
 export const validateRequestV1 = z
-  .looseObject({ licenseKey, fingerprint: optionalMachineId, hostname: optionalHostname })
+  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: optionalMachineId, hostname: optionalHostname })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, hostname: body.hostname }))
 
 /** `{licenseKey, fingerprint}` of v1 deactivate. */
 export const deactivateRequest = z
-  .looseObject({ licenseKey, fingerprint: machineId })
+  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
 const expiresAt = z.iso

@@ -77,8 +77,8 @@ test('many dry runs at once, of several vendors, are told apart and take no memo
 
 test('machines and limits are told as a check would', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
-  const of = (machineId?: string) => evaluate({ licenseId: license.id, ...(machineId !== undefined && { machineId }) })
-  expect(await of()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+  const of = (machineId?: string | null) => evaluate({ licenseId: license.id, machineId })
+  for (const absent of [undefined, null, '']) expect(await of(absent)).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
   expect(await of('m1')).toMatchObject({ code: 'VALID' })
   await insertMachine({ harness, vendor }, license.id, 'm1')
   expect(await of('m1')).toMatchObject({ code: 'VALID' })

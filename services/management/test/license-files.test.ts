@@ -115,7 +115,7 @@ describe('the file of a license', () => {
 })
 
 describe('the file for an app', () => {
-  const request = (licenseKey: string, fingerprint?: string) =>
+  const request = (licenseKey: string, fingerprint?: string | null) =>
     harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey, fingerprint } })
 
   test('needs what a check would need, and takes no slot', async () => {
@@ -136,6 +136,24 @@ describe('the file for an app', () => {
       limited.id,
     ])
     expect(rows).toEqual([{ used: 1 }])
+  })
+
+  test('takes a key and a machine id as a check does', async () => {
+    const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    for (const absent of [undefined, null, '']) {
+      expect((await request(unlimited.key, absent)).status).toBe(200)
+      expect(outcome(await request(limited.key, absent))).toBe('409 FINGERPRINT_REQUIRED')
+    }
+    for (const key of ['x'.repeat(129), 'x'.repeat(20_000), 'ü'.repeat(65), `${limited.key}\u0000`])
+      expect(outcome(await request(key, 'm1'))).toBe('409 NOT_FOUND')
+    for (const [key, machine] of [
+      ['', 'm1'],
+      ['\ud800', 'm1'],
+      [limited.key, '\ud800'],
+      [limited.key, 'x'.repeat(513)],
+    ] as const)
+      expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
   test("is refused where a rule refuses the caller's address", async () => {

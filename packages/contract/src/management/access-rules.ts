@@ -5,7 +5,7 @@
 import { z } from 'zod'
 
 import { code } from '../codes.ts'
-import { exactText, maxMachineIdBytes, text } from '../text.ts'
+import { exactText, maxMachineIdBytes, optionalExactText, text } from '../text.ts'
 import { actor, exampleId, id, moment, timestamp } from './common.ts'
 import { licenseKey, maxImportRows } from './licenses.ts'
 
@@ -121,7 +121,10 @@ export const evaluateCheck = z
     licenseId: id('The license; or give `licenseKey`.').optional(),
     licenseKey: licenseKey.optional(),
     ip: text(100).optional().meta({ description: 'The address of the check.', example: '203.0.113.7' }),
-    machineId: exactText(maxMachineIdBytes).optional().meta({ description: 'The machine id.', example: 'A4-F1-00-12' }),
+    machineId: optionalExactText(maxMachineIdBytes).meta({
+      description: 'The machine id; null and the empty string count as absent.',
+      example: 'A4-F1-00-12',
+    }),
     country: z
       .string()
       .regex(/^[A-Za-z]{2}$/, 'must be two letters')

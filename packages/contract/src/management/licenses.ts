@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 
-import { exactText, maxMachineIdBytes, text } from '../text.ts'
+import { maxMachineIdBytes, optionalExactText, text } from '../text.ts'
+import { checkedLicenseKey } from '../validation.ts'
 import { exampleId, id, metadata, moment, timestamp } from './common.ts'
 
 export const licenseStatus = z
@@ -133,10 +134,11 @@ export const licenseFile = z.string().meta({
   example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
 })
 
+/** Taken as a check takes them. */
 export const requestLicenseFile = z.strictObject({
-  licenseKey: text(10_000).meta({ description: 'The license key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
-  fingerprint: exactText(maxMachineIdBytes)
-    .nullable()
-    .optional()
-    .meta({ description: 'The machine id.', example: '4C4C4544-0051-3510' }),
+  licenseKey: checkedLicenseKey,
+  fingerprint: optionalExactText(maxMachineIdBytes).meta({
+    description: 'The machine id; null and the empty string count as absent.',
+    example: '4C4C4544-0051-3510',
+  }),
 })

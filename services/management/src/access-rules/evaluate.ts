@@ -134,7 +134,7 @@ export async function evaluate(
   organizationId: string,
   input: z.output<typeof evaluateCheck>,
 ): Promise<{ code: Code; decidedBy: AccessRule | null; matched: AccessRule[] }> {
-  const { ip, machineId = null, country = null } = input
+  const { ip, machineId, country = null } = input
   const address = ip === undefined || ip.includes('/') ? null : parseNetwork(ip)
   if (ip !== undefined && address === null) throw invalid('#/ip', 'must be an IPv4 or IPv6 address')
   const license = await findLicense(db, organizationId, input)

@@ -3,7 +3,7 @@
  * without taking a new slot. The caller's address and country are compared with the rules and discarded, as in a check.
  */
 import { parseNetwork } from '@keyward/address'
-import { codeMessages, type Code, type requestLicenseFile } from '@keyward/contract'
+import { byteLength, codeMessages, type Code, maxLicenseKeyBytes, type requestLicenseFile } from '@keyward/contract'
 import type { z } from 'zod'
 
 import { dryRun } from '../access-rules/evaluate.ts'
@@ -20,13 +20,14 @@ function refuseCheck(code: Exclude<Code, 'VALID'>): Refusal {
 
 export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
   const { db, organizationId, body } = call
-  const license = await selectLicenses(db, organizationId)
-    .where('licenses.key', '=', body.licenseKey)
-    .executeTakeFirst()
+  const { licenseKey, fingerprint: machineId } = body
+  // Postgres does not take NUL in a text at all.
+  if (byteLength(licenseKey) > maxLicenseKeyBytes || licenseKey.includes('\u0000')) throw refuseCheck('NOT_FOUND')
+  const license = await selectLicenses(db, organizationId).where('licenses.key', '=', licenseKey).executeTakeFirst()
   if (!license) throw refuseCheck('NOT_FOUND')
   const { ip, country } = call.client()
   const address = ip === null ? null : parseNetwork(ip)
-  const verdict = await dryRun(db, organizationId, license, { address, country, machineId: body.fingerprint ?? null })
+  const verdict = await dryRun(db, organizationId, license, { address, country, machineId })
   if (verdict.code !== 'VALID') throw refuseCheck(verdict.code)
   if (verdict.needsSlot) throw new Refusal('MACHINE_NOT_ACTIVE')
   return issueLicenseFile(call, license)
