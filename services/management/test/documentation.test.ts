@@ -1,5 +1,5 @@
 /** The OpenAPI document against the routes that the server really has, both ways, and against what is asked of a good document. */
-import { allPermissions, problemCodes, problems } from '@keyward/contract'
+import { allPermissions, problemCodes } from '@keyward/contract'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger } from '@keyward/process'
@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { createApp } from '../src/app.ts'
 import { configSchema, resolverOf } from '../src/config.ts'
 import { endpoints } from '../src/endpoints.ts'
-import { codesOf, describeAccess } from '../src/http/openapi.ts'
+import { describeAccess, refusalsOf } from '../src/http/openapi.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { createKeyring } from '../src/signing-keys/keyring.ts'
 import { type Document, documentSchema } from './support/conformance.ts'
@@ -77,15 +77,15 @@ test('every operation has an id of its own, a summary, its permission, and every
     expect(operation.operationId).toBe(operationId)
     expect(Object.keys(operation.responses)).toContain(String(status))
     expect(operation.description).toContain(describeAccess(endpoint.access))
-    for (const code of codesOf(endpoint))
-      expect(operation.responses[String(problems[code].status)]?.description).toContain(`\`${code}\``)
+    for (const { code, status: refused } of refusalsOf(endpoint))
+      expect(operation.responses[String(refused)]?.description).toContain(`\`${code}\``)
     return operationId
   })
   expect(new Set(ids).size).toBe(ids.length)
 })
 
 test('every error code and every permission is used by some endpoint', () => {
-  const listed = new Set<string>(endpoints.flatMap(codesOf))
+  const listed = new Set<string>(endpoints.flatMap(refusalsOf).map(({ code }) => code))
   expect(problemCodes.filter((code) => !listed.has(code))).toEqual(['METHOD_NOT_ALLOWED'])
   const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))
   expect(allPermissions.filter((permission) => !needed.has(permission))).toEqual([])

@@ -2,7 +2,7 @@
  * One declarative definition for an endpoint: from it the Express route and the OpenAPI operation are both made, so that
  * they cannot drift. A handler sees parsed input only, and for a changing method a transaction that its audit entry shares.
  */
-import { type Actor, describeFault, type Permission, type ProblemCode } from '@keyward/contract'
+import { type Actor, describeFault, type Permission, type ProblemCode, type problems } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Db } from '../services.ts'
@@ -38,6 +38,12 @@ export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Bod
   permissions: ReadonlySet<Permission>
 }
 
+/** A code, and the status that it comes with: its own, or another. */
+export interface Documented {
+  code: ProblemCode
+  status: (typeof problems)[ProblemCode]['status']
+}
+
 export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Answer> {
   method: 'get' | 'post' | 'patch' | 'delete'
   /** As OpenAPI writes it: `/products/{id}`. */
@@ -54,8 +60,8 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   answer?: z.ZodType<Answer>
   /** Default: application/json. */
   answerType?: 'text/plain'
-  /** Codes that this endpoint can answer beyond those of every endpoint of its kind. */
-  errors?: readonly ProblemCode[]
+  /** What this endpoint can refuse with beyond what every endpoint of its kind can. */
+  errors?: readonly (ProblemCode | Documented)[]
   /** Members of the answer that are shown once and never stored, not even for a repeat. */
   secrets?: readonly string[]
   /** The member of the body that holds an import's rows. */

@@ -5,7 +5,7 @@
 import { problem, type ProblemCode, problems } from '@keyward/contract'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 
-import type { Access, Endpoint } from './endpoint.ts'
+import type { Access, Documented, Endpoint } from './endpoint.ts'
 import { basePath } from './paths.ts'
 import { tags } from './tags.ts'
 
@@ -34,21 +34,26 @@ export function describeAccess(access: Access): string {
   }
 }
 
+export function documented(refusal: ProblemCode | Documented): Documented {
+  return typeof refusal === 'string' ? { code: refusal, status: problems[refusal].status } : refusal
+}
+
 /** Everything that this endpoint can refuse with. */
-export function codesOf({ definition }: Endpoint): ProblemCode[] {
+export function refusalsOf({ definition }: Endpoint): Documented[] {
   const takesBody = definition.method === 'post' || definition.method === 'patch'
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
   if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (definition.method === 'post' && definition.readOnly !== true)
     codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
-  return [...codes, 'INTERNAL', 'UNAVAILABLE', ...(definition.errors ?? [])]
+  codes.push('INTERNAL', 'UNAVAILABLE')
+  return [...codes, ...(definition.errors ?? [])].map(documented)
 }
 
-function refusals(endpoint: Endpoint): ZodOpenApiResponsesObject {
-  const byStatus = Map.groupBy(codesOf(endpoint), (code) => problems[code].status)
+function responsesOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
+  const byStatus = Map.groupBy(refusalsOf(endpoint), ({ status }) => status)
   const responses: ZodOpenApiResponsesObject = {}
   for (const status of [...byStatus.keys()].toSorted((a, b) => a - b)) {
-    const lines = (byStatus.get(status) ?? []).map((code) => `\`${code}\`: ${problems[code].title}`)
+    const lines = (byStatus.get(status) ?? []).map(({ code }) => `\`${code}\`: ${problems[code].title}`)
     responses[`${status}`] = {
       description: lines.join('\n\n'),
       content: { 'application/problem+json': { schema: problem } },
@@ -96,7 +101,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     parameters: headerParameters(endpoint),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
-    responses: { ...successOf(endpoint), ...refusals(endpoint) },
+    responses: { ...successOf(endpoint), ...responsesOf(endpoint) },
   }
 }
 

@@ -73,6 +73,7 @@ export const fileEndpoints = [
       answer: licenseFile,
       answerType: 'text/plain',
       errors: [
+        { code: 'NOT_FOUND', status: 409 },
         'REVOKED',
         'SUSPENDED',
         'EXPIRED',
