@@ -81,6 +81,9 @@ test('a name that JavaScript gives a meaning is refused wherever it stands', asy
     '{"name":"a","metadata":{"__proto__":1}}',
     '{"name":"a","metadata":{"deep":[{"\\u005f_proto__":{"x":1}}]}}',
     '{"name":"a","__proto__":{}}',
+    '{"name":"a","__\\u0070roto__":1}',
+    '{"name":"a","metadata":{"__\\u0070roto__":1}}',
+    '{"name":"a","metadata":{"deep":[{"__prot\\u006F__":{"x":1}}]}}',
   ])
     expect(outcome(await vendor.call('POST', 'products', { raw }))).toBe('422 INVALID_REQUEST')
   const kept = { constructor: 1, toString: { prototype: null }, text: '__proto__' }

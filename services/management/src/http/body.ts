@@ -52,7 +52,7 @@ function parse(bytes: Uint8Array): { text: string; parsed: unknown } {
  * Looked for only where the text can hold it.
  */
 function refuseProto(text: string, parsed: unknown): void {
-  if (!/__proto__|\\u005f/i.test(text)) return
+  if (!/__proto__|\\u/i.test(text)) return
   const open: { value: unknown; path: readonly string[] }[] = [{ value: parsed, path: [] }]
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, path } = next
