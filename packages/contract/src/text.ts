@@ -11,7 +11,7 @@ export function byteLength(value: string): number {
   return encoder.encode(value).length
 }
 
-/** Text that Postgres can store: well-formed and without NUL. Lengths in UTF-16 code units, as JavaScript counts. */
+/** Text that Postgres can store: well-formed and without NUL. Lengths in code points, as zod and JSON Schema count. */
 export function text(maxLength: number, minLength = 1) {
   return z
     .string()

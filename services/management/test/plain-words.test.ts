@@ -1,5 +1,5 @@
 /** What a refusal says: plain words, each place once, no more places than anybody reads, and no text of a library. */
-import { customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
+import { accessRule, customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Harness, startHarness } from './support/harness.ts'
@@ -48,6 +48,22 @@ test.each<[string, object, string[]]>([
   ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
 ])('%s %j', async (path, body, expected) => {
   expect(await faults(path, body)).toEqual(expected)
+})
+
+test('characters are counted as people and the document count them', async () => {
+  const rule = (note: string) =>
+    vendor.call('POST', 'access-rules', { body: { ...blacklist, value: '192.0.2.9', note } })
+  const note = '😀'.repeat(500)
+  expect(expectBody(await rule(note), 201, accessRule).note).toBe(note)
+  expect(outcome(await rule(`${note}!`))).toBe('422 INVALID_REQUEST')
+  const [name, externalId] = ['𝔸'.repeat(200), '😀'.repeat(200)]
+  const email = `${'𝔸'.repeat(308)}@example.com`
+  const created = await vendor.call('POST', 'customers', { body: { email, name, externalId } })
+  expect(expectBody(created, 201, customerSchema)).toMatchObject({ email, name, externalId })
+  for (const longer of [{ name: `${name}x` }, { externalId: `${externalId}x` }, { email: `x${email}` }])
+    expect(outcome(await vendor.call('POST', 'customers', { body: { email: 'a@example.com', ...longer } }))).toBe(
+      '422 INVALID_REQUEST',
+    )
 })
 
 test('numbers have their own words', async () => {
