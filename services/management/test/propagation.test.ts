@@ -91,7 +91,7 @@ test('the preference is read as RFC 7240 has it', () => {
   for (const header of [undefined, '', 'wait', 'wait=x', 'await=3', 'wait=-1']) expect(parsePrefer(header)).toBeNull()
 })
 
-test('the operator sees who is live and how far behind', async () => {
+test('the operator sees who is live, what each has applied and how far behind it is', async () => {
   const [late, current, dead] = [uuidv7(), uuidv7(), uuidv7()]
   await report(late, 'late')
   await vendor.rule(newRule())
@@ -104,4 +104,11 @@ test('the operator sees who is live and how far behind', async () => {
     ['current', 0],
     ['late', 2],
   ])
+  const { rows } = await harness.database.pool.query<{ applied: string }>(
+    `select applied from validators where name in ('late', 'current') order by name`,
+  )
+  expect(data.map(({ applied }) => applied)).toEqual(rows.map(({ applied }) => applied))
+  await harness.database.pool.query(`update validators set applied = null`)
+  const loading = expectBody(await harness.call('GET', 'validators'), 200, validatorList)
+  expect(loading.data[0]).toMatchObject({ applied: null, behindBy: null })
 })

@@ -104,6 +104,10 @@ export const validatorStatus = z
     ready: z.boolean().meta({ description: 'Whether it says that it is ready.', example: true }),
     startedAt: timestamp('When it started.'),
     seenAt: timestamp('When it last wrote.'),
+    applied: z.string().nullable().meta({
+      description: 'The snapshot of the change log that it has applied, as Postgres writes one; null: still loading.',
+      example: '7712:7715:7713',
+    }),
     behindBy: z.int().nullable().meta({
       description: 'How many transactions that changed something it has not applied yet; null: still loading.',
       example: 0,

@@ -1,4 +1,4 @@
-/** The endpoint that shows the operator which validators are alive and how far they follow. */
+/** The endpoint that shows the operator which validators are alive, what they have applied and how far they follow. */
 import { listQuery, validatorList } from '@keyward/contract'
 import { sql } from 'kysely'
 
@@ -15,7 +15,7 @@ async function listValidators(db: Db, query: PageQuery) {
     where c.xid >= pg_snapshot_xmin(applied::pg_snapshot) and not pg_visible_in_snapshot(c.xid, applied::pg_snapshot)) end`
   const select = db
     .selectFrom('validators')
-    .select(['id', 'name', 'ready', 'startedAt', 'seenAt'])
+    .select(['id', 'name', 'ready', 'startedAt', 'seenAt', 'applied'])
     .select(behind.as('behindBy'))
     .where('seenAt', '>', sql<Date>`now() - ${liveWithin}`)
   return readPage(list, query, select, (row) => ({
@@ -24,6 +24,7 @@ async function listValidators(db: Db, query: PageQuery) {
     ready: row.ready,
     startedAt: row.startedAt.toISOString(),
     seenAt: row.seenAt.toISOString(),
+    applied: row.applied,
     behindBy: row.behindBy,
   }))
 }
@@ -36,7 +37,7 @@ export const validators = [
       tag: 'Validators',
       operationId: 'listValidators',
       summary: 'List live validators',
-      description: 'When each was last heard of, and by how many changes it is behind.',
+      description: 'When each was last heard of, what it has applied, and by how many changes it is behind.',
       query: listQuery({}),
       status: 200,
       answer: validatorList,
