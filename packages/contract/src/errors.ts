@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { codeMessages } from './codes.ts'
 
 export const problems = {
+  MALFORMED_HTTP: { status: 400, title: 'This is no request of HTTP/1.1.' },
   MALFORMED_JSON: { status: 400, title: 'The body is not valid JSON.' },
   UNAUTHENTICATED: { status: 401, title: 'A valid credential is required.' },
   FORBIDDEN: { status: 403, title: 'The credential may not do this.' },
@@ -14,6 +15,7 @@ export const problems = {
   COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan has no country rules.' },
   NOT_FOUND: { status: 404, title: 'There is nothing here.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'The path does not take this method.' },
+  REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive whole in time.' },
   IDEMPOTENCY_KEY_IN_USE: { status: 409, title: 'A request with this idempotency key is still running.' },
   RULE_EXISTS: { status: 409, title: 'The same access rule exists.' },
   LICENSE_KEY_EXISTS: { status: 409, title: 'A license with this key exists.' },
@@ -31,10 +33,12 @@ export const problems = {
   MACHINE_NOT_ACTIVE: { status: 409, title: 'The machine holds no slot of this license.' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'The body is too large.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The body must be application/json.' },
+  EXPECTATION_FAILED: { status: 417, title: 'Nothing but 100-continue can be expected.' },
   INVALID_REQUEST: { status: 422, title: 'The request is not valid.' },
   IMPORT_TOO_LARGE: { status: 422, title: 'An import takes at most 1,000 rows.' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, title: 'The idempotency key was used for another request.' },
   RATE_LIMITED: { status: 429, title: 'Too many requests.' },
+  HEADERS_TOO_LARGE: { status: 431, title: 'The headers are too large.' },
   INTERNAL: { status: 500, title: 'Something went wrong on our side.' },
   UNAVAILABLE: { status: 503, title: 'The service cannot answer right now.' },
 } as const satisfies Record<string, { status: number; title: string }>

@@ -14,6 +14,7 @@ import { type Config, resolverOf } from './config.ts'
 import { createUseRecorder } from './credentials/uses.ts'
 import { forgetOldAnswers } from './http/idempotency.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
+import { answerUnserved } from './http/unserved.ts'
 import { createMetrics } from './metrics.ts'
 import type { Db, Services } from './services.ts'
 import { createKeyring, type Keyring } from './signing-keys/keyring.ts'
@@ -121,12 +122,9 @@ export async function startManagement(config: Config): Promise<Management> {
   const rateLimiter = createRateLimiter(pool, config.MANAGEMENT_RATE_LIMIT)
   const corsOrigins = config.CORS_ORIGINS
   const app = createApp({ services, rateLimiter, metrics, corsOrigins, noteUse: (id) => uses.note(id) })
-  const server = createServer(
-    { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 },
-    (req, res) => {
-      app(req, res)
-    },
-  )
+  const timeouts = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
+  const server = createServer({ ...timeouts, requireHostHeader: false })
+  answerUnserved(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
   const stopHousekeeping = repeat(housekeepingMs, log, async () => {
     await forgetOldAnswers(db)

@@ -3,6 +3,7 @@
  * Order for a request: credential, rate limit, permission, body, idempotency key, schema, handler; so strangers learn nothing and cost little.
  */
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
@@ -26,7 +27,7 @@ export interface RouterOptions {
 }
 
 /** The caller's own id when it is harmless, or a new one. */
-function requestIdOf(request: Request): string {
+export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
   return typeof given === 'string' && /^[\w.:+/=-]{1,128}$/.test(given) ? given : randomUUID()
 }
