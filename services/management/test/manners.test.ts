@@ -1,5 +1,5 @@
 /** What every endpoint has in common: ids of requests, methods, cursors, idempotency, rate limits, CORS, audit. */
-import { accessRule, auditEntry, product as productSchema } from '@keyward/contract'
+import { accessRule, auditEntry, importedLicenses, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -197,6 +197,56 @@ describe('the audit log', () => {
     expect(data[4]?.actor).toEqual({ type: 'OPERATOR' })
     const { rows } = await harness.database.pool.query('select * from audit_log')
     expect(JSON.stringify(rows)).not.toMatch(/kw[kmp]_[0-9A-Za-z]{36}/)
+  })
+
+  test('says what was deleted or revoked, and which rules went along', async () => {
+    const own = await createVendor(harness)
+    const { id: licenseId, key, productId, customerId } = await own.license()
+    const ids = [
+      await own.rule({ scope: 'LICENSE', scopeId: licenseId }),
+      await own.rule({ scope: 'PRODUCT', scopeId: productId }),
+      await own.rule({ type: 'CUSTOMER', value: customerId }),
+    ].map((rule) => rule.id)
+    const made = async (path: string, body: object) =>
+      expectBody(
+        await own.call('POST', path, { body }),
+        201,
+        z.object({ id: z.string(), prefix: z.string().optional() }),
+      )
+    const member = await made('members', { email: 'eve@example.com', permissions: [] })
+    const token = await made(`members/${member.id}/access-tokens`, { name: 'a', permissions: [] })
+    const apiKey = await made('api-keys', { name: 'b' })
+    for (const path of [
+      `licenses/${licenseId}`,
+      `products/${productId}`,
+      `customers/${customerId}`,
+      `members/${member.id}/access-tokens/${token.id}`,
+      `api-keys/${apiKey.id}`,
+      `members/${member.id}`,
+    ])
+      expect((await own.call('DELETE', path)).status).toBe(204)
+    const { data } = expectBody(await own.call('GET', 'audit-log?limit=6'), 200, pageOf(auditEntry))
+    const customer = { email: 'ada@example.com', name: null, externalId: null }
+    expect(data.map(({ action, changes }) => [action, changes])).toEqual([
+      ['member.deleted', { email: 'eve@example.com' }],
+      ['api_key.revoked', { name: 'b', prefix: apiKey.prefix }],
+      ['access_token.revoked', { name: 'a', prefix: token.prefix, memberId: member.id }],
+      ['customer.deleted', { ...customer, rules: { deleted: 1, ids: [ids[2]] } }],
+      ['product.deleted', { name: 'Studio', rules: { deleted: 1, ids: [ids[1]] } }],
+      ['license.deleted', { key, rules: { deleted: 1, ids: [ids[0]] } }],
+    ])
+  })
+
+  test('names what an import added', async () => {
+    const own = await createVendor(harness)
+    const license = { productId: await own.product(), customerId: await own.customer(), policy: { type: 'PERPETUAL' } }
+    const body = { licenses: [license, license] }
+    const imported = expectBody(await own.call('POST', 'licenses/import', { body }), 200, importedLicenses)
+    const { data } = expectBody(await own.call('GET', 'audit-log?limit=1'), 200, pageOf(auditEntry))
+    expect(data[0]).toMatchObject({
+      action: 'license.imported',
+      changes: { created: 2, ids: imported.licenses.map(({ id }) => id) },
+    })
   })
 
   test('has no entry for what was refused', async () => {

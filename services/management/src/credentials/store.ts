@@ -82,6 +82,11 @@ export interface NewCredential {
   expiresAt: Date | null
 }
 
+/** Whose it is, for the audit log. */
+function ofMember({ memberId }: Shelf) {
+  return memberId !== null && { memberId }
+}
+
 export async function addCredential(
   change: Change,
   shelf: Shelf,
@@ -95,13 +100,13 @@ export async function addCredential(
     .values({ id, ...shelf, name, prefix, secretHash: hash, permissions: [...permissions], expiresAt })
     .execute()
   const { type } = resource[shelf.kind]
-  const changes = { ...input, prefix, ...(shelf.memberId !== null && { memberId: shelf.memberId }) }
+  const changes = { ...input, prefix, ...ofMember(shelf) }
   await audit(change, { action: `${type}.created`, resourceType: type, resourceId: id, changes })
   return { ...(await readCredential(change.db, shelf, id)), secret }
 }
 
 export async function revokeCredential(change: Change, shelf: Shelf, id: string): Promise<void> {
-  const { numUpdatedRows } = await change.db
+  const row = await change.db
     .updateTable('credentials')
     .set({ revokedAt: new Date() })
     .where('organizationId', '=', shelf.organizationId)
@@ -109,8 +114,10 @@ export async function revokeCredential(change: Change, shelf: Shelf, id: string)
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
     .$if(shelf.memberId !== null, (query) => query.where('memberId', '=', shelf.memberId))
+    .returning(['name', 'prefix'])
     .executeTakeFirst()
   const { type, label } = resource[shelf.kind]
-  if (numUpdatedRows === 0n) throw notFound(label)
-  await audit(change, { action: `${type}.revoked`, resourceType: type, resourceId: id })
+  if (!row) throw notFound(label)
+  const changes = { ...row, ...ofMember(shelf) }
+  await audit(change, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
 }

@@ -4,6 +4,7 @@ import { type Database, uuidv7 } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
+import { rulesGoingAlong } from '../access-rules/going-along.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
@@ -102,16 +103,24 @@ export async function changeCustomer(
 }
 
 export async function deleteCustomer(change: Change, id: string): Promise<void> {
-  const { numDeletedRows } = await change.db
-    .deleteFrom('customers')
-    .where('organizationId', '=', change.organizationId)
+  const { db, organizationId } = change
+  const row = await db
+    .selectFrom('customers')
+    .select(['email', 'name', 'externalId'])
+    .where('organizationId', '=', organizationId)
     .where('id', '=', id)
+    .forUpdate()
     .executeTakeFirst()
+  if (!row) return refuseMissingCustomer(db, organizationId, id)
+  const changes = { ...row, ...(await rulesGoingAlong(change, 'customerId', id)) }
+  await db
+    .deleteFrom('customers')
+    .where('id', '=', id)
+    .execute()
     .catch((error: unknown) => {
       throw brokenConstraint(error).startsWith('licenses_')
         ? new Refusal('IN_USE', 'The customer has licenses.')
         : error
     })
-  if (numDeletedRows === 0n) await refuseMissingCustomer(change.db, change.organizationId, id)
-  await audit(change, { action: 'customer.deleted', resourceType: 'customer', resourceId: id })
+  await audit(change, { action: 'customer.deleted', resourceType: 'customer', resourceId: id, changes })
 }

@@ -52,9 +52,9 @@ export async function importLicenses(change: Change, given: Rows<CreateLicense>)
   await refuseBadRows(change, given)
   const rows = given.rows.map(({ input }) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
   await insertLicenses(change, rows).catch(refuseTakenKey)
-  const changes = { created: rows.length }
-  await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
   const ids = rows.map((row) => row.id)
+  const changes = { created: rows.length, ids }
+  await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
   await recordChange(change, 'LICENSE_CREATED', ids)
   return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }
 }

@@ -4,6 +4,7 @@ import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
+import { rulesGoingAlong } from '../access-rules/going-along.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
@@ -162,12 +163,16 @@ export async function changeLicense(
 
 /** Its machines, alerts and the access rules scoped to it go along. */
 export async function deleteLicense(change: Change, id: string): Promise<void> {
-  const row = await change.db
-    .deleteFrom('licenses')
-    .where('organizationId', '=', change.organizationId)
+  const { db, organizationId } = change
+  const row = await db
+    .selectFrom('licenses')
+    .select('key')
+    .where('organizationId', '=', organizationId)
     .where('id', '=', id)
-    .returning('key')
+    .forUpdate()
     .executeTakeFirst()
   if (!row) throw notFound('license')
-  await audit(change, { action: 'license.deleted', resourceType: 'license', resourceId: id, changes: row })
+  const changes = { ...row, ...(await rulesGoingAlong(change, 'licenseId', id)) }
+  await db.deleteFrom('licenses').where('id', '=', id).execute()
+  await audit(change, { action: 'license.deleted', resourceType: 'license', resourceId: id, changes })
 }

@@ -90,11 +90,12 @@ export async function changeMember(
 }
 
 export async function deleteMember(change: Change, id: string): Promise<void> {
-  const { numDeletedRows } = await change.db
+  const row = await change.db
     .deleteFrom('members')
     .where('organizationId', '=', change.organizationId)
     .where('id', '=', id)
+    .returning('email')
     .executeTakeFirst()
-  if (numDeletedRows === 0n) throw notFound('member')
-  await audit(change, { action: 'member.deleted', resourceType: 'member', resourceId: id })
+  if (!row) throw notFound('member')
+  await audit(change, { action: 'member.deleted', resourceType: 'member', resourceId: id, changes: row })
 }

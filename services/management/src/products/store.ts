@@ -5,6 +5,7 @@ import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
+import { rulesGoingAlong } from '../access-rules/going-along.ts'
 import { type PageQuery, readPage } from '../http/pagination.ts'
 import { brokenConstraint, notFound, Refusal } from '../http/problem.ts'
 import { differences, storable } from '../records/differences.ts'
@@ -71,14 +72,22 @@ export async function changeProduct(
 }
 
 export async function deleteProduct(change: Change, id: string): Promise<void> {
-  const { numDeletedRows } = await change.db
-    .deleteFrom('products')
-    .where('organizationId', '=', change.organizationId)
+  const { db, organizationId } = change
+  const row = await db
+    .selectFrom('products')
+    .select('name')
+    .where('organizationId', '=', organizationId)
     .where('id', '=', id)
+    .forUpdate()
     .executeTakeFirst()
+  if (!row) throw notFound('product')
+  const changes = { ...row, ...(await rulesGoingAlong(change, 'productId', id)) }
+  await db
+    .deleteFrom('products')
+    .where('id', '=', id)
+    .execute()
     .catch((error: unknown) => {
       throw brokenConstraint(error).startsWith('licenses_') ? new Refusal('IN_USE', 'The product has licenses.') : error
     })
-  if (numDeletedRows === 0n) throw notFound('product')
-  await audit(change, { action: 'product.deleted', resourceType: 'product', resourceId: id })
+  await audit(change, { action: 'product.deleted', resourceType: 'product', resourceId: id, changes })
 }
