@@ -118,6 +118,8 @@ describe('lists', () => {
     const { nextCursor } = expectBody(await vendor.call('GET', 'products?limit=1'), 200, pageOf(z.unknown()))
     expect((await vendor.call('GET', `products?cursor=${nextCursor}`)).status).toBe(200)
     expect(outcome(await vendor.call('GET', `customers?cursor=${nextCursor}`))).toBe('422 INVALID_REQUEST')
+    for (const junk of [`${nextCursor}!!`, `${nextCursor}=`, `!${nextCursor}`, nextCursor?.slice(0, -1)])
+      expect(outcome(await vendor.call('GET', `products?cursor=${junk}`))).toBe('422 INVALID_REQUEST')
     for (const query of ['limit=0', 'limit=101', 'limit=1.5', 'limit=', 'limit=1&limit=2', 'cursor=', 'cursor=abc'])
       expect(outcome(await vendor.call('GET', `products?${query}`))).toBe('422 INVALID_REQUEST')
   })

@@ -93,7 +93,10 @@ export const auditEntry = z
     changes: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: 'What was given, or what it was that went; never a secret.', example: { name: 'Acme Studio' } }),
+      .meta({
+        description: 'What was given, or what it was that went; never a secret.',
+        example: { name: 'Acme Studio' },
+      }),
   })
   .meta({ id: 'AuditEntry', description: 'Who changed what.' })
 
