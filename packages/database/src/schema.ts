@@ -127,6 +127,8 @@ export interface Database {
   }
   /** Made with each rule by a trigger. */
   accessRuleCounters: { ruleId: string; matchCount: Generated<number>; lastMatchedAt: Moment | null }
+  /** What is counted for `gone` belongs to `kept`. */
+  foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
   activity: {
     at: Moment

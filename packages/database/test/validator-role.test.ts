@@ -43,6 +43,8 @@ describe('as a validator', () => {
     `update access_rules set expires_at = now()`,
     'delete from access_rules',
     `update access_rule_counters set match_count = 0`,
+    'select from folded_rules',
+    'delete from folded_rules',
     `insert into credentials (id) values (gen_random_uuid())`,
     'update credentials set revoked_at = null',
     'delete from credentials',

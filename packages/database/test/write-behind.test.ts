@@ -84,6 +84,34 @@ const countsOf = () =>
   )
 
 describe('writeBehind', () => {
+  test('counts for a rule that was folded into another, for that one, and in one sum with its own', async () => {
+    const gone = uuidv7()
+    await database.pool.query('insert into folded_rules (gone, kept) values ($1, $2)', [gone, ruleId])
+    const match = (id: string, count: number) => ({ id: bytes(id), count, lastAtMs: NOON + count })
+    await write({ rules: [match(gone, 5), match(ruleId, 2)] })
+    await write({ rules: [match(gone, 1)] })
+    expect(
+      await rows(
+        `select match_count::integer as n, last_matched_at as at from access_rule_counters where rule_id = $1`,
+        [ruleId],
+      ),
+    ).toEqual([{ n: 8, at: new Date(NOON + 5) }])
+    await database.pool.query('delete from access_rules where id = $1', [ruleId])
+    expect(await rows('select from folded_rules')).toEqual([])
+    await write({ rules: [match(gone, 1)] })
+  })
+
+  test('does not take a match from a clock that is far off', async () => {
+    const before = Date.now() - 60_000
+    await write({ rules: [{ id: bytes(ruleId), count: 1, lastAtMs: Date.UTC(2525, 1, 1) }] })
+    const later = await rows<{ at: Date }>(
+      'select last_matched_at as at from access_rule_counters where rule_id = $1',
+      [ruleId],
+    )
+    expect(later[0]?.at.getTime()).toBeGreaterThan(before)
+    expect(later[0]?.at.getTime()).toBeLessThan(Date.UTC(2525, 1, 1))
+  })
+
   test('adds up what comes in several batches', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const rule = (count: number, lastAtMs: number) => ({ rules: [{ id: bytes(ruleId), count, lastAtMs }] })

@@ -12,6 +12,7 @@ import { withMask } from './access-rules/mask.ts'
 import { createApp } from './app.ts'
 import { type Config, resolverOf } from './config.ts'
 import { createUseRecorder } from './credentials/uses.ts'
+import { forgetFoldedRules } from './customers/merge.ts'
 import { forgetOldAnswers } from './http/idempotency.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { answerUnserved } from './http/unserved.ts'
@@ -128,6 +129,7 @@ export async function startManagement(config: Config): Promise<Management> {
   const health = watchDatabase(db)
   const stopHousekeeping = repeat(housekeepingMs, log, async () => {
     await forgetOldAnswers(db)
+    await forgetFoldedRules(db)
     const dropped = await dropOldPartitions(pool, config.ACTIVITY_RETENTION_DAYS, config.ANALYTICS_RETENTION_DAYS)
     if (dropped.length > 0) log.info({ dropped }, 'records past their age were dropped')
   })

@@ -1,7 +1,12 @@
 /** Merging customers: licenses and rules move in one step, twins become one, and the old id says where it went. */
 import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
+import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import { toActivityColumns } from '@keyward/testkit'
+import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { forgetFoldedRules } from '../src/customers/merge.ts'
 import { type Harness, startHarness } from './support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
 
@@ -43,6 +48,63 @@ test('licenses and rules move, twins are folded together', async () => {
   expect((await vendor.call('GET', `access-rules/${folded.id}`)).status).toBe(404)
   const license = expectBody(await vendor.call('GET', `licenses/${first.id}`), 200, licenseSchema)
   expect(license.customerId).toBe(kept)
+})
+
+/** What a validator writes of matches that it has gathered. */
+function writeMatches(client: Pick<pg.ClientBase, 'query'>, matches: readonly { id: string; count: number }[]) {
+  const rules = matches.map(({ id, count: times }) => ({ id: uuidToBytes(id), count: times, lastAtMs: Date.now() }))
+  return writeBehind(client, uuidv7(), 1, { rules, checks: [], activity: toActivityColumns([]) })
+}
+
+test('matches that validators write after it are counted for the rule that was kept, also through two merges', async () => {
+  const customers = [await vendor.customer(), await vendor.customer(), await vendor.customer()] as const
+  const rules = [
+    await vendor.rule({ type: 'CUSTOMER', value: customers[0] }),
+    await vendor.rule({ type: 'CUSTOMER', value: customers[1] }),
+    await vendor.rule({ type: 'CUSTOMER', value: customers[2] }),
+  ] as const
+  expect((await merge(customers[0], customers[1])).status).toBe(200)
+  await writeMatches(harness.database.pool, [{ id: rules[0].id, count: 3 }])
+  expect((await readRule(rules[1].id)).matchCount).toBe(3)
+  expect((await merge(customers[1], customers[2])).status).toBe(200)
+  await writeMatches(
+    harness.database.pool,
+    rules.map(({ id }, i) => ({ id, count: 10 ** (i + 1) })),
+  )
+  expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
+})
+
+test('matches that are being written at the same moment are not lost', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
+  const writer = await harness.database.pool.connect()
+  await writer.query('begin')
+  await writeMatches(writer, [{ id: folded.id, count: 5 }])
+  const merging = merge(gone, kept)
+  const waiting = 'select from pg_stat_activity where datname = current_database() and $1 = any (pg_blocking_pids(pid))'
+  const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid')
+  await expect
+    .poll(async () => (await harness.database.pool.query(waiting, [rows[0]?.pid])).rowCount, { timeout: 10_000 })
+    .toBe(1)
+  await writer.query('commit')
+  writer.release()
+  expect((await merging).status).toBe(200)
+  expect((await readRule(remaining.id)).matchCount).toBe(5)
+})
+
+test('where rules went is forgotten in time', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  await vendor.rule({ type: 'CUSTOMER', value: kept })
+  await merge(gone, kept)
+  const known = async () => {
+    await forgetFoldedRules(createDatabase(harness.database.pool))
+    return (await harness.database.pool.query('select from folded_rules where gone = $1', [folded.id])).rowCount
+  }
+  expect(await known()).toBe(1)
+  await harness.database.pool.query(`update folded_rules set folded_at = now() - interval '8 days'`)
+  expect(await known()).toBe(0)
 })
 
 test('an expiry of none is the latest', async () => {

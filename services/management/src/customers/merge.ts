@@ -7,6 +7,7 @@ import { sql } from 'kysely'
 
 import { invalid } from '../http/problem.ts'
 import { audit, type Change } from '../records/journal.ts'
+import type { Db } from '../services.ts'
 import { type CustomerRow, refuseMissingCustomer, showCustomer } from './store.ts'
 
 async function lockBoth({ db, organizationId }: Change, id: string, into: string) {
@@ -28,7 +29,8 @@ async function lockBoth({ db, organizationId }: Change, id: string, into: string
 
 /**
  * Rules that both have become one: counts added, the later match and the later expiry kept, none being the latest. An expired rule
- * of the remaining customer takes the life of the moved one all the same. Answers how many were folded together.
+ * of the remaining customer takes the life of the moved one all the same. What validators have still to count for the rules that go
+ * is counted for those that stay.
  */
 async function foldTwins({ db, organizationId }: Change, id: string, into: string): Promise<void> {
   const twins = sql`
@@ -37,6 +39,10 @@ async function foldTwins({ db, organizationId }: Change, id: string, into: strin
       on mine.organization_id = other.organization_id and mine.customer_id = ${into} and mine.kind = other.kind
       and mine.scope = other.scope and mine.scope_id is not distinct from other.scope_id
     where other.organization_id = ${organizationId} and other.customer_id = ${id}`
+  // As validators lock them, and before they are read: what is being counted at the moment is waited for.
+  await sql`
+    select from access_rule_counters
+    where rule_id in (select unnest(array[t.kept, t.gone]) from (${twins}) t) order by rule_id for update`.execute(db)
   await sql`
     with twins as (${twins}),
     counted as (
@@ -49,6 +55,8 @@ async function foldTwins({ db, organizationId }: Change, id: string, into: strin
     set expires_at = case when r.expires_at is null or t.expires_at is null then null else greatest(r.expires_at, t.expires_at) end,
       updated_at = now()
     from twins t where r.id = t.kept`.execute(db)
+  await sql`update folded_rules f set kept = t.kept from (${twins}) t where f.kept = t.gone`.execute(db)
+  await sql`insert into folded_rules (gone, kept) select t.gone, t.kept from (${twins}) t`.execute(db)
   await sql`delete from access_rules r using (${twins}) t where r.id = t.gone`.execute(db)
 }
 
@@ -80,6 +88,14 @@ async function inheritExternalId({ db }: Change, remaining: CustomerRow, merged:
     .where('id', '=', remaining.id)
     .returningAll()
     .executeTakeFirstOrThrow()
+}
+
+/** Forgets where rules went once no validator can have kept a count for so long. */
+export async function forgetFoldedRules(db: Db): Promise<void> {
+  await db
+    .deleteFrom('foldedRules')
+    .where('foldedAt', '<', sql<Date>`now() - interval '7 days'`)
+    .execute()
 }
 
 export async function mergeCustomers(change: Change, id: string, into: string): Promise<Customer> {
