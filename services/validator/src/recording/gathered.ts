@@ -57,7 +57,10 @@ export class Gathered {
   readonly #names: Names
   readonly #limits: GatherLimits
   readonly #activity: ActivityTable
+  /** By the rule's row. */
   #rules = new Map<number, Rule & { serial: number }>()
+  /** Of rules whose row another has now: what one matched before it was folded into another counts for that. */
+  #formerRules: Rule[] = []
   /** By the product's row; for keys that do not exist by the organization's, below zero. */
   #tallies = new Map<number, Tally>()
   #finished: Tally[] = []
@@ -80,7 +83,8 @@ export class Gathered {
 
   /** How many rows wait to be taken. */
   get rows(): number {
-    return this.#activity.size + this.#rules.size + this.#tallies.size + this.#finished.length
+    const rules = this.#rules.size + this.#formerRules.length
+    return this.#activity.size + rules + this.#tallies.size + this.#finished.length
   }
 
   add(record: RecordView): void {
@@ -99,9 +103,10 @@ export class Gathered {
     const activity = this.#activity.take()
     markSeen(activity, this.#limits.seen, isDue)
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
-    const rules = [...this.#rules.values()]
+    const rules = [...this.#formerRules, ...this.#rules.values()]
     // Not cleared: the table that a map leaves behind points at its next one, and once old keeps every later one alive.
     this.#rules = new Map()
+    this.#formerRules = []
     this.#tallies = new Map()
     this.#finished = []
     return { rules, checks, activity }
@@ -116,8 +121,12 @@ export class Gathered {
     }
     const id = createId()
     if (!this.#names.ruleId(row, serial, id)) return
-    if (this.#rules.size >= this.#limits.entries) this.#dropped.rules++
-    else this.#rules.set(row, { serial, id, count: 1, lastAtMs: atMs })
+    if (this.#rules.size + this.#formerRules.length >= this.#limits.entries) {
+      this.#dropped.rules++
+      return
+    }
+    if (known) this.#formerRules.push(known)
+    this.#rules.set(row, { serial, id, count: 1, lastAtMs: atMs })
   }
 
   #addTally(record: RecordView): void {
