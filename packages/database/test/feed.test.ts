@@ -208,8 +208,11 @@ describe('falling behind', () => {
   test('a log pruned past the reader, and one that says too much, is reported; a pruned one that was read is not', async () => {
     const old = snapshot
     await insertOrganization(database.pool)
+    await pruneFeed(reader) // sets a mark
+    await sql(`update feed_marks set at = at - interval '2 hours'`)
+    // Past the mark, which counts transactions of every database of the server.
     await read()
-    await pruneFeed(reader, 0)
+    expect(await pruneFeed(reader)).toBeGreaterThan(0)
     expect((await readFeed(reader, old)).behind).toBe(true)
     expect(await readNames()).toEqual([])
     await insertOrganization(database.pool)
