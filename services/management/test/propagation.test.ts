@@ -1,4 +1,6 @@
 /** `Prefer: wait`, told by the snapshots that validators write down, and the operator's list of validators. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { validatorList } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -36,7 +38,14 @@ test('the answer comes when every live validator has applied the change', async 
   await Promise.all(ids.map((id) => report(id)))
   let answered = false
   const pending = create(10).finally(() => (answered = true))
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  const value = `m${counter}`
+  const isCommitted = async () =>
+    (await harness.database.pool.query('select from access_rules where value = $1', [Buffer.from(value)])).rowCount ===
+    1
+  while (!(await isCommitted())) await sleep(10)
+  // They live, but have not read on.
+  await harness.database.pool.query('update validators set seen_at = now()')
+  await sleep(200)
   expect(answered).toBe(false)
   await Promise.all(ids.map((id) => report(id)))
   const answer = await pending
