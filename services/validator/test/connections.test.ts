@@ -7,7 +7,7 @@ import { isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../src/server.ts'
-import { createWorld, raw, send, startLoaded, until, type World } from './harness.ts'
+import { answers, createWorld, raw, send, startLoaded, until, type World } from './harness.ts'
 
 const V2 = '/api/v2/license/validate'
 const KEYS = '/api/v1/public-keys'
@@ -73,7 +73,10 @@ test.each([
 
 test('HEAD without an API key, then a check, in one packet', async () => {
   const stranger = `HEAD ${KEYS} HTTP/1.1\r\nHost: x\r\n\r\n`
-  const { text, closed } = await raw(validator.port, stranger + check() + stranger + check())
+  const { text, closed } = await raw(validator.port, stranger + check() + stranger + check(), {
+    // HEAD is answered with the length of a body that does not come.
+    enough: (received) => statusesIn(received).length === 4 && received.endsWith('}'),
+  })
   expect(statusesIn(text)).toEqual(['401', '200', '401', '200'])
   expect(closed).toBe(false)
 })
@@ -115,12 +118,12 @@ test('a request that waits for Postgres is answered in its turn, and one behind 
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
   const release = message('POST', '/api/v1/deactivate', JSON.stringify({ licenseKey: key, fingerprint: 'm' }))
-  const last = await raw(validator.port, check() + release)
+  const last = await raw(validator.port, check() + release, { enough: answers(2) })
   expect(statusesIn(last.text)).toEqual(['200', '200'])
   expect(last.text).toMatch(/"VALID".*"deactivated":true/s)
   const between = await raw(validator.port, release + check())
   expect(between).toEqual({ text: '', closed: true })
-  const again = await raw(validator.port, release)
+  const again = await raw(validator.port, release, { enough: answers(1) })
   expect(again.text).toContain('"deactivated":false')
 })
 

@@ -127,23 +127,38 @@ function parse(text: string): unknown {
   }
 }
 
-/** Writes raw bytes and returns all that comes back until the peer closes or `waitMs` have passed. */
+export interface Wanted {
+  /** Whether all that is expected is there; without one, the peer is expected to close. */
+  enough?: (text: string) => boolean
+  /** How long nothing more may come then. */
+  silentMs?: number
+  /** The end in any case. */
+  limitMs?: number
+}
+
+/** Writes raw bytes and returns all that comes back until the peer closes, or stays silent behind what is expected. */
 export function raw(
   port: number,
   bytes: string | Uint8Array,
-  waitMs = 300,
+  { enough = () => false, silentMs = 100, limitMs = 10_000 }: Wanted = {},
 ): Promise<{ text: string; closed: boolean }> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
     let closed = false
     const finish = (): void => {
-      clearTimeout(timer)
+      clearTimeout(limit)
+      clearTimeout(silence)
       socket.destroy()
       resolve({ text, closed })
     }
-    const timer = setTimeout(finish, waitMs)
-    socket.on('data', (data) => (text += data.toString('latin1')))
+    const limit = setTimeout(finish, limitMs)
+    let silence: NodeJS.Timeout | undefined
+    socket.on('data', (data) => {
+      text += data.toString('latin1')
+      clearTimeout(silence)
+      if (enough(text)) silence = setTimeout(finish, silentMs)
+    })
     socket.on('error', () => undefined)
     socket.on('close', () => {
       closed = true
@@ -152,6 +167,19 @@ export function raw(
     socket.write(bytes)
   })
 }
+
+/** Whether there are so many answers, each with the whole of its body. */
+export const answers =
+  (count: number) =>
+  (text: string): boolean => {
+    let whole = 0
+    for (let rest = text; ; whole++) {
+      const head = rest.indexOf('\r\n\r\n') + 4
+      const length = Number(/^content-length: (\d+)\r\n/im.exec(rest.slice(0, head))?.[1])
+      if (head < 4 || !(rest.length >= head + length)) return whole >= count
+      rest = rest.slice(head + length)
+    }
+  }
 
 /** Waits until `holds` is true; the test's own time-out is the limit. */
 export async function until(holds: () => Promise<boolean> | boolean, everyMs = 10): Promise<void> {

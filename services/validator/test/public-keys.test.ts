@@ -9,7 +9,7 @@ import { KeyCopy } from '../src/link/key-copy.ts'
 import { KeyLinks } from '../src/link/key-links.ts'
 import type { RunningValidator } from '../src/server.ts'
 import { Control } from '../src/shared/control.ts'
-import { createWorld, raw, send, startLoaded, until, type World } from './harness.ts'
+import { answers, createWorld, raw, send, startLoaded, until, type World } from './harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let world: World
@@ -87,7 +87,8 @@ test.skipIf(isBehindBalancer)(
     const check = message('POST', V2, JSON.stringify(body))
     const packet = check + message('GET', '/api/v1/public-key') + message('GET', '/api/v1/public-keys') + check
     // One connection for each worker.
-    for (const { text, closed } of await Promise.all([raw(validator.port, packet), raw(validator.port, packet)])) {
+    const ask = () => raw(validator.port, packet, { enough: answers(4) })
+    for (const { text, closed } of await Promise.all([ask(), ask()])) {
       expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '200', '200'])
       expect(text).toMatch(/"VALID".*"keyId":"first".*\{"keys":\[\{"keyId":"first".*"VALID"/s)
       expect(closed).toBe(false)
