@@ -18,7 +18,7 @@ export const CALLERS: readonly Caller[] = [
   { address: '198.18.227.59', sent: '198.18.227.59:51234', country: 'NU' },
   { address: '198.19.86.173', sent: '::ffff:198.19.86.173', country: 'TK' },
   { address: '203.0.113.189', sent: '[::ffff:cb00:71bd]:47115', country: 'WF' },
-  { address: '2001:db8:77:a1b2:c3d4:e5f6:1728:394a', sent: '2001:db8:77:a1b2:c3d4:e5f6:1728:394a', country: 'NR' },
+  { address: '2001:db8:7a77:a1b2:c3d4:e5f6:1728:394a', sent: '2001:db8:7a77:a1b2:c3d4:e5f6:1728:394a', country: 'NR' },
   { address: '2001:db8:ab00::c0de:1f3b', sent: '2001:0DB8:AB00:0000:0000:0000:C0DE:1F3B', country: 'PM' }, // a blacklist's
   { address: '2001:db8:cd00:9d::7e57:beef', sent: '[2001:db8:cd00:9d::7e57:beef]:44300', country: 'SJ' }, // an exclusion's
 ]

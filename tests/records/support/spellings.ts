@@ -61,8 +61,8 @@ function needlesOfIpv6(address: string): Needle[] {
     ...needlesOfText(address, groups.join(':')),
     ...anyCase(address, 'hex', bytes.toString('hex')),
     ...anyCase(address, 'number', BigInt(`0x${bytes.toString('hex')}`).toString()),
-    // The first word is that of many addresses, and small words are numbers as any other.
-    ...[4, 8, 12].flatMap((at) => (bytes.readUInt32BE(at) > 1e6 ? numbers(address, bytes.readUInt32BE(at)) : [])),
+    // The first word is that of many addresses, and small words are numbers as any other: seven digits are met by chance.
+    ...[4, 8, 12].flatMap((at) => (bytes.readUInt32BE(at) > 1e8 ? numbers(address, bytes.readUInt32BE(at)) : [])),
     ...bytesAsText(address, bytes),
     needle(address, 'bytes', bytes),
     needle(address, 'words from the little end', littleWords),
