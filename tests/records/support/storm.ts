@@ -16,7 +16,7 @@ export interface Told {
   readonly holders: Set<string>
   /** Told TOO_MANY_MACHINES, or that their slot was released. */
   readonly without: Set<string>
-  /** Asked something that was not answered. */
+  /** Asked something that was not answered, and may be done later than what was asked next. */
   readonly unsure: Set<string>
   claims: number
   granted: number
@@ -118,8 +118,10 @@ class Claimant {
     const machine = this.#dice.pick(this.#mine)
     const { code } = await this.#ask('/api/v1/validate', machine)
     if (code === 'VALID') told.known++
-    else if (code === 'UNAVAILABLE' || !/^[A-Z_]+$/.test(code)) told.unanswered++
-    else told.wrong.push(`${machine} holds a slot and was told ${code}`)
+    else if (code === 'UNAVAILABLE' || !/^[A-Z_]+$/.test(code)) {
+      told.unanswered++
+      told.unsure.add(machine)
+    } else told.wrong.push(`${machine} holds a slot and was told ${code}`)
   }
 
   #unanswered(machine: string, code: string): void {
