@@ -22,13 +22,16 @@ export interface CheckCase {
   body: (turn: number) => object
 }
 
+const listOf = z.object({ data: z.array(z.object({ behindBy: z.number().nullable() })) })
 const idOf = z.object({ id: z.string() })
 const licenseOf = z.object({ id: z.string(), key: z.string() })
 const organizationOf = z.object({ managementToken: z.string(), apiKey: z.string() })
 
 export async function createWorld(client: Client, operatorToken: string): Promise<World> {
+  await untilFollowed(client, operatorToken)
   const call = async <T>(token: string, path: string, body: object, schema: z.ZodType<T>): Promise<T> => {
-    const answer = await client.send('POST', `/api/v1${path}`, token, body)
+    // Checks may come to any validator as soon as the world is there.
+    const answer = await client.send('POST', `/api/v1${path}`, token, body, { prefer: 'wait=10' })
     if (answer.status !== 200 && answer.status !== 201) throw new Error(`POST ${path}: ${JSON.stringify(answer.body)}`)
     return schema.parse(answer.body)
   }
@@ -58,6 +61,16 @@ export async function createWorld(client: Client, operatorToken: string): Promis
   const world = { apiKey, managementToken, productId, customerId, cases }
   await activate(client, world, { license: full.key, fingerprint: 'first' })
   return world
+}
+
+/** Until validators say how far they follow: before that, no change waits for them. */
+async function untilFollowed(client: Client, operatorToken: string): Promise<void> {
+  for (let attempt = 0; attempt < 500; attempt++) {
+    const { data } = listOf.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)
+    if (data.length > 0 && data.every(({ behindBy }) => behindBy !== null)) return
+    await sleep(20)
+  }
+  throw new Error('No validator follows the changes')
 }
 
 /** Until every validator knows the license: the first that does answers VALID, the others claim again. */

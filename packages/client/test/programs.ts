@@ -93,9 +93,16 @@ async function stop({ process: child }: Program): Promise<void> {
 }
 
 async function createVendor(url: string): Promise<Vendor> {
-  const organization = await call(url, OPERATOR_TOKEN, 'POST', 'organizations', { name: 'Acme', plan: 'STANDARD' })
+  // A change waits for validators that have said how far they follow.
+  const isFollowed = async () => {
+    const { data } = await call(url, OPERATOR_TOKEN, 'GET', 'validators')
+    return Array.isArray(data) && data.map(readObject).some(({ behindBy }) => typeof behindBy === 'number')
+  }
+  while (!(await isFollowed())) await sleep(20)
+  const plan = { name: 'Acme', plan: 'STANDARD' }
+  const organization = await call(url, OPERATOR_TOKEN, 'POST', 'organizations', plan, 10)
   const token = String(organization['managementToken'])
-  const create = (path: string, body: object) => call(url, token, 'POST', path, body)
+  const create = (path: string, body: object) => call(url, token, 'POST', path, body, 10)
   const product = await create('products', { name: 'Editor' })
   const customer = await create('customers', { email: 'ada@example.com' })
   const policy = { type: 'SUBSCRIPTION', maxMachines: 1, expiresAt: EXPIRES_AT }
@@ -108,10 +115,15 @@ async function createVendor(url: string): Promise<Vendor> {
   }
 }
 
-async function call(url: string, token: string, method: string, path: string, body?: object) {
+/** A change is known to every validator that lives when it is answered, or after `waitSeconds`. */
+async function call(url: string, token: string, method: string, path: string, body?: object, waitSeconds = 0) {
   const response = await fetch(`${url}/api/v1/${path}`, {
     method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      ...(waitSeconds > 0 && { prefer: `wait=${waitSeconds}` }),
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
