@@ -101,7 +101,8 @@ export class Nginx extends Balancer {
   }
 }
 
-async function accepts(port: number): Promise<boolean> {
+/** Whether somebody listens on a port of this machine. */
+export async function accepts(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   try {
     await once(socket, 'connect')

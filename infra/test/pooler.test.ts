@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { isInstalled } from '../rolling/balancer.ts'
+import { accepts, isInstalled } from '../rolling/balancer.ts'
 import { freePort } from '../src/ports.ts'
 import { startService, untilReady, type Service } from '../src/service.ts'
 
@@ -35,7 +35,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     pooler = spawn(PGBOUNCER, [...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' })
     const through = (name: string): string => `postgres://pooled@127.0.0.1:${port}/${name}`
     const common = { PATH: process.env['PATH'] ?? '', TRUSTED_PROXIES: '127.0.0.1', LOG_LEVEL: 'error' }
-    await sleep(300)
+    while (!(await accepts(port))) await sleep(20)
     ;[management, validator] = await Promise.all([
       startService('management', {
         ...common,
