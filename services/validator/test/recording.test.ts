@@ -46,8 +46,6 @@ async function countsOf(productId: string): Promise<{ code: string; count: numbe
 test('every ordinary check is counted, once, by code and machine', async () => {
   const license = await world.license({ maxMachines: 2 })
   await until(async () => (await check(license.key)).text.includes('FINGERPRINT'))
-  const asked = (await activityOf(license.id)).length
-  expect(asked).toBe(0)
   for (const machine of ['a', 'b']) await check(license.key, machine)
   await Promise.all(Array.from({ length: 98 }, () => check(license.key, 'a')))
   await Promise.all(Array.from({ length: 49 }, () => check(license.key, 'b')))
