@@ -65,7 +65,7 @@ async function connectionsLeft(client: pg.Client, name: string): Promise<string[
        where datname = $1 and backend_type = 'client backend'`,
       [name],
     )
-    if (rows.length === 0 || attempt === 20) return rows.map((row) => `${row.application} after "${row.query}"`)
+    if (rows.length === 0 || attempt === 100) return rows.map((row) => `${row.application} after "${row.query}"`)
     await sleep(50)
   }
 }
