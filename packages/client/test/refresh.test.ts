@@ -77,10 +77,10 @@ describe.concurrent('in the background', () => {
 
   test('a file that was asked for before a refusal is not stored after it', async () => {
     const { client, service, gateway } = await startWorld()
-    gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 300 }]
+    gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 1_500 }]
     await client.validate()
     const refreshing = client.refreshFile()
-    await vi.waitFor(() => expect(gateway.requests).toContain(FILE))
+    await vi.waitFor(() => expect(gateway.requests).toContain(FILE), { timeout: 10_000 })
     // The refusal overtakes the file, which the service hands out all the same.
     gateway.next = [{ kind: 'answer', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
