@@ -34,19 +34,24 @@ afterAll(async () => {
 const insert = async (maxMachines: number) =>
   uuidToBytes((await insertLicense(database.pool, { organizationId, maxMachines })).id)
 
+/** Again while others hold the row for longer than a statement waits for it. */
+async function patiently<T>(statement: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await statement()
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== '55P03') throw error
+    }
+  }
+}
+
 /** As a validator does: what is busy is claimed again, alone and patiently. */
 async function claimAll(claims: Claim[]): Promise<ClaimAnswer[]> {
   const answers = await claimSlots(validators, claims)
   const settled = answers.map(async (answer, i) => {
     const again = claims[i]
     if (answer.outcome !== 'busy' || again === undefined) return answer
-    for (;;) {
-      try {
-        return (await claimSlots(validators, [again], { patient: true }))[0] ?? answer
-      } catch (error) {
-        if (!(error instanceof pg.DatabaseError) || error.code !== '55P03') throw error
-      }
-    }
+    return (await patiently(() => claimSlots(validators, [again], { patient: true })))[0] ?? answer
   })
   return await Promise.all(settled)
 }
@@ -106,7 +111,7 @@ async function come(licenseId: Uint8Array, name: string, { chance, int }: Random
       })
     } else {
       const [leaving = ''] = names
-      const { released } = await releaseSlot(validators, licenseId, Buffer.from(leaving))
+      const { released } = await patiently(() => releaseSlot(validators, licenseId, Buffer.from(leaving)))
       if (released !== mine.delete(leaving)) throw new Error(`${leaving} was told ${String(released)}`)
     }
   }
