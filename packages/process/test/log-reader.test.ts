@@ -7,8 +7,8 @@ test('a program whose log nobody reads any more ends when it is told to', async 
   const source = `
     import { createLogger } from '${new URL('../src/log.ts', import.meta.url).href}'
     const log = createLogger('orphan')
-    log.info('begins')
     process.on('SIGTERM', () => { for (let i = 0; i < 1_000; i++) log.info('ends'); process.exit(0) })
+    log.info('begins')
     setInterval(() => undefined, 1_000)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(child, 'exit')
