@@ -8,7 +8,7 @@ import { type Dated, Deadlines } from '../src/transport/deadlines.ts'
 test('counts what is open, and ends what stays open, once, oldest first; what left in time is left alone', async () => {
   const { int } = random(11)
   const expired: number[] = []
-  const deadlines = new Deadlines(1_000)
+  const deadlines = new Deadlines(5_000)
   const open: { item: Dated; number: number }[] = []
   for (let number = 0; number < 2_000; number++) {
     const item: Dated = { startedTick: 0, older: null, newer: null, expire: () => void expired.push(number) }
@@ -26,7 +26,7 @@ test('counts what is open, and ends what stays open, once, oldest first; what le
   expect(expired).toEqual([])
   const staying = open.map(({ number }) => number)
   expect(staying.length).toBeGreaterThan(5)
-  await expect.poll(() => expired.length, { timeout: 5_000 }).toBe(staying.length)
+  await expect.poll(() => expired.length, { timeout: 15_000 }).toBe(staying.length)
   expect(expired).toEqual(staying)
   expect(deadlines.count).toBe(0)
   for (const { item } of open) deadlines.remove(item)
