@@ -1,10 +1,12 @@
 /**
  * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into organizations of
- * growing size, and a list of 100,000 rules read page by page. `node bench/src/management.ts` writes bench/results/management.json.
+ * growing size, and a list of 100,000 rules read page by page. `node bench/src/management.ts` writes bench/results/management.json;
+ * `--help` says so.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
@@ -130,6 +132,11 @@ async function measure(databaseUrl: string): Promise<object> {
   }
 }
 
+const { values } = parseArgs({ options: { help: { type: 'boolean' } } })
+if (values.help === true) {
+  console.log('node bench/src/management.ts   takes no options; writes bench/results/management.json')
+  process.exit()
+}
 const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
 await chmod(folder, 0o755)
 const postgres = await startPostgres({ dataFolder: join(folder, 'data') })

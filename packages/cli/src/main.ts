@@ -1,5 +1,11 @@
 import { run } from './program.ts'
 
+// Whoever reads may stop early, as `head` does: then nothing more is to be said.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   streams: {
