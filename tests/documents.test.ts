@@ -66,7 +66,9 @@ test('every path that a document names in code exists, but for what programs wri
 })
 
 test('every metric that a document names is one that the services keep', () => {
-  const sources = projectFiles().filter((path) => /^(?:services|packages)\/.*src\/.*\.ts$|^infra\/kubernetes\/.*\.yaml$/.test(path))
+  const sources = projectFiles().filter((path) =>
+    /^(?:services|packages)\/.*src\/.*\.ts$|^infra\/kubernetes\/.*\.yaml$/.test(path),
+  )
   const kept = new Set(sources.flatMap((path) => read(path).match(/\bkeyward_[a-z_]+/g) ?? []))
   const unknown = documents.flatMap((path) =>
     [...read(path).matchAll(/\bkeyward_[a-z_]+(?=[`{[(])/g)].flatMap(([name]) =>
