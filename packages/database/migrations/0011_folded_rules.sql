@@ -8,13 +8,20 @@ create table folded_rules (
 );
 create index folded_rules_kept on folded_rules (kept);
 
--- The names are looked up again for counting: locking may have waited for the very transaction that folds.
+-- The names are looked up until those that are locked are still the right ones: locking may have waited for a transaction
+-- that folds, and who folds needs the locks that are held then.
 create or replace function write_rule_counts(rows jsonb) returns void language plpgsql set search_path = public, pg_temp as $$
+declare
+  named uuid[];
+  locked uuid[];
 begin
-  perform from access_rule_counters
-  where rule_id in (
-    select coalesce(f.kept, r.id) from jsonb_to_recordset(rows) as r (id uuid) left join folded_rules f on f.gone = r.id)
-  order by rule_id for no key update;
+  loop
+    select array_agg(coalesce(f.kept, r.id) order by coalesce(f.kept, r.id)) into named
+    from jsonb_to_recordset(rows) as r (id uuid) left join folded_rules f on f.gone = r.id;
+    exit when named is not distinct from locked;
+    perform from access_rule_counters where rule_id = any (named) order by rule_id for no key update;
+    locked := named;
+  end loop;
   update access_rule_counters c
   set match_count = c.match_count + m.count, last_matched_at = greatest(c.last_matched_at, m.at)
   from (

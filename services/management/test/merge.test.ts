@@ -74,23 +74,94 @@ test('matches that validators write after it are counted for the rule that was k
   expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
 })
 
+/** A transaction by hand; `blocks` waits until somebody waits for it. */
+async function begin() {
+  const client = await harness.database.pool.connect()
+  await client.query('begin')
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const waiting = 'select from pg_stat_activity where datname = current_database() and $1 = any (pg_blocking_pids(pid))'
+  return {
+    client,
+    async blocks() {
+      await expect.poll(async () => (await harness.database.pool.query(waiting, [rows[0]?.pid])).rowCount).toBe(1)
+    },
+    async commit() {
+      await client.query('commit')
+      client.release()
+    },
+  }
+}
+
 test('matches that are being written at the same moment are not lost', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
-  const writer = await harness.database.pool.connect()
-  await writer.query('begin')
-  await writeMatches(writer, [{ id: folded.id, count: 5 }])
+  const writer = await begin()
+  await writeMatches(writer.client, [{ id: folded.id, count: 5 }])
   const merging = merge(gone, kept)
-  const waiting = 'select from pg_stat_activity where datname = current_database() and $1 = any (pg_blocking_pids(pid))'
-  const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid')
-  await expect
-    .poll(async () => (await harness.database.pool.query(waiting, [rows[0]?.pid])).rowCount, { timeout: 10_000 })
-    .toBe(1)
-  await writer.query('commit')
-  writer.release()
+  await writer.blocks()
+  await writer.commit()
   expect((await merging).status).toBe(200)
   expect((await readRule(remaining.id)).matchCount).toBe(5)
+})
+
+test('matches that wait for one merge are not lost to the next', async () => {
+  const rules = []
+  for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
+  const [first, second, third, other] = rules.map(({ id }) => id)
+  /** What a merge does to rules, left uncommitted. */
+  const fold = async (from: string | undefined, to: string | undefined) => {
+    const merging = await begin()
+    const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'
+    for (const sql of [
+      lock,
+      `update access_rule_counters c set match_count = c.match_count + o.match_count from access_rule_counters o
+       where o.rule_id = $1 and c.rule_id = $2`,
+      'update folded_rules set kept = $2 where kept = $1',
+      'insert into folded_rules (gone, kept) values ($1, $2)',
+    ])
+      await merging.client.query(sql, [from, to])
+    await merging.client.query('delete from access_rules where id = $1', [from])
+    return merging
+  }
+  const holder = await begin()
+  await holder.client.query('select from access_rule_counters where rule_id = $1 for update', [other])
+  const one = await fold(first, second)
+  const writing = writeMatches(harness.database.pool, [
+    { id: first ?? '', count: 7 },
+    { id: other ?? '', count: 1 },
+  ])
+  await one.blocks()
+  await one.commit()
+  await holder.blocks()
+  const two = await fold(second, third)
+  await holder.commit()
+  await two.blocks()
+  await two.commit()
+  expect(await writing).toBe('applied')
+  expect((await readRule(third ?? '')).matchCount).toBe(7)
+})
+
+test('a merge and the deletion of the rule that it would keep wait for each other in one order', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const deleted = await vendor.rule({ type: 'CUSTOMER', value: kept })
+  const deadlocks = async () =>
+    (
+      await harness.database.pool.query<{ deadlocks: string }>(
+        'select deadlocks from pg_stat_database where datname = current_database()',
+      )
+    ).rows[0]?.deadlocks
+  const before = await deadlocks()
+  const deleting = await begin()
+  await deleting.client.query('select from access_rules where id = $1 for update', [deleted.id])
+  const merging = merge(gone, kept)
+  await deleting.blocks()
+  await deleting.client.query('delete from access_rules where id = $1', [deleted.id])
+  await deleting.commit()
+  expect((await merging).status).toBe(200)
+  expect(await readRule(moved.id)).toMatchObject({ value: kept })
+  expect(await deadlocks()).toBe(before)
 })
 
 test('where rules went is forgotten in time', async () => {

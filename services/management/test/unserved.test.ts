@@ -1,5 +1,7 @@
 /** What never becomes a request: its answer has a request id and is a problem all the same. */
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { problem } from '@keyward/contract'
 import { isBehindBalancer } from '@keyward/testkit'
@@ -53,6 +55,46 @@ test('requests before it on the connection have their answers first', async () =
   const first = `${line}host: x\r\nauthorization: Bearer ${operatorToken}\r\n\r\n`
   const text = await exchange(first, first, 'GARBAGE\r\n\r\n')
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
+})
+
+const authorized = `host: x\r\nauthorization: Bearer ${operatorToken}\r\n`
+const chunked = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
+const broken = '5\r\n{"nam\r\nnonsense\r\n'
+
+test('a request that was done says so also where the body of the next breaks off', async () => {
+  const body = JSON.stringify({ name: 'Before' })
+  const path = 'POST /api/v1/organizations HTTP/1.1\r\n'
+  const length = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+  const text = await exchange(path + authorized + length + body + path + authorized + chunked + broken)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 201', 'HTTP/1.1 400'])
+})
+
+test('what was refused before its body broke off has one answer', async () => {
+  const text = await exchange(`POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\n${chunked}5\r\n{"nam\r\n`, broken)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
+})
+
+test('however much is wrong behind a slow request, it is refused once', async () => {
+  const warnings: Error[] = []
+  const warn = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', warn)
+  const holder = await harness.database.pool.connect()
+  await holder.query('begin; lock table organizations in access exclusive mode')
+  const port = Number(new URL(harness.origin).port)
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+  let text = ''
+  socket.on('data', (data) => (text += String(data))).write(`${line}${authorized}\r\n`)
+  const closed = once(socket, 'close')
+  for (let i = 0; i < 30; i++) {
+    await sleep(5)
+    socket.write('GARBAGE\r\n\r\n')
+  }
+  await holder.query('rollback')
+  holder.release()
+  await closed
+  process.off('warning', warn)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+  expect(warnings).toEqual([])
 })
 
 test('a body that breaks off in the middle is refused once', async () => {

@@ -39,10 +39,11 @@ async function foldTwins({ db, organizationId }: Change, id: string, into: strin
       on mine.organization_id = other.organization_id and mine.customer_id = ${into} and mine.kind = other.kind
       and mine.scope = other.scope and mine.scope_id is not distinct from other.scope_id
     where other.organization_id = ${organizationId} and other.customer_id = ${id}`
-  // As validators lock them, and before they are read: what is being counted at the moment is waited for.
-  await sql`
-    select from access_rule_counters
-    where rule_id in (select unnest(array[t.kept, t.gone]) from (${twins}) t) order by rule_id for update`.execute(db)
+  const both = sql`select unnest(array[t.kept, t.gone]) from (${twins}) t`
+  // Rules before their counters, as a deletion locks them; the counters in the order of validators, and before they are read:
+  // what is being counted at the moment is waited for.
+  await sql`select from access_rules where id in (${both}) order by id for update`.execute(db)
+  await sql`select from access_rule_counters where rule_id in (${both}) order by rule_id for update`.execute(db)
   await sql`
     with twins as (${twins}),
     counted as (

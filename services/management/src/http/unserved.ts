@@ -40,15 +40,22 @@ function send(request: IncomingMessage, response: ServerResponse, code: ProblemC
   response.writeHead(status, headers).end(body)
 }
 
+/** The answers on one connection that may be under way: the last that was begun, and the one before, whose request was whole. */
+interface Answers {
+  before: ServerResponse | null
+  last: ServerResponse
+  isRefused: boolean
+}
+
 /** The server must be one that does not ask for a `host` itself. */
 export function answerUnserved(
   server: Server,
   serve: (request: IncomingMessage, response: ServerResponse) => void,
 ): void {
-  /** The answer that was last begun on each connection. */
-  const answers = new WeakMap<Duplex, ServerResponse>()
+  const connections = new WeakMap<Duplex, Answers>()
   server.on('request', (request, response) => {
-    answers.set(request.socket, response)
+    const before = connections.get(request.socket)?.last ?? null
+    connections.set(request.socket, { before, last: response, isRefused: false })
     if (request.headers.host === undefined && request.httpVersion !== '1.0') send(request, response, 'MALFORMED_HTTP')
     else serve(request, response)
   })
@@ -59,10 +66,20 @@ export function answerUnserved(
       const code = codes[error.code ?? ''] ?? 'MALFORMED_HTTP'
       return socket.end(write(lastAnswer(code, '', randomUUID())), () => socket.destroy())
     }
-    const answer = answers.get(socket)
-    // To a request that was whole the answer comes first; what is wrong stands behind it.
-    if (answer?.req.complete === true && !answer.writableFinished) answer.once('finish', refuseRest)
-    else if (answer?.req.complete === false && answer.headersSent) socket.destroy(error)
-    else refuseRest()
+    const answers = connections.get(socket)
+    if (!answers) {
+      refuseRest()
+      return
+    }
+    if (answers.isRefused) return
+    answers.isRefused = true
+    const { before, last } = answers
+    // To requests that were whole the answers come first; what is wrong stands behind them. One that was refused before its
+    // body came to its end has its answer already.
+    const isAnswered = !last.req.complete && last.headersSent
+    const awaited = last.req.complete || isAnswered ? last : before
+    const end = isAnswered ? () => socket.destroy(error) : refuseRest
+    if (awaited === null || awaited.writableFinished) end()
+    else awaited.once('finish', end)
   })
 }

@@ -17,6 +17,7 @@ export const EVENTS = [
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
   'badFraming',
+  // Who left before the answer; not while it waited for Postgres, when nothing is read from the connection.
   'aborted',
   'failed',
   'slowBody',

@@ -4,7 +4,7 @@
  *
  *   reading ──last chunk──► running ──answer──► done
  *      │                       └──waits──► waiting ──answer──► done
- *      └──abort, deadline, too large──► done        (from every state)
+ *      └──abort, deadline, too large──► done        (from every state; whoever leaves while waiting is noticed by the answer)
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
