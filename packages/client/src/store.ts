@@ -1,6 +1,7 @@
 // What the client remembers between runs: the license file and the latest time seen, as one text in the app's storage.
-// Invariants: changes run one after another and each reads before it writes, so none is lost inside this process; a time
-// seen and a refusal hold in it until they are written, whatever the storage does.
+// Invariants: uses run one after another and each change reads before it writes, so none is lost inside this process; a
+// time seen and a refusal hold in it until they are written, whatever the storage does; a refusal ends the file that was
+// stored then, and none that another process has stored since.
 
 import { parseObject } from './json.ts'
 import type { LicenseStorage } from './options.ts'
@@ -19,14 +20,26 @@ export interface Store {
   change(edit: (memory: Memory) => Partial<Memory>): Promise<boolean>
 }
 
+/** A text of the storage, and what it says. */
+interface Stored {
+  text: string | null
+  memory: Memory
+}
+
+/**
+ * What does not count any more though it may still stand in the storage: the value that was read when it ended. Any other
+ * value is newer and another process's. `unread`: nothing could be read then, so what can be read first is what ended.
+ */
+type Ended<Value> = { value: Value } | 'unread' | null
+
 /** What the storage has not taken. A file that it did not take is not kept: it was never said to be stored. */
 interface Unwritten {
   latestSeenMs: number
-  /** The file that the storage may still hold is no longer to be used. */
-  isForgotten: boolean
+  endedFile: Ended<string | null>
 }
 
-const NOTHING: Unwritten = { latestSeenMs: 0, isForgotten: false }
+const EMPTY: Memory = { file: null, latestSeenMs: 0 }
+const NOTHING: Unwritten = { latestSeenMs: 0, endedFile: null }
 
 /** A store over the app's storage. Failures of the storage are told to `onError` and never thrown. */
 export function createStore(storage: LicenseStorage, onError: (error: unknown) => void): Store {
@@ -34,9 +47,12 @@ export function createStore(storage: LicenseStorage, onError: (error: unknown) =
   let unwritten: Unwritten = NOTHING
 
   /** Null when the storage failed. */
-  async function read(): Promise<{ text: string | null } | null> {
+  async function read(): Promise<Stored | null> {
     try {
-      return { text: await storage.read() }
+      const text = await storage.read()
+      const memory = parse(text)
+      if (unwritten.endedFile === 'unread') unwritten = { ...unwritten, endedFile: { value: memory.file } }
+      return { text, memory }
     } catch (error) {
       onError(error)
       return null
@@ -53,22 +69,22 @@ export function createStore(storage: LicenseStorage, onError: (error: unknown) =
     }
   }
 
-  function recall(stored: string | null): Memory {
-    const { file, latestSeenMs } = parse(stored)
+  function recall(stored: Stored | null): Memory {
+    const { file, latestSeenMs } = stored?.memory ?? EMPTY
     return {
-      file: unwritten.isForgotten ? null : file,
+      file: isEnded(file, unwritten.endedFile) ? null : file,
       latestSeenMs: Math.max(latestSeenMs, unwritten.latestSeenMs),
     }
   }
 
   async function edited(edit: (memory: Memory) => Partial<Memory>): Promise<boolean> {
     const stored = await read()
-    const memory = recall(stored?.text ?? null)
+    const memory = recall(stored)
     const changes = edit(memory)
     const changed = { ...memory, ...changes }
     unwritten = {
       latestSeenMs: changed.latestSeenMs,
-      isForgotten: unwritten.isForgotten || changes.file === null,
+      endedFile: changes.file === null ? end(stored?.memory.file) : unwritten.endedFile,
     }
     // What could not be read is not overwritten: it may hold a good file.
     if (stored === null) return false
@@ -78,17 +94,24 @@ export function createStore(storage: LicenseStorage, onError: (error: unknown) =
     return true
   }
 
-  return {
-    async load() {
-      await previous
-      return recall((await read())?.text ?? null)
-    },
-    change(edit) {
-      const result = previous.then(() => edited(edit))
-      previous = result
-      return result
-    },
+  function inTurn<Value>(use: () => Promise<Value>): Promise<Value> {
+    const result = previous.then(use)
+    previous = result
+    return result
   }
+
+  return {
+    load: () => inTurn(async () => recall(await read())),
+    change: (edit) => inTurn(() => edited(edit)),
+  }
+}
+
+function end<Value>(value: Value | undefined): Ended<Value> {
+  return value === undefined ? 'unread' : { value }
+}
+
+function isEnded<Value>(value: Value, ended: Ended<Value>): boolean {
+  return ended === 'unread' || ended?.value === value
 }
 
 function serialize({ file, latestSeenMs }: Memory): string {

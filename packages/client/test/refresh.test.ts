@@ -4,6 +4,7 @@ import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
 
 import { type LicenseStorage, memoryStorage } from '../src/index.ts'
+import { failingStorage, type StorageFault } from './failing-storage.ts'
 import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile, type World } from './setup.ts'
 
@@ -300,25 +301,6 @@ describe.concurrent("an app's callback that fails", () => {
     expect(await client.refreshFile()).toMatchObject({ refreshed: true })
   })
 })
-
-type StorageFault = 'read' | 'write'
-
-/** A storage that fails at what `failing` holds, as a disk does that is full, read-only or unplugged. */
-function failingStorage(): { storage: LicenseStorage; failing: Set<StorageFault> } {
-  const inner = memoryStorage()
-  const failing = new Set<StorageFault>()
-  const storage: LicenseStorage = {
-    async read() {
-      if (failing.has('read')) throw new Error('EIO')
-      return inner.read()
-    },
-    async write(text) {
-      if (failing.has('write')) throw new Error('EROFS')
-      await inner.write(text)
-    },
-  }
-  return { storage, failing }
-}
 
 async function validateAfterRestart(world: World): Promise<void> {
   const client = world.restart()

@@ -1,0 +1,29 @@
+// A storage that fails as a disk does that is full, read-only or unplugged.
+
+import { type LicenseStorage, memoryStorage } from '../src/index.ts'
+
+export type StorageFault = 'read' | 'write'
+
+export interface FailingStorage {
+  storage: LicenseStorage
+  /** What fails from now on; tests change it. */
+  failing: Set<StorageFault>
+  /** The same texts without the failures, as another process finds them. */
+  sound: LicenseStorage
+}
+
+export function failingStorage(): FailingStorage {
+  const sound = memoryStorage()
+  const failing = new Set<StorageFault>()
+  const storage: LicenseStorage = {
+    async read() {
+      if (failing.has('read')) throw new Error('EIO')
+      return sound.read()
+    },
+    async write(text) {
+      if (failing.has('write')) throw new Error('EROFS')
+      await sound.write(text)
+    },
+  }
+  return { storage, failing, sound }
+}

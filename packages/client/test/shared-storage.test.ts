@@ -1,0 +1,84 @@
+// Two processes with one storage, which fails for the first of them: what that one could not write ends what it knew of,
+// and nothing that the other has stored since.
+
+import { describe, expect, test } from 'vitest'
+
+import { failingStorage, type StorageFault } from './failing-storage.ts'
+import { startWorldWithFile } from './setup.ts'
+
+const noFile = { source: 'offline', valid: false, reason: 'NO_FILE' }
+const validOnline = { source: 'online', valid: true }
+const validOffline = { source: 'offline', valid: true }
+
+describe.concurrent('a refusal that could not be stored', () => {
+  test('leaves alone the newer file of another process', async () => {
+    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+    failing.add('write')
+    await refuseFirst()
+    failing.clear()
+    expect(await other.refreshFile()).toMatchObject({ refreshed: true })
+    expect(await first.validate()).toMatchObject(validOnline)
+    await first.settled()
+    await gateway.stop()
+    expect(await first.validate()).toMatchObject(validOffline)
+    expect(await other.validate()).toMatchObject(validOffline)
+  })
+
+  test('leaves it alone while nothing can be written either', async () => {
+    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+    failing.add('write')
+    await refuseFirst()
+    expect(await other.refreshFile()).toMatchObject({ refreshed: true })
+    await gateway.stop()
+    expect(await first.validate()).toMatchObject(validOffline)
+    failing.clear()
+    expect(await first.validate()).toMatchObject(validOffline)
+    expect(await other.validate()).toMatchObject(validOffline)
+  })
+
+  test.each<[string, StorageFault]>([
+    ['written', 'write'],
+    ['read', 'read'],
+  ])('because nothing could be %s, ends the refused file also with a later time beside it', async (_how, fault) => {
+    const { first, other, failing, refuseFirst, gateway, clock } = await startTwo()
+    failing.add(fault)
+    await refuseFirst()
+    await gateway.stop()
+    clock.aheadMs = 60_000
+    expect(await other.validate(), 'was not told').toMatchObject(validOffline)
+    failing.delete('read')
+    expect(await first.validate()).toMatchObject(noFile)
+    failing.clear()
+    expect(await first.validate()).toMatchObject(noFile)
+    expect(await other.validate()).toMatchObject(noFile)
+  })
+
+  test('because nothing could be read, ends the file that is read first and none that comes after', async () => {
+    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+    failing.add('read')
+    await refuseFirst()
+    failing.clear()
+    failing.add('write')
+    gateway.fault = { kind: 'drop' }
+    expect(await first.validate()).toMatchObject(noFile)
+    gateway.fault = { kind: 'none' }
+    expect(await other.refreshFile()).toMatchObject({ refreshed: true })
+    failing.clear()
+    await gateway.stop()
+    expect(await first.validate()).toMatchObject(validOffline)
+    expect(await other.validate()).toMatchObject(validOffline)
+  })
+})
+
+async function startTwo() {
+  const { storage, failing, sound } = failingStorage()
+  const world = await startWorldWithFile({ storage })
+  const { client: first, service, restart } = world
+  /** Refuses the license to the first process, and to nobody after that. */
+  const refuseFirst = async () => {
+    service.license.refusedAs = 'SUSPENDED'
+    expect(await first.validate()).toMatchObject({ source: 'online', code: 'SUSPENDED' })
+    service.license.refusedAs = null
+  }
+  return { ...world, first, other: restart({ storage: sound }), failing, refuseFirst }
+}
