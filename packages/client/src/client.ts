@@ -10,7 +10,7 @@ import { type ClientOptions, readOptions } from './options.ts'
 import { configurationError, unreachable } from './outcomes.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { call } from './retry.ts'
-import { createStore, type Memory } from './store.ts'
+import { type Change, createStore } from './store.ts'
 
 export interface LicenseClient {
   /** Checks the license: online where possible, else with the stored file (API document, Client strategy). */
@@ -43,8 +43,8 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   async function decideOnline({ value: verdict, dateMs }: Answer<Verdict>): Promise<ValidationResult> {
     const nowMs = settings.now()
     // The service's clock replaces what was seen: a device whose clock once ran ahead is set right by it.
-    await store.change((memory) => ({
-      ...(dateMs === null ? sawTime(memory, nowMs) : { latestSeenMs: dateMs }),
+    await store.change(() => ({
+      ...(dateMs === null ? sawTime(nowMs) : { toldMs: dateMs }),
       ...(verdict.valid ? {} : keeper.forget()),
     }))
     if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
@@ -55,7 +55,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   async function decideOffline({ cause }: Outage): Promise<ValidationResult> {
     const nowMs = settings.now()
     const judged = judgeMemory(settings, await store.load(), nowMs)
-    await store.change((memory) => sawTime(memory, nowMs))
+    await store.change(() => sawTime(nowMs))
     const source = 'offline'
     if (!judged.ok) {
       return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: judged.reason, cause }
@@ -96,6 +96,6 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 }
 
-function sawTime({ latestSeenMs }: Memory, nowMs: number): Partial<Memory> {
-  return Number.isFinite(nowMs) ? { latestSeenMs: Math.max(latestSeenMs, nowMs) } : {}
+function sawTime(nowMs: number): Change {
+  return Number.isFinite(nowMs) ? { seenMs: nowMs } : {}
 }

@@ -8,7 +8,7 @@ import type { Settings } from './options.ts'
 import { configurationError, unreachable } from './outcomes.ts'
 import type { RefreshResult } from './results.ts'
 import { call } from './retry.ts'
-import type { Memory, Store } from './store.ts'
+import type { Change, Memory, Store } from './store.ts'
 
 export interface FileKeeper {
   /** Fetches a file now, or joins the fetch that is under way. */
@@ -16,7 +16,7 @@ export interface FileKeeper {
   /** In the background: fetches a file if the remembered one is missing, not good, a day old, or of another expiry. */
   keepFresh(expiresAt: string | null): void
   /** The change that ends the file, for when the service refused or the machine was deactivated. */
-  forget(): Partial<Memory>
+  forget(): Change
   /** Resolves when nothing is under way in the background. */
   settled(): Promise<void>
 }

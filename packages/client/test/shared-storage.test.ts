@@ -1,12 +1,14 @@
-// Two processes with one storage, which fails for the first of them: what that one could not write ends what it knew of,
-// and nothing that the other has stored since.
+// Two processes with one storage, which fails for the first of them: what that one could not write takes the place of what
+// was stored then, and of nothing that the other has stored since.
 
 import { describe, expect, test } from 'vitest'
 
 import { failingStorage, type StorageFault } from './failing-storage.ts'
+import { DAY_MS } from './service.ts'
 import { startWorldWithFile } from './setup.ts'
 
 const noFile = { source: 'offline', valid: false, reason: 'NO_FILE' }
+const setBack = { source: 'offline', valid: false, reason: 'CLOCK_SET_BACK' }
 const validOnline = { source: 'online', valid: true }
 const validOffline = { source: 'offline', valid: true }
 
@@ -70,15 +72,74 @@ describe.concurrent('a refusal that could not be stored', () => {
   })
 })
 
+describe.concurrent("the service's time, when it could not be stored", () => {
+  test.each<[string, StorageFault]>([
+    ['written', 'write'],
+    ['read', 'read'],
+  ])('because nothing could be %s, still sets right the wrong one that is', async (_how, fault) => {
+    const { first, other, failing, setRight, gateway } = await startTwo()
+    await setRight(fault)
+    gateway.fault = { kind: 'drop' }
+    failing.delete('read')
+    expect(await first.validate()).toMatchObject(validOffline)
+    expect(await first.validate(), 'again').toMatchObject(validOffline)
+    failing.clear()
+    expect(await first.validate()).toMatchObject(validOffline)
+    expect(await other.validate(), 'what was left to write is written').toMatchObject(validOffline)
+  })
+
+  test('only moves forward by what is seen after it', async () => {
+    const { first, other, failing, setRight, gateway, clock } = await startTwo()
+    await setRight('write')
+    gateway.fault = { kind: 'drop' }
+    clock.aheadMs = 5 * DAY_MS
+    expect(await first.validate(), 'earlier than the wrong time').toMatchObject(validOffline)
+    clock.aheadMs = DAY_MS
+    expect(await first.validate()).toMatchObject(setBack)
+    failing.clear()
+    expect(await first.validate()).toMatchObject(setBack)
+    expect(await other.validate(), 'what was left to write is written').toMatchObject(setBack)
+  })
+
+  test.each<[string, StorageFault]>([
+    ['written', 'write'],
+    ['read', 'read'],
+  ])('because nothing could be %s, takes back no later time of another process', async (_how, fault) => {
+    const { first, other, failing, setRight, gateway, clock } = await startTwo()
+    await setRight(fault)
+    gateway.fault = { kind: 'drop' }
+    failing.add('write').delete('read')
+    expect(await first.validate()).toMatchObject(validOffline)
+    clock.aheadMs = 20 * DAY_MS
+    expect(await other.validate()).toMatchObject(validOffline)
+    clock.aheadMs = DAY_MS
+    expect(await first.validate()).toMatchObject(setBack)
+    failing.clear()
+    expect(await first.validate()).toMatchObject(setBack)
+    expect(await other.validate()).toMatchObject(setBack)
+  })
+})
+
 async function startTwo() {
   const { storage, failing, sound } = failingStorage()
   const world = await startWorldWithFile({ storage })
-  const { client: first, service, restart } = world
+  const { client: first, service, restart, gateway, clock } = world
   /** Refuses the license to the first process, and to nobody after that. */
   const refuseFirst = async () => {
     service.license.refusedAs = 'SUSPENDED'
     expect(await first.validate()).toMatchObject({ source: 'online', code: 'SUSPENDED' })
     service.license.refusedAs = null
   }
-  return { ...world, first, other: restart({ storage: sound }), failing, refuseFirst }
+  /** Stores a time ten days ahead, then lets the service tell the first process the right one, which `fault` meets. */
+  const setRight = async (fault: StorageFault) => {
+    gateway.fault = { kind: 'drop' }
+    clock.aheadMs = 10 * DAY_MS
+    expect(await first.validate()).toMatchObject(validOffline)
+    failing.add(fault)
+    gateway.fault = { kind: 'none' }
+    clock.aheadMs = 0
+    expect(await first.validate()).toMatchObject(validOnline)
+    await first.settled()
+  }
+  return { ...world, first, other: restart({ storage: sound }), failing, refuseFirst, setRight }
 }
