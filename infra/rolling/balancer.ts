@@ -43,12 +43,14 @@ export abstract class Balancer {
     const text = replace(readFileSync(join(INFRA, configuration), 'utf8').replaceAll('/etc/keyward', this.folder))
     writeFileSync(join(this.folder, 'balancer.conf'), text)
     this.#makeCertificate()
+    // Whoever listens there would be taken for the balancer; a validator would even share its port with haproxy.
+    if (await accepts(ports.https)) throw new Error(`Port ${ports.https} is taken by another program`)
     const [program = '', ...args] = this.command(join(this.folder, 'balancer.conf'))
     this.#child = spawn(program, args, { cwd: join(INFRA, 'haproxy'), stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
     for (let attempt = 0; attempt < 500 && this.#child.exitCode === null; attempt++) {
-      if (await accepts(ports.https)) return
+      if ((await accepts(ports.https)) && this.#child.exitCode === null) return
       await sleep(10)
     }
     throw new Error(`The balancer did not start: ${this.output}`)

@@ -1,7 +1,7 @@
 /**
  * `npm run cluster`: the topology of compose.yaml on this machine, as processes with the same configurations: Postgres, the
  * migration, two management processes and three validators behind haproxy with TLS. It is there to be tried, and to be
- * tested against; everything it made is gone when it ends. EDGE_PORT fixes the port.
+ * tested against; everything it made is gone when it ends. EDGE_PORT names the port; 0 lets the system choose.
  */
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -14,6 +14,7 @@ import { explainStart, onStop, port, readConfig } from '@keyward/process'
 import { z } from 'zod'
 
 import { ensureDemo } from '../src/demo.ts'
+import { choosePorts } from '../src/ports.ts'
 import type { Demo } from '../src/state.ts'
 import { ensureValidatorLogin } from '../src/validator-login.ts'
 import { type Cluster, startCluster } from './cluster.ts'
@@ -22,7 +23,7 @@ const LOGIN = 'keyward_cluster_validator'
 const stops: (() => Promise<void>)[] = []
 
 async function main(): Promise<void> {
-  const { EDGE_PORT } = readConfig(z.object({ EDGE_PORT: port().default(8443) }))
+  const { EDGE_PORT } = await choosePorts(readConfig(z.object({ EDGE_PORT: port().default(8443) })))
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
   stops.push(() => rm(folder, { recursive: true, force: true }))
   await chmod(folder, 0o755) // Postgres runs as another user when root runs this

@@ -124,6 +124,19 @@ for (const { name, configuration, make, isHere, listen, checksReadiness, ofChunk
       for (const upstream of [...validators, ...managements]) upstream.seen.length = 0
     })
 
+    test('does not take somebody else on its port for itself', async () => {
+      const another = make()
+      const taken = {
+        https: Number(new URL(validators[0]?.url ?? '').port),
+        http: await freePort(),
+        metrics: await freePort(),
+      }
+      await expect(another.start(configuration, taken, (conf) => listen(place(conf), taken))).rejects.toThrow(
+        `Port ${taken.https} is taken by another program`,
+      )
+      await another.stop()
+    })
+
     test('validation goes to the validators, everything else to management', async () => {
       for (const path of VALIDATION_PATHS) expect((await ask(`${path}?x=1`)).body, path).toMatch(/"v[123]"/)
       for (const path of ['/', '/docs', '/api/v1/validate/', '/api/v1/validators', '/api/v1/licenses'])

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { expect, test } from 'vitest'
+
+import { listenOn } from '../src/ports.ts'
+
+const UP = fileURLToPath(new URL('../rolling/up.ts', import.meta.url))
+
+test('a cluster whose port belongs to somebody else does not start, and names the variable', async () => {
+  const server = createServer((socket) => socket.end())
+  const port = await listenOn(server, 0)
+  const env = { ...process.env, EDGE_PORT: String(port) }
+  const started = promisify(execFile)(process.execPath, [UP], { env, timeout: 30_000 })
+  await expect(started).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: `Port ${port} is taken by another program; set EDGE_PORT to a free port\n`,
+  })
+  server.close()
+}, 60_000)
