@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+let folder: string
+
+/** A workspace that holds the scripts and the lockfile alone, and an `npx` that only notes that it was to install. */
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'keyward-scripts-'))
+  for (const name of ['package.json', 'pnpm-lock.yaml']) copyFileSync(join(ROOT, name), join(folder, name))
+  mkdirSync(join(folder, 'bin'))
+  writeFileSync(join(folder, 'bin', 'npx'), '#!/bin/sh\nmkdir -p node_modules && touch installed\n', { mode: 0o755 })
+})
+
+afterEach(() => rmSync(folder, { recursive: true }))
+
+/** As `pnpm install` leaves it. */
+function install(): void {
+  mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
+  symlinkSync(process.execPath, join(folder, 'node_modules', '.bin', 'node'))
+}
+
+/** Whether the script installs the workspace first. */
+async function installs(script: string): Promise<boolean> {
+  const PATH = [join(folder, 'bin'), process.env['PATH']].join(delimiter)
+  await promisify(execFile)('npm', ['run', '--silent', `pre${script}`], { cwd: folder, env: { ...process.env, PATH } })
+  return existsSync(join(folder, 'installed'))
+}
+
+test('the command line installs nothing where pnpm has installed what production needs', async () => {
+  install()
+  expect(await installs('keyward')).toBe(false)
+})
+
+test('the command line installs in a fresh clone', async () => {
+  expect(await installs('keyward')).toBe(true)
+})
+
+test('the command line installs in a clone whose packages are those of another lockfile', async () => {
+  install()
+  writeFileSync(join(folder, 'node_modules', '.installed.yaml'), 'of yesterday')
+  expect(await installs('keyward')).toBe(true)
+})
