@@ -1,11 +1,21 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 let folder: string
@@ -46,4 +56,16 @@ test('the command line installs in a clone whose packages are those of another l
   install()
   writeFileSync(join(folder, 'node_modules', '.installed.yaml'), 'of yesterday')
   expect(await installs('keyward')).toBe(true)
+})
+
+/** What production runs, what the others install with, and the command line, which is judged above. */
+const INSTALLS_NOTHING = new Set(['setup', 'pnpm', 'migrate', 'validator', 'management', 'keyward'])
+const { scripts } = z
+  .object({ scripts: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
+const hooks = new Set(Object.keys(scripts).map((name) => `pre${name}`))
+const ofDevelopment = Object.keys(scripts).filter((name) => !hooks.has(name) && !INSTALLS_NOTHING.has(name))
+
+test.each(ofDevelopment)('npm run %s installs in a fresh clone', async (name) => {
+  expect(await installs(name)).toBe(true)
 })
