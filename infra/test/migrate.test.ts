@@ -25,8 +25,19 @@ const run = (env: Record<string, string>) =>
   promisify(execFile)(process.execPath, [MIGRATE], { env: { ...process.env, ...env } })
 
 test('migrates, and says so once only', async () => {
-  const { stdout } = await run({ DATABASE_URL: database.url, VALIDATOR_LOGIN: LOGIN, VALIDATOR_PASSWORD: "pass'word" })
-  expect(stdout).toBe('The schema is up to date.\n')
+  expect((await run({ DATABASE_URL: database.url })).stdout).toBe('The schema is up to date.\n')
+})
+
+test('says what it did about the login', async () => {
+  const login = async (password: Record<string, string>): Promise<string> =>
+    (await run({ DATABASE_URL: database.url, VALIDATOR_LOGIN: LOGIN, ...password })).stdout.split('\n')[1] ?? ''
+  expect(await login({})).toMatch(
+    /^The login odd "name' \d+ is made, without a password: set VALIDATOR_PASSWORD unless /,
+  )
+  expect(await login({})).toMatch(/is there; its password is what it was\.$/)
+  expect(await login({ VALIDATOR_PASSWORD: "pass'word" })).toMatch(
+    /is there, with the password of VALIDATOR_PASSWORD\.$/,
+  )
 })
 
 test('the login it makes is a member of the restricted role and may not write licenses', async () => {
@@ -39,6 +50,13 @@ test('the login it makes is a member of the restricted role and may not write li
   const { rows } = await pool.query<{ member: boolean }>(`select pg_has_role('keyward_validator', 'member') as member`)
   expect(rows).toEqual([{ member: true }])
   await pool.end()
+})
+
+test('a password without the login whose it is is refused', async () => {
+  await expect(run({ DATABASE_URL: database.url, VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
+    stdout: '',
+    stderr: 'VALIDATOR_LOGIN is not set; it takes the name of the role whose password VALIDATOR_PASSWORD is\n',
+  })
 })
 
 test('says in a sentence what is wrong', async () => {
