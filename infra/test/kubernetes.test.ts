@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { z } from 'zod'
 
 import { isInstalled } from '../rolling/balancer.ts'
-import { INFRA, type Manifest, readManifests, readYaml } from './manifests.ts'
+import { documentedYaml, INFRA, type Manifest, readManifests, readYaml } from './manifests.ts'
 
 const manifests = readManifests()
 const named = (kind: string, name: string): Manifest => {
@@ -88,6 +89,50 @@ test('secrets come by reference, and the validator gets none of management', () 
     (one) => workload.parse(one.spec).template.spec.containers[0]?.env.filter((entry) => 'value' in entry) ?? [],
   )
   expect(literals.map(({ name }) => name).filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
+})
+
+const scraping = documentedYaml('docs/operations/install.md', 'scrape_configs:')
+
+test('what the document has Prometheus scrape in Kubernetes are the jobs that rules and dashboard name', () => {
+  const relabeling = z.object({
+    source_labels: z.array(z.string()),
+    regex: z.string().optional(),
+    action: z.string().optional(),
+    target_label: z.string().optional(),
+  })
+  const scrapeConfigs = z.object({
+    scrape_configs: z.array(z.looseObject({ job_name: z.string(), relabel_configs: z.array(relabeling).default([]) })),
+  })
+  const rules = scrapeConfigs.parse(parse(scraping)).scrape_configs.flatMap((one) => one.relabel_configs)
+  const kept = new RegExp(`^(?:${rules.find(({ action }) => action === 'keep')?.regex})$`)
+  const label = rules.find((rule) => rule.target_label === 'job')?.source_labels[0]?.split('pod_label_')[1] ?? ''
+  const jobs = manifests.flatMap((one) => {
+    if (one.kind !== 'Deployment') return []
+    const { metadata, spec } = workload.parse(one.spec).template
+    const ports = spec.containers.flatMap((only) => only.ports.filter(({ name }) => kept.test(name)))
+    return ports.map(() => metadata.labels[label])
+  })
+  const shipped = scrapeConfigs
+    .parse(readYaml('prometheus/prometheus.yml')[0])
+    .scrape_configs.map((one) => one.job_name)
+  expect(jobs).toHaveLength(shipped.length)
+  expect(new Set(jobs)).toEqual(new Set(shipped))
+})
+
+describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs prometheus)', () => {
+  test('accepts what the document has Prometheus scrape in Kubernetes', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
+    // Some packages of Prometheus are built without its discovery of pods.
+    const anywhere = scraping.replace(/kubernetes_sd_configs: .*/, 'static_configs: [{ targets: [pod] }]')
+    writeFileSync(join(folder, 'prometheus.yml'), anywhere)
+    const check = (): string =>
+      execFileSync('promtool', ['check', 'config', '--syntax-only', 'prometheus.yml'], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
+    expect(check()).toContain('SUCCESS')
+    rmSync(folder, { recursive: true })
+  })
 })
 
 test("the balancer's configuration is the one of every other installation but for its servers", () => {

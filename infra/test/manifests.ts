@@ -29,3 +29,11 @@ export function readManifests(): Manifest[] {
     .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
     .flatMap((name) => readYaml(`kubernetes/${name}`).map((document) => manifest.parse(document)))
 }
+
+/** The block of a document that begins so. */
+export function documentedYaml(path: string, beginning: string): string {
+  const blocks = readFileSync(join(INFRA, '..', path), 'utf8').match(/(?<=^```yaml\n)[^]*?(?=^```$)/gm) ?? []
+  const found = blocks.find((block) => block.startsWith(beginning))
+  if (found === undefined) throw new Error(`${path} has no block that begins with ${beginning}`)
+  return found
+}
