@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -131,6 +131,24 @@ describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs promethe
         encoding: 'utf8',
       })
     expect(check()).toContain('SUCCESS')
+    rmSync(folder, { recursive: true })
+  })
+})
+
+describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (needs kubectl)', () => {
+  test('puts the images of the documented overlay and its proxies into the manifests', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
+    for (const name of ['kubernetes', 'haproxy'])
+      cpSync(join(INFRA, name), join(folder, 'infra', name), { recursive: true })
+    mkdirSync(join(folder, 'production'))
+    const overlay = documentedYaml('docs/operations/install.md', 'resources:').replace('10.0.0.0/8', '10.64.0.0/10')
+    writeFileSync(join(folder, 'production', 'kustomization.yaml'), overlay)
+    const built = execFileSync('kubectl', ['kustomize', 'production'], { cwd: folder, encoding: 'utf8' })
+    const images = [...built.matchAll(/image: (\S*keyward\S*)/g)].map(([, image]) => image)
+    expect(new Set(images)).toEqual(
+      new Set(['migrate', 'validator', 'management'].map((part) => `images.example.com/keyward-${part}:0.1.0`)),
+    )
+    expect(built).toContain('TRUSTED_PROXIES: 10.64.0.0/10')
     rmSync(folder, { recursive: true })
   })
 })
