@@ -15,6 +15,14 @@ export class ConfigError extends Error {
 /** One of the words between underscores: also `MASTER_KEY_PREVIOUS`. */
 const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 
+/** The variables of the configuration that was read last, as they hold, defaults and all. */
+let held: Readonly<Record<string, unknown>> = {}
+
+/** Names of those that end so and hold this value: who cannot listen says which of them to change. */
+export function variablesThatHold(value: unknown, ending: '_HOST' | '_PORT'): string[] {
+  return Object.keys(held).filter((name) => name.endsWith(ending) && held[name] === value)
+}
+
 /**
  * Parses `env` with a zod object whose keys are the variables' names (it may end in a `.transform`).
  * Variables that the schema does not name are ignored. Throws ConfigError.
@@ -22,7 +30,11 @@ const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 export function readConfig<T>(schema: z.ZodType<T>, env: Record<string, string | undefined> = process.env): T {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
   const result = schema.safeParse(given)
-  if (result.success) return result.data
+  if (result.success) {
+    const variables = schema instanceof z.ZodPipe ? schema.in : schema
+    if (variables instanceof z.ZodObject) held = variables.safeParse(given).data ?? {}
+    return result.data
+  }
   const lines = new Map<string, string>()
   for (const issue of result.error.issues) {
     const name = String(issue.path[0] ?? 'environment')

@@ -2,7 +2,7 @@
  * How a program begins and ends: what it says when it cannot start, how it tells a parent process that it listens,
  * and one way to stop, whoever asks. A stop runs once and within a bounded time, and always ends in an exit.
  */
-import { ConfigError } from './config.ts'
+import { ConfigError, variablesThatHold } from './config.ts'
 import { describeError } from './log.ts'
 
 export interface StopOptions {
@@ -64,13 +64,28 @@ const MISTAKES: readonly (new () => Error)[] = [TypeError, RangeError, Reference
 export function explainStart(error: unknown): string {
   if (error instanceof ConfigError) return error.message
   const { message, code, stack } = describeError(error)
-  const port = error instanceof Error && 'port' in error ? ` ${String(error.port)}` : ''
-  if (code === 'EADDRINUSE') return `The port${port} is taken by another program; set another one.`
-  if (code === 'EACCES' && port !== '') return `The port${port} may not be opened by this user; set one above 1023.`
+  const refused = code === undefined ? undefined : explainListening(error, code)
+  if (refused !== undefined) return refused
   if (MISTAKES.some((mistake) => error instanceof mistake)) return stack ?? message
   // Several addresses of one host were tried: the error itself has no message.
   const reasons = error instanceof AggregateError ? error.errors.map((one) => describeError(one).message) : [message]
   return `The start failed: ${reasons.join('; ')}${code === undefined || reasons.join().includes(code) ? '' : ` (${code})`}`
+}
+
+/** Of an address or a port that cannot be had. */
+function explainListening(error: unknown, code: string): string | undefined {
+  const isListening = error instanceof Error && 'syscall' in error && error.syscall === 'listen'
+  const port = error instanceof Error && 'port' in error && typeof error.port === 'number' ? error.port : undefined
+  const named = port === undefined ? '' : ` ${port}`
+  const set = (value: unknown, ending: '_HOST' | '_PORT'): string => {
+    const names = variablesThatHold(value, ending)
+    return names.length === 0 ? 'set' : `set ${names.join(' or ')} to`
+  }
+  if (code === 'EADDRINUSE') return `The port${named} is taken by another program; ${set(port, '_PORT')} another one.`
+  if (code === 'EACCES' && port !== undefined)
+    return `The port${named} may not be opened by this user; ${set(port, '_PORT')} one above 1023.`
+  if (code !== 'EADDRNOTAVAIL' || !isListening || !('address' in error)) return undefined
+  return `This machine has no address ${String(error.address)}; ${set(error.address, '_HOST')} one that it has.`
 }
 
 function complain(line: string): void {

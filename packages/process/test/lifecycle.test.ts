@@ -1,11 +1,13 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { text as readAll } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
-import { ConfigError, explainStart } from '../src/index.ts'
+import { ConfigError, explainStart, host, integer, port, readConfig } from '../src/index.ts'
 
 const stoppable = fileURLToPath(new URL('programs/stoppable.ts', import.meta.url))
 const starter = fileURLToPath(new URL('programs/starter.ts', import.meta.url))
@@ -77,10 +79,50 @@ test.each([
   expect(await output).toContain('stopped')
 })
 
+describe('a program that cannot listen', () => {
+  const variables = z
+    .object({
+      VALIDATOR_HOST: host().default('127.0.0.1'),
+      VALIDATOR_PORT: port().default(8080),
+      WORKERS: integer(1, 9),
+    })
+    .transform((env) => ({ port: env.VALIDATOR_PORT }))
+
+  /** Why this program cannot listen where it is to. */
+  async function explain(env: Record<string, string>, at: { host: string; port: number }): Promise<string> {
+    readConfig(variables, { WORKERS: '1', ...env })
+    const server = createServer()
+    return explainStart(await new Promise<Error>((resolve) => server.once('error', resolve).listen(at)))
+  }
+
+  test('names the variable of the port that is taken', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const taken = typeof address === 'object' && address ? address.port : 0
+    const at = { host: '127.0.0.1', port: taken }
+    expect(await explain({ VALIDATOR_PORT: String(taken) }, at)).toBe(
+      `The port ${taken} is taken by another program; set VALIDATOR_PORT to another one.`,
+    )
+    expect(await explain({}, at)).toBe(`The port ${taken} is taken by another program; set another one.`)
+    server.close()
+  })
+
+  test('names the variable of the address that is none of this machine', async () => {
+    expect(await explain({ VALIDATOR_HOST: '192.0.2.1' }, { host: '192.0.2.1', port: 0 })).toBe(
+      'This machine has no address 192.0.2.1; set VALIDATOR_HOST to one that it has.',
+    )
+  })
+
+  test('names the default as well', () => {
+    readConfig(variables, { WORKERS: '1' })
+    const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
+    expect(explainStart(taken)).toBe('The port 8080 is taken by another program; set VALIDATOR_PORT to another one.')
+  })
+})
+
 test('a failed start is explained in a sentence', () => {
   expect(explainStart(new ConfigError('X got "y"; it takes z'))).toBe('X got "y"; it takes z')
-  const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
-  expect(explainStart(taken)).toBe('The port 8080 is taken by another program; set another one.')
   expect(explainStart(new Error('no room'))).toBe('The start failed: no room')
   const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:5432')])
   expect(explainStart(Object.assign(refused, { code: 'ECONNREFUSED' }))).toBe(
