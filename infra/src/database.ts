@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 import { createPool } from '@keyward/database'
 import { migrate } from '@keyward/database/migrate'
-import { startPostgres } from '@keyward/embedded-postgres'
+import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
 import { ConfigError, explainStart } from '@keyward/process'
 
 import { FOLDER } from './state.ts'
@@ -46,7 +46,8 @@ export async function startDatabase(
   }
   const dataFolder = join(parent, FOLDER, 'postgres')
   let port: { port: number } | undefined
-  const kept = await keepRunning('Postgres', () => startPostgres({ dataFolder, ...port }), report)
+  const begin = (): Promise<RunningPostgres> => startPostgres({ dataFolder, ...port }).catch(explainVersion)
+  const kept = await keepRunning('Postgres', begin, report)
   const postgres = kept.current()
   port = { port: postgres.port }
   try {
@@ -61,6 +62,13 @@ export async function startDatabase(
     await kept.stop()
     throw error
   }
+}
+
+/** Postgres does not read the data of another major version. */
+function explainVersion(error: unknown): never {
+  if (!(error instanceof Error && error.message.includes('incompatible with server'))) throw error
+  const advice = `Remove the folder ${FOLDER} to begin anew, or go on with the version of Keyward that made it`
+  throw new ConfigError(`${error.message} ${advice}`, { cause: error })
 }
 
 async function migrateAndReport(url: string, report: (line: string) => void): Promise<void> {

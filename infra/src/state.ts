@@ -53,13 +53,9 @@ export interface StateStore {
 export async function openState(parent: string): Promise<StateStore> {
   const folder = join(parent, FOLDER)
   const path = join(folder, 'state.json')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  await chmod(folder, 0o700)
-  let state = await readState(path)
-  if (state === null) {
-    state = { operatorToken: randomBytes(32).toString('base64url'), masterKey: randomBytes(32).toString('base64') }
-    await replaceFile(path, state)
-  }
+  const state = await readOrMakeState(folder, path).catch((error: unknown) => {
+    throw explainFolder(folder, error)
+  })
   let { demo } = state
   const secrets = state
   return {
@@ -72,6 +68,26 @@ export async function openState(parent: string): Promise<StateStore> {
     },
     writeDemoFile: (file) => replaceFile(join(folder, 'demo.json'), file),
   }
+}
+
+async function readOrMakeState(folder: string, path: string): Promise<State> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await chmod(folder, 0o700)
+  const found = await readState(path)
+  if (found !== null) return found
+  const made = { operatorToken: randomBytes(32).toString('base64url'), masterKey: randomBytes(32).toString('base64') }
+  await replaceFile(path, made)
+  return made
+}
+
+/** What can be done where the folder cannot be used. */
+function explainFolder(folder: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EEXIST' || code === 'ENOTDIR')
+    return new ConfigError(`${folder} has to be a folder; remove the file, or start in another folder`)
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return new ConfigError(`${folder} cannot be used by this user; start as its owner, or in a folder of your own`)
+  return error
 }
 
 /** Null when there is none. A damaged one is never replaced: the signing keys in the database need its master key. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { startPostgres } from '@keyward/embedded-postgres'
 import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
@@ -216,6 +217,17 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     expect(started.errors).toBe(
       `Starting …\nPort ${port} is taken by another program; set MANAGEMENT_PORT to a free port\n`,
     )
+  })
+
+  test('says what can be done about data of another version of Postgres', async () => {
+    home = await newHome()
+    const dataFolder = join(home, '.keyward', 'postgres')
+    await (await startPostgres({ dataFolder })).stop()
+    await writeFile(join(dataFolder, 'PG_VERSION'), '14\n')
+    const started = start()
+    await started.ended
+    expect([started.child.exitCode, started.output]).toEqual([1, ''])
+    expect(started.errors).toMatch(/by PostgreSQL version 14, .* Remove the folder \.keyward to begin anew, or .*\n$/)
   })
 
   test('says that its state is damaged and leaves it alone', async () => {

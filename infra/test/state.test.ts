@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -40,6 +40,20 @@ test('a write that was cut short leaves the old state', async () => {
   await writeFile(join(home, '.keyward', 'state.json.unfinished'), '{"operatorTok')
   expect((await openState(home)).state).toEqual(store.state)
 })
+
+test('a file in the place of the folder is named, and what to do about it', async () => {
+  await writeFile(join(home, '.keyward'), '')
+  await expect(openState(home)).rejects.toThrow(/\.keyward has to be a folder; remove the file, or start in another/)
+})
+
+test.skipIf(process.getuid?.() === 0)(
+  'a folder that may not be written is named (needs a user that is not root)',
+  async () => {
+    await chmod(home, 0o500)
+    await expect(openState(home)).rejects.toThrow(/\.keyward cannot be used by this user; start as its owner, or/)
+    await chmod(home, 0o700)
+  },
+)
 
 test('a damaged state is not replaced, because its master key is needed', async () => {
   await openState(home)
