@@ -38,6 +38,6 @@ export function optionalExactText(maxBytes: number) {
     .pipe(exactText(maxBytes).nullable())
 }
 
-/** A longer one cannot exist, so nobody looks for it. */
+/** Of 1 to 128 characters of ASCII (API document, licenses). A longer one cannot exist, so nobody looks for it. */
 export const maxLicenseKeyBytes = 128
 export const maxMachineIdBytes = 512

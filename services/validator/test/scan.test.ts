@@ -1,7 +1,8 @@
+import { maxLicenseKeyBytes } from '@keyward/contract'
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { type BodyKind, createFields, type Fields, MAX_KEY_BYTES, readFields } from '../src/transport/fields.ts'
+import { type BodyKind, createFields, type Fields, readFields } from '../src/transport/fields.ts'
 import { scanFields } from '../src/transport/scan.ts'
 
 const ROUNDS = process.env['KEYWARD_LONG'] ? 1_000_000 : 40_000
@@ -11,7 +12,7 @@ const encoder = new TextEncoder()
 function seen(fields: Fields): object {
   return {
     key:
-      fields.licenseKeyLength > MAX_KEY_BYTES
+      fields.licenseKeyLength > maxLicenseKeyBytes
         ? 'too long'
         : Buffer.from(fields.licenseKey.subarray(0, fields.licenseKeyLength)).toString('latin1'),
     machine: Buffer.from(fields.machineId.subarray(0, fields.machineIdLength)).toString('latin1'),

@@ -45,7 +45,7 @@ export function addRuleCommands(parent: Command, open: (command: Command) => Ses
     .option('--product <id>', 'for this product, where a row has no scope; default the whole organization')
     .addOption(new Option('--license <id>', 'for this license, where a row has no scope').conflicts('product'))
     .option('--note <text>', 'where a row has none')
-    .option('--expires <when>', "where a row has none: a date, or 30d, 12h, 1y from the import's begin")
+    .option('--expires <when>', 'where a row has none: a date, or 30d, 12h, 1y from when the import began')
     .option('--skip-invalid', 'leave bad rows out instead of stopping before anything is sent')
     .option('--dry-run', 'read and judge everything, send nothing')
     .option('--restart', 'begin anew where an earlier run of the same file was stopped')
@@ -77,10 +77,10 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const scope = { ...same, expires, url: api.baseUrl, organization: organization.id }
   const progress = await openProgress(surroundings.home, path, scope)
   const start = flags.restart || progress.earlier === null ? freshProgress(nowMs) : progress.earlier
-  if (start === progress.earlier)
-    output.note(`Going on after ${start.batches} batches of ${describeRun(start)} (--restart begins anew).`)
+  const goesOn = start === progress.earlier
+  if (goesOn) output.note(`Going on after ${start.batches} batches of ${describeRun(start)} (--restart begins anew).`)
   const defaults = defaultsOf(flags, start.begunMs)
-  if (start === progress.earlier && defaults.expiresAt !== undefined && Date.parse(defaults.expiresAt) <= nowMs)
+  if (goesOn && defaults.expiresAt !== undefined && Date.parse(defaults.expiresAt) <= nowMs)
     throw new Failure(EXIT.usage, `--expires ${expires} of ${describeRun(start)} has passed; --restart begins anew`)
   const total = survey.rows - survey.invalid
   const sent = await sendAll(api, validRules(openRows(path, format, defaults)), progress, start, (state) =>

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 
-import { maxMachineIdBytes, optionalExactText, text } from '../text.ts'
+import { maxLicenseKeyBytes, maxMachineIdBytes, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
 import { exampleId, id, metadata, moment, timestamp } from './common.ts'
 
@@ -111,7 +111,9 @@ export const licenseFilter = {
   productId: id('Only of this product.').optional(),
   customerId: id('Only of this customer.').optional(),
   status: licenseStatus.optional(),
-  key: text(128).optional().meta({ description: 'The exact license key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
+  key: text(maxLicenseKeyBytes)
+    .optional()
+    .meta({ description: 'The exact license key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
 }
 
 export const machine = z

@@ -3,6 +3,7 @@
  * Access rules do not apply. Only Postgres knows for certain whether a slot was held, so it is always asked.
  */
 
+import { maxLicenseKeyBytes } from '@keyward/contract/text'
 import { createCheck, createVerdict, type IndexReader } from '@keyward/engine'
 
 import type { ReleaseOutcome } from '../link/messages.ts'
@@ -10,7 +11,7 @@ import type { Counters } from '../shared/counters.ts'
 import { DEACTIVATED } from './answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { Exchange } from './exchange.ts'
-import { createFields, MAX_KEY_BYTES, readFields } from './fields.ts'
+import { createFields, readFields } from './fields.ts'
 import { scanFields } from './scan.ts'
 
 /** The arrays must not be written again. */
@@ -43,7 +44,7 @@ export class Deactivation {
     const verdict = this.#verdict
     if (!scanFields('deactivate', body, check) && !readFields('deactivate', body, check))
       return exchange.fail('INVALID_REQUEST')
-    if (check.licenseKeyLength > MAX_KEY_BYTES) return exchange.send(DEACTIVATED.false)
+    if (check.licenseKeyLength > maxLicenseKeyBytes) return exchange.send(DEACTIVATED.false)
     check.organization = credential.organization
     reader.decide(check, nowMs, verdict)
     if (verdict.busy) return exchange.fail('UNAVAILABLE')

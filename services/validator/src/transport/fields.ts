@@ -3,11 +3,8 @@
  * (decode, JSON.parse, the schemas of the public API); `scan.ts` is the fast way for plain bodies, and must say the same.
  */
 
-import { maxMachineIdBytes } from '@keyward/contract/text'
+import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
 import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
-
-/** No license key is longer (API document, licenses: 1 to 128 characters of ASCII). */
-export const MAX_KEY_BYTES = 128
 
 /** Which body a request has: `deactivate` needs a machine id. */
 export type BodyKind = 'v1' | 'v2' | 'deactivate'
@@ -15,7 +12,7 @@ export type BodyKind = 'v1' | 'v2' | 'deactivate'
 /** The names are those of the engine's check, so that a check is filled in without copying. */
 export interface Fields {
   licenseKey: Uint8Array
-  /** Above MAX_KEY_BYTES: longer than any key can be, and the bytes are not there. */
+  /** Above maxLicenseKeyBytes: longer than any key can be, and the bytes are not there. */
   licenseKeyLength: number
   machineId: Uint8Array
   /** 0: none given. */
@@ -25,7 +22,7 @@ export interface Fields {
 
 export function createFields(): Fields {
   return {
-    licenseKey: new Uint8Array(MAX_KEY_BYTES),
+    licenseKey: new Uint8Array(maxLicenseKeyBytes),
     licenseKeyLength: 0,
     machineId: new Uint8Array(maxMachineIdBytes),
     machineIdLength: 0,
@@ -66,10 +63,10 @@ export function readFields(kind: BodyKind, body: Uint8Array, out: Fields): boole
   if (!parsed) return false
   const { licenseKey, machineId } = parsed
   out.licenseKeyLength = licenseKey.length
-  if (licenseKey.length <= MAX_KEY_BYTES) {
+  if (licenseKey.length <= maxLicenseKeyBytes) {
     // A key that does not fit is longer than any key can be.
     const { read, written } = encoder.encodeInto(licenseKey, out.licenseKey)
-    out.licenseKeyLength = read === licenseKey.length ? written : MAX_KEY_BYTES + 1
+    out.licenseKeyLength = read === licenseKey.length ? written : maxLicenseKeyBytes + 1
   }
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
   out.hostname = parsed.hostname ?? null

@@ -4,9 +4,9 @@
  * escapes. Whatever else there is, also every malformed body, is left to the obvious way (`fields.ts`).
  */
 
-import { maxMachineIdBytes } from '@keyward/contract/text'
+import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
 
-import { type BodyKind, type Fields, MAX_KEY_BYTES } from './fields.ts'
+import { type BodyKind, type Fields } from './fields.ts'
 
 const QUOTE = 34
 const BACKSLASH = 92
@@ -107,7 +107,7 @@ export function scanFields(kind: BodyKind, body: Uint8Array, out: Fields): boole
   const keyLength = (ends[0] ?? 0) - (starts[0] ?? 0)
   if (starts[0] === 0 || keyLength === 0) return false
   out.licenseKeyLength = keyLength
-  if (keyLength <= MAX_KEY_BYTES) copy(body, starts[0] ?? 0, keyLength, out.licenseKey)
+  if (keyLength <= maxLicenseKeyBytes) copy(body, starts[0] ?? 0, keyLength, out.licenseKey)
 
   out.machineIdLength = 0
   for (let n = 1; n <= machineIds; n++) {

@@ -4,6 +4,7 @@
  */
 
 import { type ClientResolver } from '@keyward/address'
+import { maxLicenseKeyBytes } from '@keyward/contract/text'
 import {
   type Check,
   CLAIM_SLOT,
@@ -22,7 +23,7 @@ import { type Answer, rejectionAnswer, type Shape, validAnswer } from './answers
 import type { Authorizer } from './authorizer.ts'
 import { ExchangeSource } from './client-source.ts'
 import type { Exchange } from './exchange.ts'
-import { createFields, type Fields, MAX_KEY_BYTES, readFields } from './fields.ts'
+import { createFields, type Fields, readFields } from './fields.ts'
 import { scanFields } from './scan.ts'
 
 const VALID = CODES.indexOf('VALID')
@@ -92,7 +93,7 @@ export class Validation {
     check.organization = credential.organization
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)
     else check.addressFamily = check.country = 0
-    if (check.licenseKeyLength > MAX_KEY_BYTES) setNotFound(verdict)
+    if (check.licenseKeyLength > maxLicenseKeyBytes) setNotFound(verdict)
     else reader.decide(check, nowMs, verdict)
     if (verdict.busy) {
       counters.count('indexBusy')
