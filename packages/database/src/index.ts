@@ -1,11 +1,11 @@
-export type * from './feed/changes.ts'
-export { type Joined, joinFeed, type JoinOptions, openChangeLog } from './feed/join-feed.ts'
+export type * from './feed/entities.ts'
+export { type Joined, joinFeed, type JoinOptions, openChangeLog } from './feed/load.ts'
 export { type Listening, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
-export { type FeedReading, readFeed } from './feed/read-feed.ts'
+export { type FeedReading, readFeed } from './feed/read.ts'
 export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'
-export { dropOldPartitions } from './partitions.ts'
+export { dropOldPartitions } from './usage/partitions.ts'
 export { createPool, type PoolOptions } from './pool.ts'
 export type * from './schema.ts'
 export { createSecret, hashSecret, parseSecret, type Secret, type SecretKind } from './secrets.ts'
@@ -16,7 +16,7 @@ export {
   claimSlots,
   type ReleaseAnswer,
   releaseSlot,
-} from './slots.ts'
+} from './slots/slots.ts'
 export { forgetValidator, noteValidator, type ValidatorNote } from './validators.ts'
 export {
   type ActivityColumns,
@@ -25,4 +25,4 @@ export {
   type RecordBatch,
   splitBatch,
   writeBehind,
-} from './write-behind.ts'
+} from './usage/write-behind.ts'

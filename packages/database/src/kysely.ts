@@ -6,7 +6,7 @@ import type pg from 'pg'
 
 import type { Database } from './schema.ts'
 
-export { type ActivityEntry, recordActivity } from './activity.ts'
+export { type ActivityEntry, recordActivity } from './usage/activity.ts'
 
 /** Kysely over the pool: names in camel case, keys inside of JSON values left as they are. */
 export function createDatabase(pool: pg.Pool): Kysely<Database> {

@@ -4,7 +4,7 @@ import { createTestDatabase, insertOrganization, random, type TestDatabase } fro
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { bytesToUuid, joinFeed, pruneFeed, readFeed, uuidv7 } from '../src/index.ts'
+import { bytesToUuid, joinFeed, pruneFeed, readFeed, uuidv7 } from '../../src/index.ts'
 
 const WRITERS = 16
 const ROUNDS = process.env['KEYWARD_LONG'] === '1' ? 400 : 40

@@ -2,7 +2,7 @@ import { createTestDatabase, insertLicense, insertOrganization, type TestDatabas
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { type Claim, claimSlots, joinFeed, readFeed, releaseSlot, uuidToBytes } from '../src/index.ts'
+import { type Claim, claimSlots, joinFeed, readFeed, releaseSlot, uuidToBytes } from '../../src/index.ts'
 
 let database: TestDatabase
 let validator: pg.Pool

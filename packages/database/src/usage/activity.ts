@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from 'kysely'
 
-import type { Database } from './schema.ts'
+import type { Database } from '../schema.ts'
 
 export type ActivityType =
   | 'CHECK'

@@ -6,9 +6,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
-import type { FeedChange } from './changes.ts'
-import { CopyParser } from './copy-rows.ts'
-import { LAST_TABLE, type TableToLoad, TABLES } from './load-tables.ts'
+import { CopyParser } from './copy-decoder.ts'
+import type { FeedChange } from './entities.ts'
+import { LAST_TABLE, type TableToLoad, TABLES } from './tables.ts'
 
 export interface JoinOptions {
   /** Takes a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */

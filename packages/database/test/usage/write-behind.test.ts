@@ -23,8 +23,8 @@ import {
   uuidToBytes,
   uuidv7,
   writeBehind,
-} from '../src/index.ts'
-import { createDatabase, recordActivity } from '../src/kysely.ts'
+} from '../../src/index.ts'
+import { createDatabase, recordActivity } from '../../src/kysely.ts'
 
 const EMPTY: RecordBatch = { rules: [], checks: [], activity: toActivityColumns([]) }
 /** Of tomorrow: later than what is there, and not so far off that it is taken for the mistake of a clock. */

@@ -3,8 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from '../src/binary-arrays.ts'
-import { bytesToUuid } from '../src/ids.ts'
+import { bytesToUuid } from '../../src/ids.ts'
+import {
+  booleanArray,
+  byteaArray,
+  float8Array,
+  integerArray,
+  textArray,
+  uuidArray,
+} from '../../src/usage/binary-arrays.ts'
 
 let database: TestDatabase
 

@@ -11,7 +11,7 @@ import {
 } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { joinFeed } from '../src/index.ts'
+import { joinFeed } from '../../src/index.ts'
 
 let database: TestDatabase
 

@@ -9,7 +9,7 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Claim, type ClaimAnswer, claimSlots, releaseSlot, uuidToBytes } from '../src/index.ts'
+import { type Claim, type ClaimAnswer, claimSlots, releaseSlot, uuidToBytes } from '../../src/index.ts'
 
 const CLAIMANTS = 64
 const SLOTS = 5

@@ -3,8 +3,8 @@
 
 import type pg from 'pg'
 
-import { type FeedChange, licenseChange, ruleChange } from './changes.ts'
-import { READ_FEED } from './read-feed-sql.ts'
+import { type FeedChange, licenseChange, ruleChange } from './entities.ts'
+import { READ_FEED } from './read-sql.ts'
 
 export interface FeedReading {
   /** To be given to the next read. Text of a `pg_snapshot`. */

@@ -7,8 +7,8 @@ import { insertOrganization } from '@keyward/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { joinFeed, readFeed } from '../src/index.ts'
-import { migrate } from '../src/migrate.ts'
+import { joinFeed, readFeed } from '../../src/index.ts'
+import { migrate } from '../../src/migrate.ts'
 
 // Its own server, since it is stopped and crashed here.
 let folder: string

@@ -3,8 +3,8 @@
 
 import type pg from 'pg'
 
-import type { Id } from './feed/changes.ts'
-import { toHex } from './ids.ts'
+import type { Id } from '../feed/entities.ts'
+import { toHex } from '../ids.ts'
 
 export interface Claim {
   readonly licenseId: Id

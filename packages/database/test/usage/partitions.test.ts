@@ -7,7 +7,7 @@ import {
 } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { dropOldPartitions, type RecordBatch, uuidToBytes, uuidv7, writeBehind } from '../src/index.ts'
+import { dropOldPartitions, type RecordBatch, uuidToBytes, uuidv7, writeBehind } from '../../src/index.ts'
 
 const DAY_MS = 86_400_000
 

@@ -1,8 +1,8 @@
 // What `joinFeed` loads, table by table: the columns to copy and how a copied row becomes a change. What others refer to
 // comes first; rules come before machines, which are the most by far and without which a verdict is still right.
 
-import { type FeedChange, licenseChange, ruleChange } from './changes.ts'
-import type { CopyRow } from './copy-rows.ts'
+import type { CopyRow } from './copy-decoder.ts'
+import { type FeedChange, licenseChange, ruleChange } from './entities.ts'
 
 export interface TableToLoad {
   readonly select: string

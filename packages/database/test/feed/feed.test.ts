@@ -11,7 +11,7 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { bytesToUuid, type FeedChange, joinFeed, pruneFeed, readFeed } from '../src/index.ts'
+import { bytesToUuid, type FeedChange, joinFeed, pruneFeed, readFeed } from '../../src/index.ts'
 
 let database: TestDatabase
 let reader: pg.Client

@@ -3,9 +3,9 @@
 
 import type pg from 'pg'
 
+import type { Id } from '../feed/entities.ts'
+import { bytesToUuid } from '../ids.ts'
 import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
-import type { Id } from './feed/changes.ts'
-import { bytesToUuid } from './ids.ts'
 
 /** Moments are milliseconds since 1970. */
 export interface RecordBatch {
