@@ -38,6 +38,9 @@ describe('the rules see', () => {
     ['services/validator/src/transport/a.ts', `import { x } from '../feed/b.ts'`],
     ['services/validator/src/feed/a/b.ts', `import type { X } from '../../transport/c.ts'`],
     ['packages/engine/src/a.ts', `import { x } from '../../database/src/index.ts'`],
+    ['packages/engine/src/read/a.ts', `import type { X } from '../write/b.ts'`],
+    ['packages/engine/src/write/a.ts', `import { x } from '../read/b.ts'`],
+    ['packages/engine/src/memory/a.ts', `import { x } from '../read/b.ts'`],
     ['infra/src/a.ts', `import { x } from '../../services/validator/src/server.ts'`],
   ])('%s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)
@@ -48,6 +51,7 @@ describe('the rules see', () => {
     ['packages/engine/test/a.test.ts', `import { test } from 'vitest'\nimport { random } from '@keyward/testkit'`],
     ['services/validator/src/transport/a.ts', `import { x } from './b.ts'\nimport { y } from '../config.ts'`],
     ['services/validator/src/main.ts', `import './transport/a.ts'\nimport './feed/b.ts'`],
+    ['packages/engine/src/read/a.ts', `import { x } from '../memory/b.ts'\nimport { y } from '../check.ts'`],
     ['bench/src/a.ts', `import { random } from '@keyward/testkit'`],
   ])('nothing wrong in %s', (path, source) => {
     expect(violations(path, source)).toEqual([])

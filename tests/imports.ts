@@ -60,9 +60,26 @@ export function violations(path: string, source: string): string[] {
 function relativeReason(path: string, workspace: string, from: string): string | null {
   const target = posix.join(posix.dirname(path), from)
   if (workspaceOf(target) !== workspace) return 'another workspace is imported by its package name'
-  const room = (file: string): string | undefined => /^services\/validator\/src\/(transport|feed)\//.exec(file)?.[1]
-  const [own, other] = [room(path), room(target)]
+  return folderReason(path, target) ?? engineFolderReason(path, target)
+}
+
+function folderReason(path: string, target: string): string | null {
+  const folder = (file: string): string | undefined => /^services\/validator\/src\/(transport|feed)\//.exec(file)?.[1]
+  const [own, other] = [folder(path), folder(target)]
   return own !== undefined && other !== undefined && own !== other ? 'transport and feed do not know each other' : null
+}
+
+/** Folders of the engine that a folder must not import. */
+const ENGINE_FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  memory: ['read', 'write'],
+  read: ['write'],
+  write: ['read'],
+}
+
+function engineFolderReason(path: string, target: string): string | null {
+  const folder = (file: string): string => /^packages\/engine\/src\/(\w+)\//.exec(file)?.[1] ?? ''
+  const forbidden = ENGINE_FOLDERS[folder(path)]?.includes(folder(target))
+  return forbidden === true ? `${folder(path)} never imports ${folder(target)}` : null
 }
 
 function moduleReason(workspace: string, isSource: boolean, found: Import): string | null {

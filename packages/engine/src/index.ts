@@ -4,8 +4,14 @@
  */
 export * from './check.ts'
 export { CODES, type Code } from './codes.ts'
-export { openIndex, type IndexReader } from './index-reader.ts'
-export { LARGE_INDEX_BYTES } from './shared-memory.ts'
-export { createIndex, INDEX_IS_FULL, type IndexOptions, type IndexStats, type IndexWriter } from './index-writer.ts'
+export { openIndex, type IndexReader } from './read/index-reader.ts'
+export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
+export {
+  createIndex,
+  INDEX_IS_FULL,
+  type IndexOptions,
+  type IndexStats,
+  type IndexWriter,
+} from './write/index-writer.ts'
 export type * from './model.ts'
-export type { SharedIndex } from './shared-memory.ts'
+export type { SharedIndex } from './memory/shared-memory.ts'

@@ -1,8 +1,8 @@
 /** A thread that checks the facts of a contested index until it is told to stop, and counts what cannot be. */
 import { workerData } from 'node:worker_threads'
 
-import { IndexReader } from '../../src/index-reader.ts'
 import { createCheck, createVerdict, type SharedIndex } from '../../src/index.ts'
+import { IndexReader } from '../../src/read/index-reader.ts'
 import { isImpossible } from './contested-index.ts'
 
 export interface ReaderThreadData {

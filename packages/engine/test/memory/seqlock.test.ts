@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+
+import { expect, test } from 'vitest'
+
+import { createCheck, createIndex, createVerdict, openIndex } from '../../src/index.ts'
+import { MAX_ATTEMPTS, ReadLock, WriteLock } from '../../src/memory/seqlock.ts'
+import { VERSION } from '../../src/memory/shared-memory.ts'
+import { begin, isImpossible, step } from '../support/contested-index.ts'
+import { BUSY_VERDICTS, CHECKS, IMPOSSIBLE, type ReaderThreadData, STOP } from '../support/reader-thread.ts'
+
+interface Counts {
+  checks: number
+  impossible: number
+  busy: number
+}
+
+/** Writes sections while a thread reads, until `enough`. */
+async function contest(locked: boolean, enough: (counts: Counts, sections: number) => boolean): Promise<Counts> {
+  const writer = createIndex({ reserve: 'large' })
+  begin(writer)
+  const counters = new Int32Array(new SharedArrayBuffer(16))
+  const data: ReaderThreadData = { shared: writer.shared, locked, counters }
+  const worker = new Worker(new URL('../support/reader-thread.ts', import.meta.url), { workerData: data })
+  const failed: unknown[] = []
+  worker.on('error', (error) => failed.push(error))
+  await once(worker, 'online')
+  const counts = (): Counts => ({
+    checks: Atomics.load(counters, CHECKS),
+    impossible: Atomics.load(counters, IMPOSSIBLE),
+    busy: Atomics.load(counters, BUSY_VERDICTS),
+  })
+  for (let section = 0; !enough(counts(), section) && failed.length === 0; section++) {
+    step(writer, section, section % 200 === 0)
+    // Lets an error of the thread come in.
+    if (section % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  Atomics.store(counters, STOP, 1)
+  await once(worker, 'exit')
+  expect(failed).toEqual([])
+  return counts()
+}
+
+test('readers in another thread never see half a write section', async () => {
+  const counts = await contest(true, ({ checks }, sections) => checks >= 50_000 && sections >= 20_000)
+  expect(counts.impossible).toBe(0)
+  expect(counts.busy).toBe(0)
+}, 120_000)
+
+test('without the lock they do, so the test above can fail', async () => {
+  const counts = await contest(false, ({ impossible }, sections) => impossible > 0 || sections >= 1_000_000)
+  expect(counts.impossible).toBeGreaterThan(0)
+}, 120_000)
+
+test('the facts hold between sections', () => {
+  const writer = createIndex({ reserve: 'small' })
+  begin(writer)
+  const reader = openIndex(writer.shared)
+  const check = createCheck()
+  const verdict = createVerdict()
+  for (let n = 0; n < 100; n++) {
+    step(writer, n, n % 2 === 0)
+    for (let fact = 0; fact < 4; fact++) expect(isImpossible(reader, check, verdict, fact)).toBe(false)
+  }
+})
+
+test('what was read while a section began, ran or ended does not count', () => {
+  const control = new Int32Array(new SharedArrayBuffer(64))
+  const [reading, writing] = [new ReadLock(control, true), new WriteLock(control)]
+  const before = reading.begin(0)
+  expect(before % 2).toBe(0)
+  expect(reading.unchanged(before)).toBe(true)
+  writing.section(() => {
+    expect(reading.begin(0) % 2).toBe(1)
+    expect(reading.unchanged(before)).toBe(false)
+  })
+  expect(reading.unchanged(before)).toBe(false)
+  expect(reading.unchanged(reading.begin(0))).toBe(true)
+})
+
+test('a section that throws is ended all the same', () => {
+  const control = new Int32Array(new SharedArrayBuffer(64))
+  const lock = new WriteLock(control)
+  expect(() =>
+    lock.section(() => {
+      expect(control[VERSION]).toBe(1)
+      throw new Error('in the middle')
+    }),
+  ).toThrow('in the middle')
+  expect(control[VERSION]).toBe(2)
+})
+
+test('a section that never ends makes readers busy, not hang', () => {
+  const writer = createIndex({ reserve: 'small' })
+  begin(writer)
+  const reader = openIndex(writer.shared)
+  const verdict = createVerdict()
+  const version = new Int32Array(writer.shared.control)
+  version[VERSION] = 1
+  reader.decide(createCheck(), 0, verdict)
+  expect(verdict.busy).toBe(true)
+  expect(reader.findCredential(new Uint8Array(32))).toBe(-2)
+  version[VERSION] = 2
+  reader.decide(createCheck(), 0, verdict)
+  expect(verdict.busy).toBe(false)
+  expect(MAX_ATTEMPTS).toBe(1000)
+}, 30_000)

@@ -1,0 +1,185 @@
+import { expect, test } from 'vitest'
+
+import { CLAIM_SLOT, CODES, createCredentialView, createIndex, type IndexReader, openIndex } from '../../src/index.ts'
+import { credential, decide, idOf, LICENSE, license, machine, ORGANIZATION, rule, tenant } from '../support/rows.ts'
+
+const utf8 = new TextEncoder()
+const SECRET = new Uint8Array(32).fill(7)
+
+test('a credential is found by its secret, and its revocation and expiry are read from the row', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const view = createCredentialView()
+  writer.apply([...tenant(), credential({ expiresAtMs: 5 })])
+  const row = reader.findCredential(SECRET)
+  expect(reader.findCredential(new Uint8Array(32))).toBe(-1)
+  expect(reader.credential(row, view)).toBe(true)
+  const organization = reader.findOrganization(ORGANIZATION)
+  expect(view).toMatchObject({ organization, revoked: false, expiresAtMs: 5, addressRules: false })
+  const { serial } = view
+  writer.apply([credential({ revoked: true })])
+  expect(reader.credential(row, view)).toBe(true)
+  expect(view).toMatchObject({ serial, revoked: true, expiresAtMs: Infinity })
+})
+
+test('a row that holds another credential now has another serial, an empty one is refused', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const view = createCredentialView()
+  writer.apply([...tenant(), credential({})])
+  const row = reader.findCredential(SECRET)
+  reader.credential(row, view)
+  const { serial } = view
+  writer.apply([{ entity: 'credential', id: idOf(5), row: null }])
+  expect(reader.credential(row, view)).toBe(false)
+  writer.apply([credential({ id: idOf(5, 2), secretHash: new Uint8Array(32).fill(8) })])
+  expect(reader.credential(row, view)).toBe(true)
+  expect(view.serial).not.toBe(serial)
+  expect(reader.credential(1_000_000, view)).toBe(false)
+})
+
+test('a credential whose secret changes has another serial', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const view = createCredentialView()
+  writer.apply([...tenant(), credential({})])
+  const row = reader.findCredential(SECRET)
+  reader.credential(row, view)
+  const { serial } = view
+  const changed = new Uint8Array(32).fill(8)
+  writer.apply([credential({ secretHash: changed })])
+  expect([reader.findCredential(SECRET), reader.findCredential(changed)]).toEqual([-1, row])
+  reader.credential(row, view)
+  expect(view.serial).not.toBe(serial)
+})
+
+test('address rules in any scope show in the credential, other rules do not', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const view = createCredentialView()
+  writer.apply([...tenant(), credential({})])
+  const row = reader.findCredential(SECRET)
+  const hasAddressRules = (): boolean => reader.credential(row, view) && view.addressRules
+  const inLicense = { scope: 'LICENSE', scopeId: LICENSE } as const
+  writer.apply([rule({ type: 'HWID', machineId: utf8.encode('m') })])
+  expect(hasAddressRules()).toBe(false)
+  writer.apply([rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2), ...inLicense })])
+  expect(hasAddressRules()).toBe(true)
+  writer.apply([rule({ type: 'HWID', machineId: utf8.encode('n') }, { id: idOf(6, 2), ...inLicense })])
+  expect(hasAddressRules()).toBe(false)
+  const network = { family: 6, words: [0, 0, 0, 0], prefixLength: 0 } as const
+  writer.apply([rule({ type: 'IP', network }, { id: idOf(6, 3), ...inLicense })])
+  expect(hasAddressRules()).toBe(true)
+  writer.apply([{ entity: 'rule', id: idOf(6, 3), row: null }])
+  expect(hasAddressRules()).toBe(false)
+})
+
+test('ids are given for rows that are still what the verdict meant', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const id = new Uint8Array(16)
+  writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])
+  const verdict = decide(reader, 'm')
+  expect(reader.licenseId(verdict.license, verdict.licenseSerial, id)).toBe(true)
+  expect(id).toEqual(LICENSE)
+  expect(reader.productId(verdict.product, verdict.productSerial, id)).toBe(true)
+  expect(id).toEqual(idOf(2))
+  expect(reader.ruleId(verdict.decidedBy, verdict.matchedSerials[0]!, id)).toBe(true)
+  expect(id).toEqual(idOf(6))
+  expect(reader.organizationId(reader.findOrganization(ORGANIZATION), id)).toBe(true)
+  expect(id).toEqual(ORGANIZATION)
+
+  writer.apply([
+    { entity: 'rule', id: idOf(6), row: null },
+    rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2) }),
+    { entity: 'license', id: LICENSE, row: null },
+  ])
+  expect(reader.ruleId(verdict.decidedBy, verdict.matchedSerials[0]!, id)).toBe(false)
+  writer.apply([license({ id: idOf(4, 2) })])
+  const recycled = decide(reader, 'm')
+  expect(recycled.license).toBe(verdict.license)
+  expect(reader.licenseId(verdict.license, verdict.licenseSerial, id)).toBe(false)
+  expect(reader.licenseId(recycled.license, recycled.licenseSerial, id)).toBe(true)
+  expect(reader.licenseId(1_000_000, 1, id)).toBe(false)
+})
+
+test('a machine left behind by a deleted license holds no slot of the next license in its row', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  writer.apply([...tenant(), machine(1)])
+  const before = decide(reader, 'machine 1')
+  expect(before.slot).toBe(0)
+  // The deletion of the license comes without that of the machine.
+  writer.apply([{ entity: 'license', id: LICENSE, row: null }])
+  writer.apply([license({ id: idOf(4, 2), used: 0 })])
+  const after = decide(reader, 'machine 1')
+  expect(after.license).toBe(before.license)
+  expect(after.slot).toBe(CLAIM_SLOT)
+  expect(writer.stats().rows.machine).toBe(1)
+  writer.beginReload()
+  writer.apply(tenant())
+  writer.endReload()
+  expect(writer.stats().rows.machine).toBe(0)
+})
+
+test('a rule left behind by a deleted license matches nothing, and goes with its own deletion', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const inLicense = { scope: 'LICENSE', scopeId: LICENSE } as const
+  writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' }, inLicense)])
+  expect(CODES[decide(reader, 'm').code]).toBe('BLACKLISTED')
+  writer.apply([{ entity: 'license', id: LICENSE, row: null }])
+  writer.apply([license({ id: idOf(4, 2) })])
+  expect(CODES[decide(reader, 'm').code]).toBe('VALID')
+  // The license that has the row now has a rule of its own.
+  writer.apply([rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2), scope: 'LICENSE', scopeId: idOf(4, 2) })])
+  writer.apply([{ entity: 'rule', id: idOf(6), row: null }])
+  expect(CODES[decide(reader, 'm').code]).toBe('BLACKLISTED')
+  expect(writer.stats().rows).toMatchObject({ rule: 1, scope: 1 })
+  writer.apply([{ entity: 'rule', id: idOf(6, 2), row: null }])
+  expect(CODES[decide(reader, 'm').code]).toBe('VALID')
+  expect(writer.stats().rows).toMatchObject({ rule: 0, scope: 0 })
+})
+
+test('a reader that was opened before the index grew sees what came after', () => {
+  const writer = createIndex()
+  const reader = openIndex(writer.shared)
+  writer.apply(tenant())
+  for (let n = 0; n < 40_000; n += 1000) {
+    writer.apply(
+      Array.from({ length: 1000 }, (_, i) => license({ id: idOf(8, n + i), key: utf8.encode(`KEY ${n + i}`) })),
+    )
+    writer.apply(Array.from({ length: 1000 }, (_, i) => machine(n + i)))
+    expect(CODES[decide(reader, `machine ${n}`, `KEY ${n + 999}`).code]).toBe('VALID')
+    expect(decide(reader, `machine ${n + 999}`).slot).toBe(0)
+  }
+  const rows = writer.stats().rows
+  expect(rows).toMatchObject({ license: 40_001, machine: 40_000 })
+})
+
+test('an index without rows knows nobody', () => {
+  const reader = openIndex(createIndex({ reserve: 'small' }).shared)
+  expect(reader.findOrganization(ORGANIZATION)).toBe(-1)
+  expect(reader.findCredential(SECRET)).toBe(-1)
+  expect(CODES[decide(reader, 'm').code]).toBe('NOT_FOUND')
+})
+
+test('an index survives structured cloning', () => {
+  const writer = createIndex({ reserve: 'small' })
+  writer.apply(tenant())
+  expect(CODES[decide(openIndex(structuredClone(writer.shared)), '').code]).toBe('FINGERPRINT_REQUIRED')
+})
+
+test('a verdict tells machines apart by a hash that is the same in all readers of an index', () => {
+  const writer = createIndex({ reserve: 'small', hashKey: new Uint8Array(16).fill(3) })
+  const [one, other] = [openIndex(writer.shared), openIndex(writer.shared)]
+  writer.apply([...tenant(), license({})])
+  const hashOf = (reader: IndexReader, machineId: string): string => {
+    const { machineHash0, machineHash1 } = decide(reader, machineId)
+    return `${machineHash0}/${machineHash1}`
+  }
+  const ids = Array.from({ length: 500 }, (_, i) => `machine ${i}`)
+  expect(new Set(ids.map((id) => hashOf(one, id))).size).toBe(ids.length)
+  expect(ids.map((id) => hashOf(other, id))).toEqual(ids.map((id) => hashOf(one, id)))
+  expect(hashOf(one, '')).toBe('0/0')
+})

@@ -1,0 +1,96 @@
+/** A full index takes nothing new, and all that concerns what it has. */
+import { expect, test } from 'vitest'
+
+import {
+  type Change,
+  CLAIM_SLOT,
+  CODES,
+  createCredentialView,
+  createIndex,
+  type IndexWriter,
+  openIndex,
+} from '../../src/index.ts'
+import { credential, decide, idOf, license, LICENSE, machine, rule, tenant } from '../support/rows.ts'
+
+const utf8 = new TextEncoder()
+const numbered = (n: number): Change => license({ id: idOf(4, n), key: utf8.encode(`KEY ${n}`) })
+const range = (from: number, to: number, make: (n: number) => Change): Change[] =>
+  Array.from({ length: to - from }, (_, i) => make(from + i))
+
+/** Adds until there is room for no more, at last one by one, since room is asked for the worst case; gives the last number. */
+function fill(writer: IndexWriter, make: (n: number) => Change): number {
+  let last = 0
+  for (const step of [999, 1]) {
+    for (let isFull = false; !isFull;) {
+      const rejected = writer.apply(range(last + 1, last + 1 + step, make))
+      last += step - rejected.length
+      expect(rejected).toEqual(
+        range(last + 1, last + 1 + rejected.length, make).map((change) => ({ change, reason: 'the index is full' })),
+      )
+      isFull = rejected.length > 0
+    }
+  }
+  return last
+}
+
+test('what there is no room for is rejected; revocations, rules of other kinds and deletions go through', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  writer.apply([...tenant(), credential({})])
+  const last = fill(writer, numbered)
+  const before = writer.stats().rows.license
+  const batch = [
+    numbered(last + 1),
+    license({ status: 'revoked' }),
+    credential({ revoked: true }),
+    rule({ type: 'HWID', machineId: utf8.encode('stolen') }),
+  ]
+  expect(writer.apply(batch).map(({ change }) => change)).toEqual([batch[0]])
+  expect(CODES[decide(reader, 'm').code]).toBe('REVOKED')
+  expect(CODES[decide(reader, 'stolen', 'KEY 1').code]).toBe('BLACKLISTED')
+  const view = createCredentialView()
+  reader.credential(reader.findCredential(new Uint8Array(32).fill(7)), view)
+  expect(view.revoked).toBe(true)
+  expect(writer.apply([{ entity: 'license', id: idOf(4, 5), row: null }])).toEqual([])
+  expect(writer.apply([numbered(last + 1)])).toEqual([])
+  expect(writer.stats().rows.license).toBe(before)
+})
+
+test('a reload that brings more than there is room for loses nothing that was there', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  writer.apply(tenant())
+  const licenses = fill(writer, numbered)
+  const machines = fill(writer, (n) => machine(n))
+  const before = writer.stats().rows
+  writer.beginReload()
+  const rejected = writer.apply([
+    ...tenant(),
+    ...range(1, licenses + 11, numbered),
+    ...range(1, machines + 11, (n) => machine(n)),
+  ])
+  writer.endReload()
+  expect(rejected.map(({ change }) => change)).toEqual([
+    ...range(licenses + 1, licenses + 11, numbered),
+    ...range(machines + 1, machines + 11, (n) => machine(n)),
+  ])
+  expect(writer.stats().rows).toEqual(before)
+  expect(CODES[decide(reader, 'm', `KEY ${licenses}`).code]).toBe('VALID')
+  expect(decide(reader, 'm').slot).toBe(CLAIM_SLOT)
+  expect(decide(reader, `machine ${machines}`).slot).toBe(0)
+})
+
+test('a rule that moves to another customer needs a row of its own, one that changes does not', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const other = idOf(3, 1)
+  const about = (customerId: Uint8Array): Change => rule({ type: 'CUSTOMER', customerId })
+  const blocked = (n: number): Change =>
+    rule({ type: 'HWID', machineId: utf8.encode(`m ${n}`) }, { id: idOf(6, n), scope: 'LICENSE', scopeId: LICENSE })
+  writer.apply([...tenant(), { entity: 'customer', id: other, row: { id: other, organizationId: idOf(1) } }])
+  writer.apply([about(idOf(3))])
+  const last = fill(writer, blocked)
+  expect(writer.apply([about(idOf(3))])).toEqual([])
+  expect(writer.apply([about(other)])).toMatchObject([{ reason: 'the index is full' }])
+  expect(writer.apply([{ entity: 'rule', id: idOf(6, last), row: null }])).toEqual([])
+  expect(writer.apply([about(other)])).toEqual([])
+})
