@@ -4,7 +4,7 @@ import { choice, headerName, host, integer, logLevel, origins, port, postgresUrl
 import { z } from 'zod'
 
 import { bearerSecret } from './http/authentication.ts'
-import { parseMasterKey } from './signing-keys/keyring.ts'
+import { parseMasterKey } from './keyring/keyring.ts'
 
 /** Of those that can be sent, so that nobody starts with one that never logs in. */
 const operatorToken = () =>

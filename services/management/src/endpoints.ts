@@ -1,15 +1,15 @@
-/** Every endpoint of the management API, in the order of the document. */
-import { accessRules } from './access-rules/routes.ts'
-import { credentials } from './credentials/routes.ts'
-import { customers } from './customers/routes.ts'
+import { records } from './activity/routes.ts'
 import type { Endpoint } from './http/endpoint.ts'
-import { licenses } from './licenses/routes.ts'
-import { members } from './members/routes.ts'
-import { organizations } from './organizations/routes.ts'
-import { products } from './products/routes.ts'
-import { records } from './records/routes.ts'
-import { signingKeys } from './signing-keys/routes.ts'
-import { validators } from './validators/routes.ts'
+/** Every endpoint of the management API, in the order of the document. */
+import { accessRules } from './resources/access-rules/routes.ts'
+import { credentials } from './resources/credentials/routes.ts'
+import { customers } from './resources/customers/routes.ts'
+import { licenses } from './resources/licenses/routes.ts'
+import { members } from './resources/members/routes.ts'
+import { organizations } from './resources/organizations/routes.ts'
+import { products } from './resources/products/routes.ts'
+import { signingKeys } from './resources/signing-keys/routes.ts'
+import { validators } from './resources/validators/routes.ts'
 
 export const endpoints: readonly Endpoint[] = [
   ...organizations,

@@ -8,18 +8,18 @@ import { createPool, dropOldPartitions, requireMigrated } from '@keyward/databas
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
-import { withMask } from './access-rules/mask.ts'
 import { createApp } from './app.ts'
 import { type Config, resolverOf } from './config.ts'
-import { createUseRecorder } from './credentials/uses.ts'
-import { forgetFoldedRules } from './customers/merge.ts'
+import { withMask } from './evaluate/mask.ts'
+import type { Db, Services } from './http/context.ts'
 import { forgetOldAnswers } from './http/idempotency.ts'
+import { answerUnserved } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
-import { answerUnserved } from './http/unserved.ts'
+import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
-import type { Db, Services } from './services.ts'
-import { createKeyring, type Keyring } from './signing-keys/keyring.ts'
-import { resealSigningKeys } from './signing-keys/store.ts'
+import { createUseRecorder } from './resources/credentials/uses.ts'
+import { forgetFoldedRules } from './resources/customers/merge.ts'
+import { resealSigningKeys } from './resources/signing-keys/store.ts'
 
 export interface Management {
   port: number

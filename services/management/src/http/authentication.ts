@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Actor, type Permission, permission as permissionSchema } from '@keyward/contract'
 import { hashSecret, parseSecret } from '@keyward/database'
 
-import type { Db } from '../services.ts'
+import type { Db } from './context.ts'
 import type { Access } from './endpoint.ts'
 import { Refusal } from './problem.ts'
 

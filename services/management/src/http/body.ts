@@ -4,8 +4,8 @@
  */
 import express, { type Request, type Response } from 'express'
 
-import { pointerTo } from './faults.ts'
 import { invalid, Refusal } from './problem.ts'
+import { pointerTo } from './validation-errors.ts'
 
 const maxBodyBytes = 2 * 1024 * 1024
 /** Deeper than any schema takes, so that a body of nothing but brackets costs nothing. */

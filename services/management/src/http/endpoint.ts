@@ -5,11 +5,11 @@
 import { type Actor, describeFault, type Permission, type ProblemCode, type problems } from '@keyward/contract'
 import { z } from 'zod'
 
-import type { Db } from '../services.ts'
-import type { Services } from '../services.ts'
-import { faultsOf } from './faults.ts'
+import type { Db } from './context.ts'
+import type { Services } from './context.ts'
 import { invalidAll, notFound, Refusal } from './problem.ts'
 import type { Tag } from './tags.ts'
+import { faultsOf } from './validation-errors.ts'
 
 /** `any`: every credential of an organization but API keys. */
 export type Access = { kind: 'operator' } | { kind: 'apiKey' } | { kind: 'vendor'; permission: Permission | 'any' }

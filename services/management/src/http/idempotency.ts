@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db } from '../services.ts'
+import type { Db } from './context.ts'
 import { Refusal } from './problem.ts'
 
 const lifetime = sql`interval '24 hours'`

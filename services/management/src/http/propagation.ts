@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
 
-import type { Db } from '../services.ts'
+import type { Db } from './context.ts'
 
 const longestWaitSeconds = 10
 const pollMs = 15

@@ -7,16 +7,16 @@ import type { IncomingMessage } from 'node:http'
 
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
-import type { Services } from '../services.ts'
 import { authenticate, authorize } from './authentication.ts'
 import { readJson } from './body.ts'
+import type { Services } from './context.ts'
 import type { Endpoint } from './endpoint.ts'
 import { idempotentRequest, type WireAnswer } from './idempotency.ts'
 import { basePath } from './paths.ts'
-import { perform, refuse } from './perform.ts'
 import { Refusal, toRefusal } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
 import type { RateLimiter } from './rate-limit.ts'
+import { perform, refuse } from './transaction.ts'
 
 export interface RouterOptions {
   services: Services

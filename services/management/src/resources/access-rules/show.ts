@@ -1,0 +1,49 @@
+/** How an access rule is read from the database and shown, with its counters. */
+import { type AccessRule, actor } from '@keyward/contract'
+
+import type { Db } from '../../http/context.ts'
+
+export function selectRules(db: Db, organizationId: string) {
+  return db
+    .selectFrom('accessRules')
+    .leftJoin('accessRuleCounters', 'accessRuleCounters.ruleId', 'accessRules.id')
+    .select([
+      'accessRules.id',
+      'accessRules.kind',
+      'accessRules.type',
+      'accessRules.value',
+      'accessRules.scope',
+      'accessRules.scopeId',
+      'accessRules.note',
+      'accessRules.expiresAt',
+      'accessRules.allowSuspendedOrExpired',
+      'accessRules.createdAt',
+      'accessRules.updatedAt',
+      'accessRules.createdBy',
+      'accessRuleCounters.matchCount',
+      'accessRuleCounters.lastMatchedAt',
+    ])
+    .where('accessRules.organizationId', '=', organizationId)
+}
+
+export type RuleRow = Awaited<ReturnType<ReturnType<typeof selectRules>['executeTakeFirstOrThrow']>>
+
+export function showRule(row: RuleRow): AccessRule {
+  const { id, kind, type, scope, scopeId, note, allowSuspendedOrExpired } = row
+  return {
+    id,
+    kind,
+    type,
+    value: row.value.toString('utf8'),
+    scope,
+    scopeId,
+    note,
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    allowSuspendedOrExpired,
+    matchCount: row.matchCount ?? 0,
+    lastMatchedAt: row.lastMatchedAt?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+    createdBy: actor.parse(row.createdBy),
+  }
+}

@@ -1,0 +1,123 @@
+/** Organizations. A new one has what a vendor needs to begin: a signing key, a management token and an API key. */
+import {
+  allPermissions,
+  type createOrganization,
+  type Organization,
+  type Plan,
+  type updateOrganization,
+} from '@keyward/contract'
+import { type Database, uuidv7 } from '@keyward/database'
+import { type Selectable, sql } from 'kysely'
+import type { z } from 'zod'
+
+import { audit, type Change } from '../../audit/writer.ts'
+import { differences } from '../../crud/differences.ts'
+import type { Db } from '../../http/context.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { notFound, Refusal } from '../../http/problem.ts'
+import type { Keyring } from '../../keyring/keyring.ts'
+import { addCredential } from '../credentials/store.ts'
+import { makeSigningKey } from '../signing-keys/store.ts'
+
+/** What the operator changes belongs to no organization until it is made. */
+type OperatorChange = Omit<Change, 'organizationId'>
+
+function show(row: Selectable<Database['organizations']>): Organization {
+  const { id, name, plan } = row
+  return { id, name, plan, createdAt: row.createdAt.toISOString() }
+}
+
+export async function listOrganizations(db: Db, query: PageQuery & { name?: string | undefined }) {
+  const list = { name: 'organizations', organizationId: '' }
+  let select = db.selectFrom('organizations').selectAll()
+  if (query.name !== undefined) select = select.where('name', '=', query.name)
+  return readPage(list, query, select, show)
+}
+
+export async function readOrganization(db: Db, id: string): Promise<Organization> {
+  const row = await db.selectFrom('organizations').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('organization')
+  return show(row)
+}
+
+export async function addOrganization(
+  { db, actor }: OperatorChange,
+  keyring: Keyring,
+  input: z.output<typeof createOrganization>,
+): Promise<Organization & { managementToken: string; apiKey: string }> {
+  const id = uuidv7()
+  const change = { db, actor, organizationId: id }
+  const row = await db
+    .insertInto('organizations')
+    .values({ id, ...input })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await audit(change, { action: 'organization.created', resourceType: 'organization', resourceId: id, changes: input })
+  await makeSigningKey(db, keyring, id)
+  const shelf = { organizationId: id, memberId: null }
+  const token = await addCredential(
+    change,
+    { ...shelf, kind: 'MANAGEMENT_TOKEN' },
+    { name: 'first management token', permissions: allPermissions, expiresAt: null },
+  )
+  const apiKey = await addCredential(
+    change,
+    { ...shelf, kind: 'API_KEY' },
+    { name: 'first API key', permissions: [], expiresAt: null },
+  )
+  return { ...show(row), managementToken: token.secret, apiKey: apiKey.secret }
+}
+
+export async function changeOrganization(
+  { db, actor }: OperatorChange,
+  id: string,
+  input: z.output<typeof updateOrganization>,
+): Promise<Organization> {
+  const before = await db
+    .selectFrom('organizations')
+    .selectAll()
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (!before) throw notFound('organization')
+  const changed = differences(before, input)
+  if (changed === null) return show(before)
+  const row = await db
+    .updateTable('organizations')
+    .set({ ...changed, updatedAt: new Date() })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  const change = { db, actor, organizationId: id }
+  await audit(change, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes: input })
+  return show(row)
+}
+
+export async function deleteOrganization({ db, actor }: OperatorChange, id: string): Promise<void> {
+  const row = await db.selectFrom('organizations').select('name').where('id', '=', id).forUpdate().executeTakeFirst()
+  if (!row) throw notFound('organization')
+  const license = await db.selectFrom('licenses').select('id').where('organizationId', '=', id).limit(1).execute()
+  if (license.length > 0) throw new Refusal('IN_USE', 'The organization has licenses.')
+  await db.deleteFrom('organizations').where('id', '=', id).execute()
+  const change = { db, actor, organizationId: id }
+  await audit(change, { action: 'organization.deleted', resourceType: 'organization', resourceId: id, changes: row })
+}
+
+/** How many unexpired access rules a plan allows (API document, "Limits"); null: any number. */
+export const ruleLimits: Record<Plan, number | null> = { FREE: 10, LITE: 500, STANDARD: null }
+
+export async function countUnexpiredRules(db: Db, organizationId: string): Promise<number> {
+  const { used } = await db
+    .selectFrom('accessRules')
+    .select((builder) => builder.fn.countAll<number>().as('used'))
+    .where('organizationId', '=', organizationId)
+    .where((builder) => builder.or([builder('expiresAt', 'is', null), builder('expiresAt', '>', sql<Date>`now()`)]))
+    .executeTakeFirstOrThrow()
+  return used
+}
+
+export async function readOwnOrganization(db: Db, organizationId: string) {
+  const { id, name, plan, createdAt } = await readOrganization(db, organizationId)
+  const used = await countUnexpiredRules(db, organizationId)
+  return { id, name, plan, usage: { rules: { used, limit: ruleLimits[plan] } }, createdAt }
+}

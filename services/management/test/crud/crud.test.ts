@@ -1,0 +1,126 @@
+/** Products, customers, licenses and their actions through HTTP. */
+import { customer as customerSchema, license as licenseSchema, product as productSchema } from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const listOf = <Schema extends z.ZodType>(schema: Schema) =>
+  z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
+
+describe('products', () => {
+  test('are created, read, changed, listed and deleted', async () => {
+    const { call } = vendor
+    const created = await call('POST', 'products', { body: { name: 'Studio', metadata: { a_b: [1, { c_d: null }] } } })
+    const { id } = expectBody(created, 201, productSchema)
+    expect(created.headers.get('location')).toBe(`/api/v1/products/${id}`)
+    const read = expectBody(await call('GET', `products/${id}`), 200, productSchema)
+    expect(read).toMatchObject({ name: 'Studio', metadata: { a_b: [1, { c_d: null }] } })
+    const changed = expectBody(await call('PATCH', `products/${id}`, { body: { name: 'Suite' } }), 200, productSchema)
+    expect(changed).toMatchObject({ name: 'Suite', metadata: { a_b: [1, { c_d: null }] } })
+    const list = expectBody(await call('GET', 'products'), 200, listOf(productSchema))
+    expect(list.data.map((product) => product.id)).toContain(id)
+    expect((await call('DELETE', `products/${id}`)).status).toBe(204)
+    expect(outcome(await call('GET', `products/${id}`))).toBe('404 NOT_FOUND')
+    expect(outcome(await call('DELETE', `products/${id}`))).toBe('404 NOT_FOUND')
+  })
+})
+
+describe('customers', () => {
+  test('may share an e-mail address, not an external id', async () => {
+    const { call } = vendor
+    const first = await vendor.customer({ email: 'Twin@example.com', externalId: 'crm-1', name: 'Twin' })
+    const second = await vendor.customer({ email: 'twin@example.com' })
+    const body = { email: 'twin@example.com', externalId: 'crm-1' }
+    expect(outcome(await call('POST', 'customers', { body }))).toBe('409 EXTERNAL_ID_EXISTS')
+    const patch = { body: { externalId: 'crm-1' } }
+    expect(outcome(await call('PATCH', `customers/${second}`, patch))).toBe('409 EXTERNAL_ID_EXISTS')
+    const byEmail = await call('GET', 'customers?email=TWIN@example.com')
+    expect(expectBody(byEmail, 200, listOf(customerSchema)).data.map((one) => one.id)).toEqual([second, first])
+    const byId = await call('GET', 'customers?externalId=crm-1')
+    expect(expectBody(byId, 200, listOf(customerSchema)).data.map((one) => one.id)).toEqual([first])
+  })
+})
+
+describe('licenses', () => {
+  test('get a key of the documented shape, or keep the given one', async () => {
+    const generated = await vendor.license()
+    expect(generated.key).toMatch(/^(?:[2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/)
+    expect(generated).toMatchObject({ status: 'active', machines: { used: 0, max: 5 }, suspendedAt: null })
+    const given = await vendor.license({ key: 'old key #1 ~' })
+    expect(given.key).toBe('old key #1 ~')
+    const { productId, customerId } = given
+    const body = { productId, customerId, key: given.key, policy: { type: 'PERPETUAL' } }
+    expect(outcome(await vendor.call('POST', 'licenses', { body }))).toBe('409 LICENSE_KEY_EXISTS')
+  })
+
+  test('go from state to state as documented', async () => {
+    const { call } = vendor
+    const expiresAt = new Date(Date.now() - 1_000).toISOString()
+    const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
+    const act = async (action: string, body?: object) =>
+      call('POST', `licenses/${id}/${action}`, body === undefined ? {} : { body })
+    const read = async () => expectBody(await call('GET', `licenses/${id}`), 200, licenseSchema)
+    expect((await read()).status).toBe('expired')
+    const later = new Date(Date.now() + 60_000).toISOString()
+    expect(expectBody(await act('renew', { expiresAt: later }), 200, licenseSchema).status).toBe('active')
+    const suspended = expectBody(await act('suspend'), 200, licenseSchema)
+    expect(suspended.status).toBe('suspended')
+    expect(expectBody(await act('suspend'), 200, licenseSchema)).toEqual(suspended)
+    expect(expectBody(await act('reinstate'), 200, licenseSchema)).toMatchObject({
+      status: 'active',
+      suspendedAt: null,
+    })
+    const revoked = expectBody(await act('revoke'), 200, licenseSchema)
+    expect(expectBody(await act('revoke'), 200, licenseSchema)).toEqual(revoked)
+    for (const action of ['suspend', 'reinstate']) expect(outcome(await act(action))).toBe('409 LICENSE_REVOKED')
+    expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
+  })
+
+  test('keep a policy whole when a part of it is changed', async () => {
+    const { call } = vendor
+    const { id } = await vendor.license()
+    const patch = (policy: object) => call('PATCH', `licenses/${id}`, { body: { policy } })
+    expect(outcome(await patch({ type: 'TRIAL' }))).toBe('422 INVALID_REQUEST')
+    const expiresAt = '2031-01-01T00:00:00.000Z'
+    const trial = expectBody(await patch({ type: 'TRIAL', expiresAt }), 200, licenseSchema)
+    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt })
+    expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
+    expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
+  })
+
+  test('are filtered by product, customer, status and key', async () => {
+    const { call } = vendor
+    const license = await vendor.license()
+    const other = await vendor.license({ productId: license.productId, customerId: license.customerId })
+    await call('POST', `licenses/${other.id}/suspend`)
+    const ids = async (query: string) =>
+      expectBody(await call('GET', `licenses?${query}`), 200, listOf(licenseSchema)).data.map((one) => one.id)
+    expect(await ids(`productId=${license.productId}`)).toEqual([other.id, license.id])
+    expect(await ids(`customerId=${license.customerId}&status=suspended`)).toEqual([other.id])
+    expect(await ids(`customerId=${license.customerId}&status=active`)).toEqual([license.id])
+    expect(await ids(`key=${encodeURIComponent(license.key)}`)).toEqual([license.id])
+    expect(await ids(`key=${encodeURIComponent(license.key.toLowerCase())}`)).toEqual([])
+  })
+
+  test('keep their product and customer from being deleted', async () => {
+    const { call } = vendor
+    const { id, productId, customerId } = await vendor.license()
+    expect(outcome(await call('DELETE', `products/${productId}`))).toBe('409 IN_USE')
+    expect(outcome(await call('DELETE', `customers/${customerId}`))).toBe('409 IN_USE')
+    expect(outcome(await harness.call('DELETE', `organizations/${vendor.id}`))).toBe('409 IN_USE')
+    expect((await call('DELETE', `licenses/${id}`)).status).toBe(204)
+    expect((await call('DELETE', `products/${productId}`)).status).toBe(204)
+    expect((await call('DELETE', `customers/${customerId}`)).status).toBe(204)
+  })
+})

@@ -1,0 +1,240 @@
+/** The dry run: the engine's decision, which rules matched, and who the caller is. */
+import { inspect } from 'node:util'
+
+import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
+import { evaluation, myIp } from '@keyward/contract'
+import { createPool, type Database } from '@keyward/database'
+import { isBehindBalancer, random } from '@keyward/testkit'
+import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { beginnings, coveringPrefixes, findCandidates } from '../../src/evaluate/candidates.ts'
+import { withMask } from '../../src/evaluate/mask.ts'
+import { readLicenseRow } from '../../src/resources/licenses/store.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { insertMachine } from '../support/requests.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness({ TRUSTED_PROXIES: '127.0.0.1', COUNTRY_HEADER: 'x-country' })
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+async function evaluate(body: object) {
+  return expectBody(await vendor.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
+}
+
+test('the most specific scope decides, an exclusion beats a blacklist in it, and all that match are told', async () => {
+  const license = await vendor.license()
+  const check = { licenseKey: license.key, ip: '203.0.113.7', machineId: 'm1', country: 'de' }
+  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+  const wide = await vendor.rule({ value: '203.0.113.0/24' })
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED', decidedBy: { id: wide.id } })
+  const country = await vendor.rule({ type: 'COUNTRY', value: 'DE' })
+  const excluded = await vendor.rule({
+    kind: 'EXCLUSION',
+    value: '203.0.0.0/8',
+    scope: 'PRODUCT',
+    scopeId: license.productId,
+  })
+  const result = await evaluate(check)
+  expect(result).toMatchObject({ code: 'VALID', decidedBy: { id: excluded.id } })
+  expect(result.matched.map((rule) => rule.id).toSorted()).toEqual([wide.id, country.id, excluded.id].toSorted())
+  const customer = { type: 'CUSTOMER', value: license.customerId, scope: 'LICENSE', scopeId: license.id }
+  const named = await vendor.rule(customer)
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED', decidedBy: { id: named.id } })
+  expect(await evaluate({ ...check, ip: '::ffff:203.0.113.7' })).toMatchObject({ matched: { length: 4 } })
+  expect(await evaluate({ licenseId: license.id })).toMatchObject({ code: 'BLACKLISTED', matched: { length: 1 } })
+  const { rows } = await harness.database.pool.query('select sum(match_count)::integer as n from access_rule_counters')
+  expect(rows).toEqual([{ n: 0 }])
+})
+
+test('many dry runs at once, of several vendors, are told apart and take no memory', async () => {
+  const vendors = [vendor, await createVendor(harness), await createVendor(harness)]
+  const worlds = await Promise.all(
+    vendors.map(async (each, n) => {
+      const license = await each.license()
+      const rules = await Promise.all(vendors.slice(0, n).map((_, i) => each.rule({ value: `198.51.100.0/${24 + i}` })))
+      return { each, license, expected: rules.map((rule) => rule.id).toSorted() }
+    }),
+  )
+  const before = process.memoryUsage().rss
+  for (let turn = 0; turn < 150; turn++) {
+    await Promise.all(
+      worlds.map(async ({ each, license, expected }) => {
+        const body = { licenseId: license.id, ip: '198.51.100.7', machineId: 'm1' }
+        const result = expectBody(await each.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
+        expect(result.matched.map((rule) => rule.id).toSorted()).toEqual(expected)
+      }),
+    )
+  }
+  expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20)
+})
+
+test('machines and limits are told as a check would', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+  const of = (machineId?: string | null) => evaluate({ licenseId: license.id, machineId })
+  for (const absent of [undefined, null, '']) expect(await of(absent)).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+  expect(await of('m1')).toMatchObject({ code: 'VALID' })
+  await insertMachine({ harness, vendor }, license.id, 'm1')
+  expect(await of('m1')).toMatchObject({ code: 'VALID' })
+  expect(await of('m2')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
+  expect(await evaluate({ licenseKey: 'nothing' })).toEqual({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
+})
+
+test('an unknown license id and an address that is none are refused', async () => {
+  const refuse = async (body: object) => outcome(await vendor.call('POST', 'access-rules/evaluate', { body }))
+  const other = await (await createVendor(harness)).license()
+  expect(await refuse({ licenseId: other.id })).toBe('404 NOT_FOUND')
+  expect(await refuse({ licenseKey: 'k', ip: '1.2.3' })).toBe('422 INVALID_REQUEST')
+  expect(await refuse({ licenseKey: 'k', ip: '10.0.0.0/8' })).toBe('422 INVALID_REQUEST')
+  expect(await refuse({})).toBe('422 INVALID_REQUEST')
+  expect(await refuse({ licenseKey: 'k', licenseId: other.id })).toBe('422 INVALID_REQUEST')
+})
+
+test('an expired rule no longer matches', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
+  const rule = await vendor.rule({ value: '198.51.100.9', scope: 'LICENSE', scopeId: license.id })
+  const check = { licenseId: license.id, ip: '198.51.100.9' }
+  expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED' })
+  await harness.database.pool.query('update access_rules set expires_at = now() where id = $1', [rule.id])
+  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+})
+
+test('every prefix that covers an address is looked for, in canonical form', () => {
+  const four = coveringPrefixes({ family: 4, words: [0xcb007107], prefixLength: 32 })
+  expect(four).toHaveLength(33)
+  expect(four.slice(0, 3)).toEqual(['0.0.0.0/0', '128.0.0.0/1', '192.0.0.0/2'])
+  expect(four.at(-1)).toBe('203.0.113.7')
+  expect(new Set(coveringPrefixes({ family: 6, words: [0x20010db8, 0, 0, 1], prefixLength: 128 })).size).toBe(129)
+})
+
+test('Postgres is asked by the beginning of an address alone, and no covering rule begins otherwise', () => {
+  const { int } = random(7)
+  const half = (): number => [0, 0, 1, 0x20, 0xdb8, 0xffff, int(0x10000)][int(7)] ?? 0
+  const word = (): number => half() * 0x10000 + half()
+  for (let round = 0; round < 60; round++) {
+    const four = { family: 4, words: [word()], prefixLength: 32 } as const
+    for (const text of coveringPrefixes(four).slice(9))
+      expect(beginnings(four).some((start) => text.startsWith(start))).toBe(true)
+    const six = { family: 6, words: [word(), word(), word(), word()], prefixLength: 128 } as const
+    if (six.words[0] === 0) continue // mapped addresses and their like
+    for (const text of coveringPrefixes(six).slice(33))
+      expect([text, beginnings(six).some((start) => text.startsWith(start))]).toEqual([text, true])
+    for (const start of [...beginnings(four), ...beginnings(six)]) expect(start.length).toBeLessThanOrEqual(10)
+  }
+})
+
+test('a connection that lost the key to masked values finds the same rules, and neither way says what it looks for', async () => {
+  const own = await createVendor(harness)
+  const { id } = await own.license()
+  for (const value of [
+    '198.51.100.0/24',
+    '198.51.100.77',
+    '198.0.0.0/8',
+    '0.0.0.0/0',
+    '198.51.101.0/24',
+    '2001:db8::/32',
+  ])
+    await own.rule({ value })
+  for (const value of ['DE', 'FR']) await own.rule({ type: 'COUNTRY', value })
+  const statements: string[] = []
+  const find = async (url: string, ip: string, country: string) => {
+    const pool = createPool(url, { name: 'candidates', max: 1 })
+    const db = new Kysely<Database>({
+      dialect: new PostgresDialect({ pool }),
+      plugins: [new CamelCasePlugin()],
+      log: ({ query }) => void statements.push(query.sql, ...query.parameters.map((one) => inspect(one, { depth: 9 }))),
+    })
+    const license = await readLicenseRow(db, own.id, id)
+    const circumstances = { address: parseNetwork(ip), machineId: null, country }
+    const found = await findCandidates(db, own.id, license, circumstances)
+    await db.destroy()
+    return found.map((rule) => rule.value.toString())
+  }
+  const { url } = harness.database
+  for (const [ip, country, expected] of [
+    ['198.51.100.77', 'DE', ['198.51.100.0/24', '198.51.100.77', '198.0.0.0/8', '0.0.0.0/0', 'DE']],
+    ['2001:db8::77', 'IT', ['2001:db8::/32']],
+    ['203.0.113.9', 'FR', ['0.0.0.0/0', 'FR']],
+  ] as const) {
+    expect(await find(url, ip, country)).toEqual(expected)
+    expect(await find(withMask(url), ip, country)).toEqual(expected)
+    expect(await find(withMask(`${url}?options=-c%20work_mem%3D8MB`), ip, country)).toEqual(expected)
+  }
+  const said = statements.join('\n')
+  expect(statements.length).toBeGreaterThan(20)
+  for (const secret of [
+    '198.51',
+    '203.0',
+    'db8::7',
+    "'IT'",
+    Buffer.from('198.51')
+      .toString('hex')
+      .replaceAll(/(..)(?=.)/g, '$1 '),
+  ])
+    expect(said).not.toContain(secret)
+})
+
+test('rules of addresses that begin alike are told apart, in either family', async () => {
+  const license = await vendor.license()
+  const networks = [
+    '10.20.30.0/24',
+    '10.20.31.0/24',
+    '2001:db8:1::/48',
+    '2001:db8:2::/48',
+    '2002::/16',
+    '2002:0:0:1::/64',
+  ]
+  for (const value of networks) await vendor.rule({ value, scope: 'LICENSE', scopeId: license.id })
+  const matches = async (ip: string): Promise<unknown[]> =>
+    (await evaluate({ licenseId: license.id, ip })).matched.map((rule) => rule.value).toSorted()
+  expect(await matches('10.20.30.4')).toEqual(['10.20.30.0/24'])
+  expect(await matches('10.20.32.4')).toEqual([])
+  expect(await matches('2001:db8:2::7')).toEqual(['2001:db8:2::/48'])
+  expect(await matches('2002:0:0:1::9')).toEqual(['2002:0:0:1::/64', '2002::/16'])
+  expect(await matches('2002::9')).toEqual(['2002::/16'])
+  expect(await matches('::9')).toEqual([])
+})
+
+test('what is kept as a canonical value is what the trie matches', async () => {
+  const { int } = random(11)
+  const own = await createVendor(harness)
+  const license = await own.license({ policy: { type: 'PERPETUAL' } })
+  // Few different bytes, so that ranges nest and addresses hit them.
+  const four = () => [10, 20 + int(2), int(3) * 100, int(256)].join('.')
+  const six = () => ['2001', 'db8', int(2), 0, int(2), 0, int(3), int(4)].map((group) => group.toString(16)).join(':')
+  const spellings = Array.from({ length: 80 }, (_, i) => {
+    if (i % 4 === 0) return `::FFFF:${four()}/${96 + int(33)}`
+    return i % 2 === 0 ? `${six()}/${16 + int(113)}` : `${four()}/${int(33)}`
+  })
+  const rules = spellings.map((value) => ({ kind: 'BLACKLIST', type: 'IP', value, scope: 'ORGANIZATION' }))
+  expect((await own.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
+  for (let round = 0; round < 40; round++) {
+    const ip = [four(), six(), `::ffff:${four()}`][round % 3] ?? ''
+    const answer = await own.call('POST', 'access-rules/evaluate', { body: { licenseId: license.id, ip } })
+    const matched = expectBody(answer, 200, evaluation).matched.map((rule) => rule.value)
+    const address = noAddress()
+    expect(parseAddress(ip, address)).toBe(true)
+    const covering = spellings
+      .flatMap((text) => parseNetwork(text) ?? [])
+      .filter((network) => contains(network, address))
+    expect(matched.toSorted()).toEqual([...new Set(covering.map(formatNetwork))].toSorted())
+  }
+})
+
+// A balancer replaces what its callers say of their address.
+test.skipIf(isBehindBalancer)('my-ip is what the validators would see', async () => {
+  const get = async (headers: Record<string, string>) => {
+    const answer = await vendor.call('GET', 'access-rules/my-ip', { headers })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    return expectBody(answer, 200, myIp)
+  }
+  expect(await get({})).toEqual({ ip: '127.0.0.1', country: null })
+  const forwarded = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7', 'x-country': 'fr' }
+  expect(await get(forwarded)).toEqual({ ip: '203.0.113.7', country: 'FR' })
+})

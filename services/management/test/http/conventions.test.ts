@@ -1,0 +1,312 @@
+/** What every endpoint has in common: ids of requests, methods, cursors, idempotency, rate limits, CORS, audit. */
+import { accessRule, auditEntry, importedLicenses, product as productSchema } from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { endpoints } from '../../src/endpoints.ts'
+import { type Harness, operatorToken, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness({ CORS_ORIGINS: 'https://app.example.com' })
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const pageOf = <Schema extends z.ZodType>(schema: Schema) =>
+  z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
+
+describe('every answer', () => {
+  test("has a request id, the caller's own when it is harmless", async () => {
+    const withId = (id: string) => vendor.call('GET', 'products', { headers: { 'x-request-id': id } })
+    expect((await withId('my-id.1')).headers.get('x-request-id')).toBe('my-id.1')
+    for (const id of ['x'.repeat(129), 'a b', '<script>'])
+      expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    const refused = await vendor.call('GET', 'nowhere', { headers: { 'x-request-id': 'abc' } })
+    expect(refused.body).toMatchObject({
+      requestId: 'abc',
+      instance: '/api/v1/nowhere',
+      code: 'NOT_FOUND',
+      status: 404,
+    })
+  })
+
+  test('carries the protective headers and is not cached', async () => {
+    const { headers } = await vendor.call('GET', 'products')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('x-powered-by')).toBeNull()
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
+  })
+
+  test('is a problem for paths that are none', async () => {
+    for (const path of [
+      '/',
+      '/api',
+      '/api/v1',
+      '/api/v1/',
+      '/api/v1/products/',
+      '/API/v1/products',
+      '/%ff',
+      '/api/v1/%',
+    ]) {
+      const answer = await vendor.call('GET', path)
+      expect(outcome(answer)).toBe('404 NOT_FOUND')
+      expect(answer.headers.get('content-type')).toContain('application/problem+json')
+    }
+  })
+})
+
+test('other methods are 405 with Allow, on every path', async () => {
+  const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.definition.path)
+  for (const [path, list] of byPath) {
+    const taken = list.map((endpoint) => endpoint.definition.method.toUpperCase())
+    const allowed = taken.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const concrete = `/api/v1${path.replaceAll(/\{\w+\}/g, '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b')}`
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
+      (one) => !allowed.includes(one),
+    )) {
+      const answer = await vendor.call(method, concrete)
+      expect(`${method} ${path} ${answer.status}`).toBe(`${method} ${path} 405`)
+      expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(allowed.toSorted())
+    }
+  }
+})
+
+test('the pages take GET alone', async () => {
+  for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
+    const answer = await harness.call('POST', path, { token: null })
+    expect(outcome(answer)).toBe('405 METHOD_NOT_ALLOWED')
+    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+  }
+})
+
+test('HEAD answers as GET does, without a body', async () => {
+  const answer = await vendor.call('HEAD', 'products')
+  expect(answer).toMatchObject({ status: 200, text: '' })
+})
+
+describe('lists', () => {
+  test('give every item once, newest first, while others are added and removed', async () => {
+    const { call } = await createVendor(harness)
+    const add = async (name: string) =>
+      expectBody(await call('POST', 'products', { body: { name } }), 201, productSchema).id
+    const ids: string[] = []
+    for (let i = 0; i < 7; i++) ids.unshift(await add(`p${i}`))
+    const seen: string[] = []
+    let cursor = ''
+    for (let turn = 0; ; turn++) {
+      const answer = await call('GET', `products?limit=3${cursor}`)
+      const page = expectBody(answer, 200, pageOf(productSchema))
+      seen.push(...page.data.map((product) => product.id))
+      await add(`later ${turn}`)
+      if (turn === 0) await call('DELETE', `products/${page.data[2]?.id}`)
+      if (page.nextCursor === null) break
+      cursor = `&cursor=${page.nextCursor}`
+    }
+    expect(seen).toEqual(ids)
+  })
+
+  test('refuse limits and cursors that are none, and cursors of other lists', async () => {
+    for (let i = 0; i < 2; i++) {
+      await vendor.product()
+      await vendor.customer()
+    }
+    const { nextCursor } = expectBody(await vendor.call('GET', 'products?limit=1'), 200, pageOf(z.unknown()))
+    expect((await vendor.call('GET', `products?cursor=${nextCursor}`)).status).toBe(200)
+    expect(outcome(await vendor.call('GET', `customers?cursor=${nextCursor}`))).toBe('422 INVALID_REQUEST')
+    for (const junk of [`${nextCursor}!!`, `${nextCursor}=`, `!${nextCursor}`, nextCursor?.slice(0, -1)])
+      expect(outcome(await vendor.call('GET', `products?cursor=${junk}`))).toBe('422 INVALID_REQUEST')
+    for (const query of ['limit=0', 'limit=101', 'limit=1.5', 'limit=', 'limit=1&limit=2', 'cursor=', 'cursor=abc'])
+      expect(outcome(await vendor.call('GET', `products?${query}`))).toBe('422 INVALID_REQUEST')
+  })
+})
+
+describe('an idempotency key', () => {
+  const post = (body: object, key: string, token = vendor.managementToken) =>
+    vendor.call('POST', 'products', { body, token, headers: { 'idempotency-key': key } })
+
+  test('belongs to its credential, is bound to its body, and keeps refusals too', async () => {
+    const first = await post({ name: 'a' }, 'k1')
+    expect((await post({ name: 'a' }, 'k1')).body).toEqual(first.body)
+    expect(outcome(await post({ name: 'b' }, 'k1'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
+    const other = await createVendor(harness)
+    const theirs = expectBody(await post({ name: 'a' }, 'k1', other.managementToken), 201, productSchema)
+    expect(theirs.id).not.toBe(productSchema.parse(first.body).id)
+    const headers = { 'idempotency-key': 'k2' }
+    const body = { email: 'a@example.com', externalId: 'once' }
+    await vendor.customer({ externalId: 'once' })
+    const refused = await vendor.call('POST', 'customers', { body, headers })
+    expect(outcome(refused)).toBe('409 EXTERNAL_ID_EXISTS')
+    await harness.database.pool.query(`update customers set external_id = null where external_id = 'once'`)
+    expect((await vendor.call('POST', 'customers', { body, headers })).text).toBe(refused.text)
+    for (const bad of ['', 'x'.repeat(256), 'a b'])
+      expect(outcome(await post({ name: 'a' }, bad))).toMatch(/^(?:422|201)/)
+  })
+
+  test('answers as the first time before the body is judged, whose moments may have passed', async () => {
+    const headers = { 'idempotency-key': 'judged' }
+    const expiresAt = new Date(Date.now() + 3_000).toISOString()
+    const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.77', scope: 'ORGANIZATION', expiresAt }
+    const send = (body: object) => vendor.call('POST', 'access-rules', { body, headers })
+    expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 INVALID_REQUEST')
+    const first = expectBody(await send(rule), 201, accessRule)
+    while (Date.now() <= Date.parse(expiresAt)) await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(expectBody(await send(rule), 201, accessRule)).toEqual(first)
+    expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 IDEMPOTENCY_KEY_REUSED')
+  })
+
+  test('is forgotten after a day', async () => {
+    const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
+    await harness.database.pool.query(
+      `update idempotency_keys set created_at = now() - interval '25 hours' where key = 'old'`,
+    )
+    expect(expectBody(await post({ name: 'b' }, 'old'), 201, productSchema).id).not.toBe(first.id)
+  })
+
+  test('stores no secret, and replays bytes that jsonb could not hold', async () => {
+    const headers = { 'idempotency-key': 'secret' }
+    const created = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] }, headers })
+    const { secret } = expectBody(created, 201, z.object({ secret: z.string() }))
+    const { rows } = await harness.database.pool.query('select body::text from idempotency_keys')
+    expect(JSON.stringify(rows)).not.toContain(secret)
+    const rule = { kind: 'BLACKLIST', type: 'HWID', value: 'a\u0000\\u0000b', scope: 'ORGANIZATION' }
+    const send = () => vendor.call('POST', 'access-rules', { body: rule, headers: { 'idempotency-key': 'nul' } })
+    const first = expectBody(await send(), 201, accessRule)
+    expect(first.value).toBe(rule.value)
+    expect(expectBody(await send(), 201, accessRule)).toEqual(first)
+  })
+})
+
+describe('the audit log', () => {
+  test('says who did what, in the transaction of the change, never a secret', async () => {
+    const own = await createVendor(harness)
+    const id = await own.product('Audited')
+    await own.call('POST', 'tokens', { body: { name: 't', permissions: ['audit.read'] } })
+    const { data } = expectBody(await own.call('GET', 'audit-log'), 200, pageOf(auditEntry))
+    expect(data.map((entry) => entry.action)).toEqual([
+      'management_token.created',
+      'product.created',
+      'api_key.created',
+      'management_token.created',
+      'organization.created',
+    ])
+    expect(data[1]).toMatchObject({ resourceType: 'product', resourceId: id, changes: { name: 'Audited' } })
+    expect(data[1]?.actor).toMatchObject({ type: 'MANAGEMENT_TOKEN', name: 'first management token' })
+    expect(data[4]?.actor).toEqual({ type: 'OPERATOR' })
+    const { rows } = await harness.database.pool.query('select * from audit_log')
+    expect(JSON.stringify(rows)).not.toMatch(/kw[kmp]_[0-9A-Za-z]{36}/)
+  })
+
+  test('says what was deleted or revoked, and which rules went along', async () => {
+    const own = await createVendor(harness)
+    const { id: licenseId, key, productId, customerId } = await own.license()
+    const ids = [
+      await own.rule({ scope: 'LICENSE', scopeId: licenseId }),
+      await own.rule({ scope: 'PRODUCT', scopeId: productId }),
+      await own.rule({ type: 'CUSTOMER', value: customerId }),
+    ].map((rule) => rule.id)
+    const made = async (path: string, body: object) =>
+      expectBody(
+        await own.call('POST', path, { body }),
+        201,
+        z.object({ id: z.string(), prefix: z.string().optional() }),
+      )
+    const member = await made('members', { email: 'eve@example.com', permissions: [] })
+    const token = await made(`members/${member.id}/access-tokens`, { name: 'a', permissions: [] })
+    const apiKey = await made('api-keys', { name: 'b' })
+    for (const path of [
+      `licenses/${licenseId}`,
+      `products/${productId}`,
+      `customers/${customerId}`,
+      `members/${member.id}/access-tokens/${token.id}`,
+      `api-keys/${apiKey.id}`,
+      `members/${member.id}`,
+    ])
+      expect((await own.call('DELETE', path)).status).toBe(204)
+    const { data } = expectBody(await own.call('GET', 'audit-log?limit=6'), 200, pageOf(auditEntry))
+    const customer = { email: 'ada@example.com', name: null, externalId: null }
+    expect(data.map(({ action, changes }) => [action, changes])).toEqual([
+      ['member.deleted', { email: 'eve@example.com' }],
+      ['api_key.revoked', { name: 'b', prefix: apiKey.prefix }],
+      ['access_token.revoked', { name: 'a', prefix: token.prefix, memberId: member.id }],
+      ['customer.deleted', { ...customer, rules: { deleted: 1, ids: [ids[2]] } }],
+      ['product.deleted', { name: 'Studio', rules: { deleted: 1, ids: [ids[1]] } }],
+      ['license.deleted', { key, rules: { deleted: 1, ids: [ids[0]] } }],
+    ])
+  })
+
+  test('names what an import added', async () => {
+    const own = await createVendor(harness)
+    const license = { productId: await own.product(), customerId: await own.customer(), policy: { type: 'PERPETUAL' } }
+    const body = { licenses: [license, license] }
+    const imported = expectBody(await own.call('POST', 'licenses/import', { body }), 200, importedLicenses)
+    const { data } = expectBody(await own.call('GET', 'audit-log?limit=1'), 200, pageOf(auditEntry))
+    expect(data[0]).toMatchObject({
+      action: 'license.imported',
+      changes: { created: 2, ids: imported.licenses.map(({ id }) => id) },
+    })
+  })
+
+  test('has no entry for what was refused', async () => {
+    const own = await createVendor(harness)
+    await own.rule({ value: '192.0.2.1' })
+    const count = async () =>
+      (await harness.database.pool.query('select from audit_log where organization_id = $1', [own.id])).rowCount
+    const before = await count()
+    const body = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.1', scope: 'ORGANIZATION' }
+    expect(outcome(await own.call('POST', 'access-rules', { body }))).toBe('409 RULE_EXISTS')
+    expect(await count()).toBe(before)
+  })
+})
+
+describe('CORS', () => {
+  test('is for the listed origins alone', async () => {
+    const get = (origin: string) => vendor.call('GET', 'products', { headers: { origin } })
+    expect((await get('https://app.example.com')).headers.get('access-control-allow-origin')).toBe(
+      'https://app.example.com',
+    )
+    expect((await get('https://evil.example.com')).headers.get('access-control-allow-origin')).toBeNull()
+    const preflight = (origin: string) =>
+      harness.call('OPTIONS', 'products', { token: null, headers: { origin, 'access-control-request-method': 'POST' } })
+    expect((await preflight('https://app.example.com')).status).toBe(204)
+    expect((await preflight('https://evil.example.com')).status).toBe(405)
+  })
+
+  test('is off without any', async () => {
+    const plain = await startHarness()
+    const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }
+    const answer = await plain.call('OPTIONS', 'products', { headers })
+    await plain.close()
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+  })
+})
+
+test('the rate limit holds for each credential and says when to come back', async () => {
+  const limited = await startHarness({ MANAGEMENT_RATE_LIMIT: '20' })
+  try {
+    const [own, other] = [await createVendor(limited), await createVendor(limited)]
+    const answers = await Promise.all(Array.from({ length: 30 }, () => own.call('GET', 'organization')))
+    const refused = answers.filter((answer) => outcome(answer) === '429 RATE_LIMITED')
+    expect(refused.length).toBe(10)
+    expect(Number(refused[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(refused[0]?.headers.get('ratelimit-remaining')).toBe('0')
+    const answer = await other.call('GET', 'organization')
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('ratelimit')).toMatch(/^"credential";r=19;t=\d+$/)
+    expect(answer.headers.get('ratelimit-policy')).toBe('"credential";q=20;w=10')
+  } finally {
+    await limited.close()
+  }
+})
+
+test('the admin port says that it is ready and counts by route', async () => {
+  await harness.call('GET', `organizations/${vendor.id}`, { token: operatorToken })
+  expect((await fetch(`${harness.adminOrigin}/readyz`)).status).toBe(200)
+  const metrics = await (await fetch(`${harness.adminOrigin}/metrics`)).text()
+  expect(metrics).toContain('route="/api/v1/organizations/:id",status="200"')
+})

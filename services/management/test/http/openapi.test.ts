@@ -1,0 +1,143 @@
+/** The OpenAPI document against the routes that the server really has, both ways, and against what is asked of a good document. */
+import { allPermissions, problemCodes } from '@keyward/contract'
+import { createPool } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import { createLogger } from '@keyward/process'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { createApp } from '../../src/app.ts'
+import { configSchema, resolverOf } from '../../src/config.ts'
+import { endpoints } from '../../src/endpoints.ts'
+import { describeAccess, refusalsOf } from '../../src/http/openapi.ts'
+import { createKeyring } from '../../src/keyring/keyring.ts'
+import { createMetrics } from '../../src/metrics.ts'
+import { type Document, documentSchema } from '../support/conformance.ts'
+import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
+
+let harness: Harness
+let document: Document
+
+beforeAll(async () => {
+  harness = await startHarness()
+  const answer = await harness.call('GET', '/openapi.json', { token: null })
+  document = documentSchema.parse(answer.body)
+})
+afterAll(() => harness.close())
+
+const layers = z.array(
+  z.object({ route: z.object({ path: z.string(), methods: z.record(z.string(), z.boolean()) }).optional() }),
+)
+
+/** What Express itself says that it routes; `_all` is the answer 405. */
+async function routedOperations(): Promise<string[]> {
+  const env = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, MASTER_KEY: masterKey }
+  const config = configSchema.parse(env)
+  const pool = createPool(config.DATABASE_URL, { name: 'test' })
+  const services = {
+    db: createDatabase(pool),
+    keyring: createKeyring(config.MASTER_KEY, null),
+    log: createLogger('test', 'silent'),
+    resolver: resolverOf(config),
+    operatorToken,
+  }
+  const rateLimiter = { count: async () => ({}) }
+  const app = createApp({ services, rateLimiter, noteUse: () => undefined, corsOrigins: [], metrics: createMetrics() })
+  await pool.end()
+  const routes = layers.parse(app.router.stack).flatMap((layer) => layer.route ?? [])
+  return routes.flatMap(({ path, methods }) =>
+    Object.keys(methods)
+      .filter((method) => method !== '_all')
+      .map((method) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
+  )
+}
+
+test('every route is documented and every documented operation is a route', async () => {
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method} ${path}`),
+  )
+  const pages = ['get /openapi.json', 'get /docs', 'get /docs/', 'get /docs/start.js']
+  expect((await routedOperations()).toSorted()).toEqual([...documented, ...pages].toSorted())
+  expect(documented).toHaveLength(endpoints.length)
+})
+
+const operationSchema = z.looseObject({
+  operationId: z.string(),
+  summary: z.string().min(5),
+  description: z.string(),
+  tags: z.array(z.string()).length(1),
+  security: z.array(z.object({ bearer: z.array(z.string()) })).length(1),
+  responses: z.record(z.string(), z.object({ description: z.string() })),
+})
+
+test('every operation has an id of its own, a summary, its permission, and every code it can answer', () => {
+  const ids = endpoints.map((endpoint) => {
+    const { path, method, operationId, status } = endpoint.definition
+    const operation = operationSchema.parse(document.paths[`/api/v1${path}`]?.[method])
+    expect(operation.operationId).toBe(operationId)
+    expect(Object.keys(operation.responses)).toContain(String(status))
+    expect(operation.description).toContain(describeAccess(endpoint.access))
+    for (const { code, status: refused } of refusalsOf(endpoint))
+      expect(operation.responses[String(refused)]?.description).toContain(`\`${code}\``)
+    return operationId
+  })
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('every error code and every permission is used by some endpoint', () => {
+  const listed = new Set<string>(endpoints.flatMap(refusalsOf).map(({ code }) => code))
+  expect(problemCodes.filter((code) => !listed.has(code))).toEqual([
+    'MALFORMED_HTTP',
+    'METHOD_NOT_ALLOWED',
+    'REQUEST_TIMEOUT',
+    'EXPECTATION_FAILED',
+    'HEADERS_TOO_LARGE',
+  ])
+  const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))
+  expect(allPermissions.filter((permission) => !needed.has(permission))).toEqual([])
+})
+
+const record = z.record(z.string(), z.unknown())
+
+/** Every field of every object schema in the document, with the place where it stands. */
+function* fieldsOf(node: unknown, place: string): Generator<{ place: string; field: Record<string, unknown> }> {
+  if (Array.isArray(node)) for (const [i, member] of node.entries()) yield* fieldsOf(member, `${place}/${i}`)
+  const parsed = record.safeParse(node)
+  if (Array.isArray(node) || !parsed.success) return
+  const properties = record.safeParse(parsed.data['properties'])
+  for (const [name, field] of Object.entries(properties.data ?? {}))
+    yield { place: `${place}/${name}`, field: record.parse(field) }
+  for (const [name, member] of Object.entries(parsed.data))
+    if (name !== 'example') yield* fieldsOf(member, `${place}/${name}`)
+}
+
+/** Objects and lists of them are shown by their own fields. */
+function isComposite(field: Record<string, unknown>): boolean {
+  const items = record.safeParse(field['items']).data
+  return '$ref' in field || 'properties' in field || (items !== undefined && ('$ref' in items || 'properties' in items))
+}
+
+test('every field has a description, and an example or fields of its own', () => {
+  const bare: string[] = []
+  let count = 0
+  for (const { place, field } of fieldsOf(document, '')) {
+    count++
+    const described =
+      '$ref' in field || 'allOf' in field || 'anyOf' in field || typeof field['description'] === 'string'
+    const shown =
+      isComposite(field) || 'example' in field || 'examples' in field || 'allOf' in field || 'anyOf' in field
+    if (!described || !shown) bare.push(place)
+  }
+  expect(bare).toEqual([])
+  expect(count).toBeGreaterThan(200)
+})
+
+test('the document and the page need no credential and load nothing from elsewhere', async () => {
+  const page = await harness.call('GET', '/docs', { token: null })
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
+  expect(page.text).not.toMatch(/https?:\/\//)
+  for (const path of page.text.matchAll(/(?:src|href)="([^"]+)"/g))
+    expect((await harness.call('GET', `/${path[1]}`, { token: null })).status).toBe(200)
+  expect((await harness.call('GET', '/docs/assets/index.html', { token: null })).status).toBe(404)
+})

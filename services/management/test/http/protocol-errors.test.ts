@@ -1,0 +1,106 @@
+/** What never becomes a request: its answer has a request id and is a problem all the same. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { problem } from '@keyward/contract'
+import { isBehindBalancer } from '@keyward/testkit'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { type Harness, operatorToken, startHarness } from '../support/harness.ts'
+
+let harness: Harness
+
+beforeAll(async () => {
+  harness = await startHarness()
+})
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer answers these itself'))
+afterAll(() => harness.close())
+
+/** What comes back for the bytes, until the connection ends. */
+async function exchange(...parts: string[]): Promise<string> {
+  const socket: Socket = connect(Number(new URL(harness.origin).port), '127.0.0.1')
+  for (const part of parts) socket.write(part)
+  let text = ''
+  for await (const chunk of socket) text += String(chunk)
+  return text
+}
+
+const line = 'GET /api/v1/organizations HTTP/1.1\r\n'
+
+test.each([
+  ['what is no HTTP', 'GARBAGE\r\n\r\n', 400, 'MALFORMED_HTTP'],
+  ['no host', `${line}\r\n`, 400, 'MALFORMED_HTTP'],
+  ['headers that are too large', `${line}host: x\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+  ['another expectation', `${line}host: x\r\nexpect: tea\r\n\r\n`, 417, 'EXPECTATION_FAILED'],
+])('%s', async (_, request, status, code) => {
+  const [head = '', body = ''] = (await exchange(request)).split('\r\n\r\n')
+  expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  const headers = new Headers(
+    head
+      .split('\r\n')
+      .slice(1)
+      .map((one): [string, string] => {
+        const [name = '', value = ''] = one.split(/: (.*)/)
+        return [name, value]
+      }),
+  )
+  expect(headers.get('content-type')).toContain('application/problem+json')
+  expect(Number(headers.get('content-length'))).toBe(Buffer.byteLength(body))
+  expect(headers.get('connection')).toBe('close')
+  expect(problem.parse(JSON.parse(body))).toMatchObject({ status, code, requestId: headers.get('x-request-id') })
+})
+
+test('requests before it on the connection have their answers first', async () => {
+  const first = `${line}host: x\r\nauthorization: Bearer ${operatorToken}\r\n\r\n`
+  const text = await exchange(first, first, 'GARBAGE\r\n\r\n')
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
+})
+
+const authorized = `host: x\r\nauthorization: Bearer ${operatorToken}\r\n`
+const chunked = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
+const broken = '5\r\n{"nam\r\nnonsense\r\n'
+
+test('a request that was done says so also where the body of the next breaks off', async () => {
+  const body = JSON.stringify({ name: 'Before' })
+  const path = 'POST /api/v1/organizations HTTP/1.1\r\n'
+  const length = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+  const text = await exchange(path + authorized + length + body + path + authorized + chunked + broken)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 201', 'HTTP/1.1 400'])
+})
+
+test('what was refused before its body broke off has one answer', async () => {
+  const text = await exchange(`POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\n${chunked}5\r\n{"nam\r\n`, broken)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
+})
+
+test('however much is wrong behind a slow request, it is refused once', async () => {
+  const warnings: Error[] = []
+  const warn = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', warn)
+  const holder = await harness.database.pool.connect()
+  await holder.query('begin; lock table organizations in access exclusive mode')
+  const port = Number(new URL(harness.origin).port)
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+  let text = ''
+  socket.on('data', (data) => (text += String(data))).write(`${line}${authorized}\r\n`)
+  const closed = once(socket, 'close')
+  for (let i = 0; i < 30; i++) {
+    await sleep(5)
+    socket.write('GARBAGE\r\n\r\n')
+  }
+  await holder.query('rollback')
+  holder.release()
+  await closed
+  process.off('warning', warn)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+  expect(warnings).toEqual([])
+})
+
+test('a body that breaks off in the middle is refused once', async () => {
+  const head = `POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${operatorToken}\r\n`
+  const body = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"nam\r\nnonsense\r\n'
+  const text = await exchange(head + body)
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400'])
+  expect(text).toContain('MALFORMED_HTTP')
+})

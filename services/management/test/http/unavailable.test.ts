@@ -1,0 +1,32 @@
+/** Postgres away: 503 with Retry-After and no word of what broke, not ready meanwhile, and well again by itself. */
+import { createTestDatabase, startProxy } from '@keyward/testkit'
+import { expect, test } from 'vitest'
+
+import { startHarness } from '../support/harness.ts'
+import { createVendor, outcome } from '../support/vendor.ts'
+
+test('without Postgres requests are refused, and with it they are answered again', { timeout: 30_000 }, async () => {
+  const database = await createTestDatabase()
+  const { hostname, port } = new URL(database.url)
+  const proxy = await startProxy(Number(port), hostname)
+  const address = new URL(database.url)
+  address.host = `127.0.0.1:${proxy.port}`
+  const harness = await startHarness({ DATABASE_URL: address.toString() })
+  try {
+    const vendor = await createVendor(harness)
+    proxy.refuse()
+    const refused = await vendor.call('GET', 'products')
+    expect(outcome(refused)).toBe('503 UNAVAILABLE')
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(refused.text).not.toMatch(/ECONN|postgres|127\.0\.0\.1/i)
+    const ready = async () => (await fetch(`${harness.adminOrigin}/readyz`)).status
+    await expect.poll(ready, { timeout: 8_000 }).toBe(503)
+    proxy.heal()
+    await expect.poll(async () => outcome(await vendor.call('GET', 'products')), { timeout: 8_000 }).toBe('200')
+    await expect.poll(ready, { timeout: 8_000 }).toBe(200)
+  } finally {
+    await harness.close()
+    await proxy.close()
+    await database.drop()
+  }
+})

@@ -1,0 +1,127 @@
+/** What a refusal says: plain words, each place once, no more places than anybody reads, and no text of a library. */
+import { accessRule, customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+async function faults(path: string, body: object): Promise<string[]> {
+  const answer = await vendor.call('POST', path, { body })
+  expect(outcome(answer)).toBe('422 INVALID_REQUEST')
+  return (problem.parse(answer.body).errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`)
+}
+
+const blacklist = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.1', scope: 'ORGANIZATION' }
+
+test.each<[string, object, string[]]>([
+  ['products', {}, ['#/name is required']],
+  ['products', { name: null }, ['#/name must be a string']],
+  ['products', { name: '' }, ['#/name must not be empty']],
+  ['products', { name: ' \u00a0\t' }, ['#/name must not be blank']],
+  ['products', { name: 'x'.repeat(201) }, ['#/name must have at most 200 characters']],
+  ['products', { name: 'a', more: 1 }, ['#/more is not known']],
+  ['products', { name: 'a', metadata: [] }, ['#/metadata must be an object']],
+  ['tokens', { name: 't', permissions: 'licenses.read' }, ['#/permissions must be a list']],
+  [
+    'tokens',
+    { name: 't', permissions: [], expiresAt: 'soon' },
+    [`#/expiresAt must be a time in ISO 8601 with "Z" or an offset, such as 2027-01-31T00:00:00Z`],
+  ],
+  ['access-rules', { ...blacklist, kind: 'GREYLIST' }, ['#/kind must be one of BLACKLIST, EXCLUSION']],
+  [
+    'access-rules',
+    { ...blacklist, allowSuspendedOrExpired: 'yes' },
+    ['#/allowSuspendedOrExpired must be true or false'],
+  ],
+  ['access-rules', { ...blacklist, scope: 'LICENSE', scopeId: 'x' }, ['#/scopeId must be an id (a UUID)']],
+  ['access-rules/import', { rules: [] }, ['#/rules must not be empty']],
+  ['access-rules/import', {}, ['#/rules is required']],
+  ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
+])('%s %j', async (path, body, expected) => {
+  expect(await faults(path, body)).toEqual(expected)
+})
+
+test('characters are counted as people and the document count them', async () => {
+  const rule = (note: string) =>
+    vendor.call('POST', 'access-rules', { body: { ...blacklist, value: '192.0.2.9', note } })
+  const note = '😀'.repeat(500)
+  expect(expectBody(await rule(note), 201, accessRule).note).toBe(note)
+  expect(outcome(await rule(`${note}!`))).toBe('422 INVALID_REQUEST')
+  const [name, externalId] = ['𝔸'.repeat(200), '😀'.repeat(200)]
+  const email = `${'𝔸'.repeat(308)}@example.com`
+  const created = await vendor.call('POST', 'customers', { body: { email, name, externalId } })
+  expect(expectBody(created, 201, customerSchema)).toMatchObject({ email, name, externalId })
+  for (const longer of [{ name: `${name}x` }, { externalId: `${externalId}x` }, { email: `x${email}` }])
+    expect(outcome(await vendor.call('POST', 'customers', { body: { email: 'a@example.com', ...longer } }))).toBe(
+      '422 INVALID_REQUEST',
+    )
+})
+
+test('numbers have their own words', async () => {
+  const [productId, customerId] = [await vendor.product(), await vendor.customer()]
+  const license = (maxMachines: unknown) => ({ productId, customerId, policy: { type: 'PERPETUAL', maxMachines } })
+  expect(await faults('licenses', license(0))).toEqual(['#/policy/maxMachines must be at least 1'])
+  expect(await faults('licenses', license(1.5))).toEqual(['#/policy/maxMachines must be a whole number'])
+  expect(await faults('licenses', license('5'))).toEqual(['#/policy/maxMachines must be a number'])
+})
+
+test('a hundred places are listed, the rest is counted', async () => {
+  const many = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`f${i}`, i]))
+  const answer = await vendor.call('POST', 'products', { body: { name: 'a', ...many } })
+  const { errors, detail } = problem.parse(answer.body)
+  expect(errors).toHaveLength(100)
+  expect(detail).toBe('150 places are wrong; 50 more than are listed.')
+  const long = await vendor.call('POST', 'products', { body: { name: 'a', ['ü'.repeat(500_000)]: 1 } })
+  expect(long.text.length).toBeLessThan(3_000)
+})
+
+test('what is not taken is named in a sentence, and a slash too many leads to the page', async () => {
+  const detailOf = async (method: string, path: string) => problem.parse((await vendor.call(method, path)).body).detail
+  expect(await detailOf('PUT', 'products')).toBe('PUT is not taken here; GET, HEAD and POST are.')
+  const answer = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
+  expect([answer.status, answer.headers.get('location')]).toEqual([308, '../docs'])
+  expect((await fetch(`${harness.origin}/docs/`)).url).toBe(`${harness.origin}/docs`)
+})
+
+test('a name that JavaScript gives a meaning is refused wherever it stands', async () => {
+  for (const raw of [
+    '{"name":"a","metadata":{"__proto__":1}}',
+    '{"name":"a","metadata":{"deep":[{"\\u005f_proto__":{"x":1}}]}}',
+    '{"name":"a","__proto__":{}}',
+    '{"name":"a","__\\u0070roto__":1}',
+    '{"name":"a","metadata":{"__\\u0070roto__":1}}',
+    '{"name":"a","metadata":{"deep":[{"__prot\\u006F__":{"x":1}}]}}',
+  ])
+    expect(outcome(await vendor.call('POST', 'products', { raw }))).toBe('422 INVALID_REQUEST')
+  const kept = { constructor: 1, toString: { prototype: null }, text: '__proto__' }
+  const answer = await vendor.call('POST', 'products', { body: { name: ' a ', metadata: kept } })
+  expect(expectBody(answer, 201, productSchema)).toMatchObject({ name: ' a ', metadata: kept })
+})
+
+test.each([
+  ['ada@example.com', true],
+  ['jürgen@müller.example', true],
+  ['用户@例子.公司', true],
+  ["o'hara+x@mail.example.co.uk", true],
+  ['a@b', false],
+  ['a@@example.com', false],
+  ['a b@example.com', false],
+  ['@example.com', false],
+  ['a@example..com', false],
+  ['a@example.com.', false],
+  ['a\u0000@example.com', false],
+  [`${'a'.repeat(320)}@example.com`, false],
+])('the e-mail address %s: %s', async (email, taken) => {
+  const answer = await vendor.call('POST', 'customers', { body: { email } })
+  expect(outcome(answer)).toBe(taken ? '201' : '422 INVALID_REQUEST')
+  expect(customerSchema.safeParse(answer.body).data?.email).toBe(taken ? email : undefined)
+})

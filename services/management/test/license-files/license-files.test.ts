@@ -1,0 +1,224 @@
+/** Offline files and signing keys: checked with OpenSSL and with packages/license-file, across rotations of both kinds of key. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { signingKey, page } from '@keyward/contract'
+import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { configSchema } from '../../src/config.ts'
+import { createKeyring } from '../../src/keyring/keyring.ts'
+import { startManagement } from '../../src/server.ts'
+import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
+import { insertMachine } from '../support/requests.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+async function publicKeys() {
+  const { data } = expectBody(await vendor.call('GET', 'signing-keys'), 200, page(signingKey))
+  return data
+}
+
+async function verificationKeys() {
+  return (await publicKeys()).map(({ keyId, publicKey }) => ({
+    keyId,
+    publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
+  }))
+}
+
+async function download(id: string): Promise<string> {
+  const answer = await vendor.call('GET', `licenses/${id}/file`)
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="license-${id}.lic"`)
+  return answer.text
+}
+
+const payloadOf = (file: string) => Buffer.from(file.split('.')[0] ?? '', 'base64url')
+
+function opensslVerifies(file: string, publicKey: string): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'keyward-openssl-'))
+  const path = (name: string) => join(folder, name)
+  try {
+    writeFileSync(path('key.der'), Buffer.from(publicKey, 'base64'))
+    writeFileSync(path('payload'), payloadOf(file))
+    writeFileSync(path('signature'), Buffer.from(file.split('.')[1] ?? '', 'base64url'))
+    const key = ['-pubin', '-inkey', path('key.der'), '-keyform', 'DER']
+    const data = ['-rawin', '-in', path('payload'), '-sigfile', path('signature')]
+    return execFileSync('openssl', ['pkeyutl', '-verify', ...key, ...data], { encoding: 'utf8' }).includes(
+      'Successfully',
+    )
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const withoutOpenssl = (() => {
+  try {
+    execFileSync('openssl', ['version'])
+    return false
+  } catch {
+    return true
+  }
+})()
+
+describe('the file of a license', () => {
+  test('says what the API document says, and verifies', async () => {
+    const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString()
+    const license = await vendor.license({ policy: { type: 'SUBSCRIPTION', maxMachines: 2, expiresAt } })
+    const file = await download(license.id)
+    const payload = parsePayload(payloadOf(file))
+    expect(payload).toMatchObject({ licenseKey: license.key, licenseId: license.id, customerEmail: 'ada@example.com' })
+    expect(payload).toMatchObject({
+      policy: { type: 'SUBSCRIPTION', maxMachines: 2, expiresAt },
+      refreshAfter: expiresAt,
+    })
+    const [key] = await publicKeys()
+    expect(payload?.kid).toBe(key?.keyId)
+    expect(verifyLicenseFile(file, await verificationKeys())).toMatchObject({ ok: true })
+    const perpetual = parsePayload(payloadOf(await download((await vendor.license()).id)))
+    const lifetime = Date.parse(perpetual?.refreshAfter ?? '') - Date.parse(perpetual?.issuedAt ?? '')
+    expect(lifetime).toBe(30 * 86_400_000)
+  })
+
+  test('opens with OpenSSL as it is', async (context) => {
+    context.skip(withoutOpenssl, 'openssl is not installed')
+    const file = await download((await vendor.license()).id)
+    const [key] = await publicKeys()
+    expect(opensslVerifies(file, key?.publicKey ?? '')).toBe(true)
+  })
+
+  test('is only for an active license', async () => {
+    const past = { type: 'TRIAL', expiresAt: new Date(Date.now() - 1_000).toISOString() }
+    const expired = await vendor.license({ policy: past })
+    const suspended = await vendor.license()
+    await vendor.call('POST', `licenses/${suspended.id}/suspend`)
+    const revoked = await vendor.license()
+    await vendor.call('POST', `licenses/${revoked.id}/revoke`)
+    for (const [{ id }, code] of [
+      [expired, 'EXPIRED'],
+      [suspended, 'SUSPENDED'],
+      [revoked, 'REVOKED'],
+    ] as const)
+      expect(outcome(await vendor.call('GET', `licenses/${id}/file`))).toBe(`409 ${code}`)
+  })
+})
+
+describe('the file for an app', () => {
+  const request = (licenseKey: string, fingerprint?: string | null) =>
+    harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey, fingerprint } })
+
+  test('needs what a check would need, and takes no slot', async () => {
+    const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    expect((await request(unlimited.key)).status).toBe(200)
+    const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    expect(outcome(await request(limited.key))).toBe('409 FINGERPRINT_REQUIRED')
+    expect(outcome(await request(limited.key, 'm1'))).toBe('409 MACHINE_NOT_ACTIVE')
+    await insertMachine({ harness, vendor }, limited.id, 'm1')
+    const answer = await request(limited.key, 'm1')
+    expect(answer.status).toBe(200)
+    expect(verifyLicenseFile(answer.text, await verificationKeys())).toMatchObject({ ok: true })
+    expect(outcome(await request(limited.key, 'm2'))).toBe('409 TOO_MANY_MACHINES')
+    expect(outcome(await request('no such key'))).toBe('409 NOT_FOUND')
+    await vendor.rule({ kind: 'EXCLUSION', type: 'HWID', value: 'm2', scope: 'LICENSE', scopeId: limited.id })
+    expect((await request(limited.key, 'm2')).status).toBe(200)
+    const { rows } = await harness.database.pool.query('select used from license_slots where license_id = $1', [
+      limited.id,
+    ])
+    expect(rows).toEqual([{ used: 1 }])
+  })
+
+  test('takes a key and a machine id as a check does', async () => {
+    const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    for (const absent of [undefined, null, '']) {
+      expect((await request(unlimited.key, absent)).status).toBe(200)
+      expect(outcome(await request(limited.key, absent))).toBe('409 FINGERPRINT_REQUIRED')
+    }
+    for (const key of ['x'.repeat(129), 'x'.repeat(20_000), 'ü'.repeat(65), `${limited.key}\u0000`])
+      expect(outcome(await request(key, 'm1'))).toBe('409 NOT_FOUND')
+    for (const [key, machine] of [
+      ['', 'm1'],
+      ['\ud800', 'm1'],
+      [limited.key, '\ud800'],
+      [limited.key, 'x'.repeat(513)],
+    ] as const)
+      expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
+  })
+
+  test("is refused where a rule refuses the caller's address", async () => {
+    const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    await vendor.rule({ value: '127.0.0.0/8', scope: 'LICENSE', scopeId: license.id })
+    const refused = await request(license.key)
+    expect(outcome(refused)).toBe('409 BLACKLISTED')
+    expect(refused.text).not.toContain('127.')
+    await vendor.rule({ kind: 'EXCLUSION', value: '127.0.0.1', scope: 'LICENSE', scopeId: license.id })
+    expect((await request(license.key)).status).toBe(200)
+  })
+})
+
+describe('signing keys', () => {
+  test('rotate: files of the older key still verify, new ones name the new key', async () => {
+    const { id } = await vendor.license()
+    const [before] = await publicKeys()
+    const old = await download(id)
+    const rotated = expectBody(await vendor.call('POST', 'signing-keys/rotate'), 200, signingKey)
+    expect(rotated.keyId).not.toBe(before?.keyId)
+    const file = await download(id)
+    expect(parsePayload(payloadOf(file))?.kid).toBe(rotated.keyId)
+    const keys = await verificationKeys()
+    for (const one of [old, file]) expect(verifyLicenseFile(one, keys)).toMatchObject({ ok: true })
+    expect(outcome(await vendor.call('POST', `signing-keys/${rotated.id}/withdraw`))).toBe('409 SIGNING_KEY_CURRENT')
+    const withdrawn = await vendor.call('POST', `signing-keys/${before?.id}/withdraw`)
+    expect(expectBody(withdrawn, 200, signingKey).withdrawnAt).not.toBeNull()
+  })
+
+  test('there is one current key, however many rotations race', async () => {
+    const own = await createVendor(harness)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
+    expect(answers.map((answer) => answer.status)).toEqual(Array.from({ length: 10 }, () => 200))
+    const { data } = expectBody(await own.call('GET', 'signing-keys'), 200, page(signingKey))
+    expect(data.filter((key) => key.retiredAt === null)).toHaveLength(1)
+    expect(data).toHaveLength(11)
+  })
+
+  test('are sealed for their organization, and open under no other key or place', () => {
+    const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
+    const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.from('secret'))
+    const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
+    expect(keyring.open(sealed).toString()).toBe('secret')
+    expect(() => keyring.open({ ...sealed, organizationId: 'other' })).toThrow(/authenticate/)
+    expect(() => keyring.open({ ...sealed, keyId: 'other' })).toThrow(/authenticate/)
+    for (let i = 0; i < privateKeyEncrypted.length; i++) {
+      const flipped = Buffer.from(privateKeyEncrypted)
+      flipped[i] = (flipped[i] ?? 0) ^ 1
+      expect(() => keyring.open({ ...sealed, privateKeyEncrypted: flipped })).toThrow(/authenticate/)
+    }
+  })
+
+  test('are sealed anew when the master key changes, and the start is refused without the old one', async () => {
+    const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
+    const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }
+    const start = (env: Record<string, string>) => startManagement(configSchema.parse({ ...base, ...ports, ...env }))
+    const next = 'a7'.repeat(32)
+    await expect(start({ MASTER_KEY: next })).rejects.toThrow(/master key/)
+    const changed = await start({ MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey })
+    await changed.close()
+    // The process that runs on with the old key alone cannot sign until it is restarted.
+    const refused = await vendor.call('GET', `licenses/${(await vendor.license()).id}/file`)
+    expect(outcome(refused)).toBe('503 UNAVAILABLE')
+    const back = await start({ MASTER_KEY: masterKey, MASTER_KEY_PREVIOUS: next })
+    await back.close()
+    await download((await vendor.license()).id)
+  })
+})

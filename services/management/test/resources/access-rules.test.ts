@@ -1,0 +1,227 @@
+/** Access rules through HTTP: canonical values, every field's rule, twins, filters, changes, imports. */
+import { accessRule, importedAccessRules, problem } from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.close())
+
+const list = z.object({ data: z.array(accessRule), nextCursor: z.string().nullable() })
+const base = { kind: 'BLACKLIST', type: 'IP', value: '203.0.113.7', scope: 'ORGANIZATION' }
+const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString()
+const post = (body: unknown) => vendor.call('POST', 'access-rules', { body })
+
+async function expire(id: string): Promise<void> {
+  await harness.database.pool.query(`update access_rules set expires_at = now() - interval '1 second' where id = $1`, [
+    id,
+  ])
+}
+
+describe('one rule', () => {
+  beforeAll(async () => {
+    vendor = await createVendor(harness)
+  })
+
+  test.each([
+    ['IP', '10.1.2.3/8', '10.0.0.0/8'],
+    ['IP', '::ffff:1.2.3.4', '1.2.3.4'],
+    ['IP', '1.2.3.5/32', '1.2.3.5'],
+    ['IP', '2001:DB8:0:0:0:0:0:1/128', '2001:db8::1'],
+    ['HWID', '  Kept exactly / Ünïcode \u0000', '  Kept exactly / Ünïcode \u0000'],
+    ['COUNTRY', 'de', 'DE'],
+    ['COUNTRY', 'xk', 'XK'],
+  ])('%s %j is kept as %j', async (type, value, canonical) => {
+    const rule = await vendor.rule({ type, value })
+    expect(rule).toMatchObject({ value: canonical, scopeId: null, note: null, expiresAt: null, matchCount: 0 })
+    expect(rule).toMatchObject({ lastMatchedAt: null, allowSuspendedOrExpired: false })
+    expect(rule.createdBy.type).toBe('MANAGEMENT_TOKEN')
+    const again = await post({ ...base, type, value: canonical })
+    expect(outcome(again)).toBe('409 RULE_EXISTS')
+    expect(problem.parse(again.body).ruleId).toBe(rule.id)
+    expect(expectBody(await vendor.call('GET', `access-rules/${rule.id}`), 200, accessRule)).toEqual(rule)
+  })
+
+  test.each<[object, string]>([
+    [{ kind: 'WHITELIST' }, '#/kind'],
+    [{ value: '1.2.3' }, '#/value'],
+    [{ value: '01.2.3.4' }, '#/value'],
+    [{ value: 'fe80::1%eth0' }, '#/value'],
+    [{ value: '' }, '#/value'],
+    [{ type: 'HWID', value: 'x'.repeat(513) }, '#/value'],
+    [{ type: 'HWID', value: 'ü'.repeat(257) }, '#/value'],
+    [{ type: 'HWID', value: '\ud800' }, '#/value'],
+    [{ type: 'COUNTRY', value: 'ZZ' }, '#/value'],
+    [{ type: 'COUNTRY', value: 'DEU' }, '#/value'],
+    [{ type: 'CUSTOMER', value: 'nobody' }, '#/value'],
+    [{ type: 'CUSTOMER', value: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/value'],
+    [{ kind: 'EXCLUSION', type: 'COUNTRY', value: 'DE' }, '#/type'],
+    [{ kind: 'EXCLUSION', type: 'CUSTOMER', value: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/type'],
+    [{ scope: 'PRODUCT' }, '#/scopeId'],
+    [{ scope: 'LICENSE', scopeId: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/scopeId'],
+    [{ scope: 'PRODUCT', scopeId: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/scopeId'],
+    [{ scopeId: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/scopeId'],
+    [{ scope: 'LICENSE', scopeId: 'x' }, '#/scopeId'],
+    [{ note: 'x'.repeat(501) }, '#/note'],
+    [{ note: 'a\u0000b' }, '#/note'],
+    [{ expiresAt: '2020-01-01T00:00:00Z' }, '#/expiresAt'],
+    [{ expiresAt: 'tomorrow' }, '#/expiresAt'],
+    [{ allowSuspendedOrExpired: true }, '#/allowSuspendedOrExpired'],
+    [{ allowSuspendedOrExpired: 'yes', kind: 'EXCLUSION' }, '#/allowSuspendedOrExpired'],
+    [{ surprise: 1 }, '#/surprise'],
+  ])('%j is refused at %s', async (change, pointer) => {
+    const answer = await post({ ...base, value: '198.51.100.1', ...change })
+    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
+    expect(problem.parse(answer.body).errors?.map((error) => error.pointer)).toContain(pointer)
+  })
+
+  test('is scoped to a product or license of the organization alone', async () => {
+    const license = await vendor.license()
+    const other = await (await createVendor(harness)).license()
+    const scoped = await vendor.rule({ scope: 'LICENSE', scopeId: license.id.toUpperCase() })
+    expect(scoped.scopeId).toBe(license.id)
+    await vendor.rule({ scope: 'PRODUCT', scopeId: license.productId })
+    expect(outcome(await post({ ...base, scope: 'LICENSE', scopeId: license.id }))).toBe('409 RULE_EXISTS')
+    expect(outcome(await post({ ...base, scope: 'LICENSE', scopeId: other.id }))).toBe('422 INVALID_REQUEST')
+    const customerRule = { ...base, type: 'CUSTOMER', value: other.customerId }
+    expect(outcome(await post(customerRule))).toBe('422 INVALID_REQUEST')
+    const named = await vendor.rule({ type: 'CUSTOMER', value: license.customerId.toUpperCase() })
+    expect(named.value).toBe(license.customerId)
+  })
+
+  test('that is expired is replaced by a new one, counts from zero', async () => {
+    const old = await vendor.rule({ value: '192.0.2.1' })
+    await expire(old.id)
+    await harness.database.pool.query('update access_rule_counters set match_count = 7 where rule_id = $1', [old.id])
+    expect(await vendor.call('GET', `access-rules/${old.id}`)).toMatchObject({ body: { matchCount: 7 } })
+    const next = await vendor.rule({ value: '192.0.2.1', note: 'again' })
+    expect(next.id).not.toBe(old.id)
+    expect(next).toMatchObject({ matchCount: 0, note: 'again' })
+    expect(outcome(await vendor.call('GET', `access-rules/${old.id}`))).toBe('404 NOT_FOUND')
+  })
+
+  test('is changed in its note, expiry and option, and deleted', async () => {
+    const rule = await vendor.rule({ kind: 'EXCLUSION', value: '192.0.2.2' })
+    const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
+    const expiresAt = inFuture(60_000)
+    const changed = expectBody(await patch({ note: 'n', expiresAt, allowSuspendedOrExpired: true }), 200, accessRule)
+    expect(changed).toMatchObject({ note: 'n', expiresAt, allowSuspendedOrExpired: true, value: '192.0.2.2' })
+    expect(expectBody(await patch({ note: null, expiresAt: null }), 200, accessRule)).toMatchObject({ expiresAt: null })
+    expect(outcome(await patch({ value: '192.0.2.3' }))).toBe('422 INVALID_REQUEST')
+    expect(outcome(await patch({ expiresAt: '2020-01-01T00:00:00Z' }))).toBe('422 INVALID_REQUEST')
+    const blacklist = await vendor.rule({ value: '192.0.2.3' })
+    const option = { body: { allowSuspendedOrExpired: true } }
+    expect(outcome(await vendor.call('PATCH', `access-rules/${blacklist.id}`, option))).toBe('422 INVALID_REQUEST')
+    expect((await vendor.call('DELETE', `access-rules/${rule.id}`)).status).toBe(204)
+    expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
+  })
+
+  test('goes with what it is scoped to or names', async () => {
+    const license = await vendor.license()
+    const { productId, customerId } = license
+    const rules = [
+      await vendor.rule({ scope: 'LICENSE', scopeId: license.id }),
+      await vendor.rule({ scope: 'PRODUCT', scopeId: productId }),
+      await vendor.rule({ type: 'CUSTOMER', value: customerId }),
+    ]
+    for (const path of [`licenses/${license.id}`, `products/${productId}`, `customers/${customerId}`])
+      expect((await vendor.call('DELETE', path)).status).toBe(204)
+    for (const { id } of rules) expect((await vendor.call('GET', `access-rules/${id}`)).status).toBe(404)
+  })
+})
+
+test('rules are filtered by every documented field', async () => {
+  vendor = await createVendor(harness)
+  const productId = await vendor.product()
+  const ip = await vendor.rule({ value: '10.0.0.0/8' })
+  const hwid = await vendor.rule({ kind: 'EXCLUSION', type: 'HWID', value: 'DE' })
+  const country = await vendor.rule({ type: 'COUNTRY', value: 'DE', scope: 'PRODUCT', scopeId: productId })
+  await expire(hwid.id)
+  const ids = async (query: string) =>
+    expectBody(await vendor.call('GET', `access-rules?${query}`), 200, list).data.map((rule) => rule.id)
+  expect(await ids('')).toEqual([country.id, hwid.id, ip.id])
+  expect(await ids('kind=EXCLUSION')).toEqual([hwid.id])
+  expect(await ids('type=IP')).toEqual([ip.id])
+  expect(await ids('scope=PRODUCT')).toEqual([country.id])
+  expect(await ids(`scopeId=${productId}`)).toEqual([country.id])
+  expect(await ids('value=10.9.9.9/8')).toEqual([ip.id])
+  expect(await ids('value=DE')).toEqual([country.id, hwid.id])
+  expect(await ids('value=de')).toEqual([country.id])
+  expect(await ids('expired=true')).toEqual([hwid.id])
+  expect(await ids('expired=false')).toEqual([country.id, ip.id])
+})
+
+describe('an import', () => {
+  beforeAll(async () => {
+    vendor = await createVendor(harness)
+  })
+  const ipRule = (value: string) => Object.assign({}, base, { value })
+  const importRules = (rules: unknown) => vendor.call('POST', 'access-rules/import', { body: { rules } })
+  const count = async () =>
+    (await harness.database.pool.query('select from access_rules where organization_id = $1', [vendor.id])).rowCount
+
+  test('adds what is new, skips what exists and what comes twice, replaces what is expired', async () => {
+    const expired = await vendor.rule({ value: '192.0.2.1' })
+    await expire(expired.id)
+    await vendor.rule({ value: '192.0.2.2' })
+    const values = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3/32', '::ffff:192.0.2.3']
+    const answer = await importRules(values.map(ipRule))
+    expect(expectBody(answer, 200, importedAccessRules)).toEqual({ created: 2, skipped: 3 })
+    expect(await count()).toBe(3)
+  })
+
+  test('adds nothing when a row is bad, and points to every bad row, whatever is wrong with it', async () => {
+    const before = await count()
+    const other = await (await createVendor(harness)).license()
+    const rows = [
+      { ...base, value: '192.0.2.10' },
+      { ...base, type: 'HWID', value: '' },
+      { ...base, type: 'CUSTOMER', value: other.customerId },
+      { ...base, scope: 'PRODUCT', scopeId: other.productId },
+      { ...base, scope: 'LICENSE', scopeId: other.id },
+      { ...base, value: '300.1.1.1' },
+      { ...base, type: 'COUNTRY', value: 'QQ' },
+      { ...base, kind: 'EXCLUSION', type: 'COUNTRY', value: 'DE' },
+      { ...base, extra: 1 },
+      null,
+      { ...base, expiresAt: '2020-01-01T00:00:00Z' },
+    ]
+    const answer = await importRules(rows)
+    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
+    expect(problem.parse(answer.body).errors).toEqual([
+      { pointer: '#/rules/1/value', detail: 'must not be empty' },
+      { pointer: '#/rules/2/value', detail: 'must be the id of a customer of this organization' },
+      { pointer: '#/rules/3/scopeId', detail: 'is not a product of this organization' },
+      { pointer: '#/rules/4/scopeId', detail: 'is not a license of this organization' },
+      { pointer: '#/rules/5/value', detail: 'must be an IPv4 or IPv6 address or a CIDR range' },
+      { pointer: '#/rules/6/value', detail: 'must be an assigned ISO 3166-1 alpha-2 code' },
+      { pointer: '#/rules/7/type', detail: 'COUNTRY rules can only be blacklists' },
+      { pointer: '#/rules/8/extra', detail: 'is not known' },
+      { pointer: '#/rules/9', detail: 'must be an object' },
+      { pointer: '#/rules/10/expiresAt', detail: 'must lie in the future' },
+    ])
+    expect(await count()).toBe(before)
+  })
+
+  test('lists a thousand bad rows, and beside them what is not known', async () => {
+    const rows = Array.from({ length: 1_000 }, (_, i) => ({ ...base, value: i % 2 ? '' : `300.0.0.${i}` }))
+    const answer = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
+    const pointers = problem.parse(answer.body).errors?.map((error) => error.pointer)
+    expect(pointers).toEqual(['#/more', ...rows.map((_, i) => `#/rules/${i}/value`)])
+  })
+
+  test('takes a thousand rows and not one more', async () => {
+    const rows = Array.from({ length: 1_001 }, (_, i) => ({ ...base, value: `10.0.${i >> 8}.${i & 255}` }))
+    expect(outcome(await importRules(rows))).toBe('422 IMPORT_TOO_LARGE')
+    const taken = await importRules(rows.slice(0, 1_000))
+    expect(expectBody(taken, 200, importedAccessRules)).toEqual({ created: 1_000, skipped: 0 })
+    expect(outcome(await importRules([]))).toBe('422 INVALID_REQUEST')
+  })
+})

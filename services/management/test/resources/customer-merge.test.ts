@@ -1,0 +1,256 @@
+/** Merging customers: licenses and rules move in one step, twins become one, and the old id says where it went. */
+import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
+import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import { toActivityColumns } from '@keyward/testkit'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { forgetFoldedRules } from '../../src/resources/customers/merge.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const merge = (id: string, into: string) => vendor.call('POST', `customers/${id}/merge`, { body: { into } })
+const readRule = async (id: string) => expectBody(await vendor.call('GET', `access-rules/${id}`), 200, accessRule)
+
+async function count(ruleId: string, matches: number, lastMatchedAt: string): Promise<void> {
+  await harness.database.pool.query(
+    'update access_rule_counters set match_count = $2, last_matched_at = $3 where rule_id = $1',
+    [ruleId, matches, lastMatchedAt],
+  )
+}
+
+test('licenses and rules move, twins are folded together', async () => {
+  const first = await vendor.license()
+  const second = await vendor.license()
+  const [gone, kept] = [first.customerId, second.customerId]
+  const soon = new Date(Date.now() + 60_000).toISOString()
+  const later = new Date(Date.now() + 120_000).toISOString()
+  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone, scope: 'PRODUCT', scopeId: first.productId })
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone, expiresAt: later })
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt: soon })
+  await count(folded.id, 3, '2026-01-02T00:00:00.000Z')
+  await count(remaining.id, 4, '2026-01-01T00:00:00.000Z')
+  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(answer.id).toBe(kept)
+  expect(await readRule(moved.id)).toMatchObject({ value: kept, scope: 'PRODUCT' })
+  const merged = { matchCount: 7, lastMatchedAt: '2026-01-02T00:00:00.000Z', expiresAt: later }
+  expect(await readRule(remaining.id)).toMatchObject(merged)
+  expect((await vendor.call('GET', `access-rules/${folded.id}`)).status).toBe(404)
+  const license = expectBody(await vendor.call('GET', `licenses/${first.id}`), 200, licenseSchema)
+  expect(license.customerId).toBe(kept)
+})
+
+/** What a validator writes of matches that it has gathered. */
+function writeMatches(client: Pick<pg.ClientBase, 'query'>, matches: readonly { id: string; count: number }[]) {
+  const rules = matches.map(({ id, count: times }) => ({ id: uuidToBytes(id), count: times, lastAtMs: Date.now() }))
+  return writeBehind(client, uuidv7(), 1, { rules, checks: [], activity: toActivityColumns([]) })
+}
+
+test('matches that validators write after it are counted for the rule that was kept, also through two merges', async () => {
+  const customers = [await vendor.customer(), await vendor.customer(), await vendor.customer()] as const
+  const rules = [
+    await vendor.rule({ type: 'CUSTOMER', value: customers[0] }),
+    await vendor.rule({ type: 'CUSTOMER', value: customers[1] }),
+    await vendor.rule({ type: 'CUSTOMER', value: customers[2] }),
+  ] as const
+  expect((await merge(customers[0], customers[1])).status).toBe(200)
+  await writeMatches(harness.database.pool, [{ id: rules[0].id, count: 3 }])
+  expect((await readRule(rules[1].id)).matchCount).toBe(3)
+  expect((await merge(customers[1], customers[2])).status).toBe(200)
+  await writeMatches(
+    harness.database.pool,
+    rules.map(({ id }, i) => ({ id, count: 10 ** (i + 1) })),
+  )
+  expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
+})
+
+/** A transaction by hand; `blocks` waits until somebody waits for it. */
+async function begin() {
+  const client = await harness.database.pool.connect()
+  await client.query('begin')
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const waiting = 'select from pg_stat_activity where datname = current_database() and $1 = any (pg_blocking_pids(pid))'
+  return {
+    client,
+    async blocks() {
+      await expect.poll(async () => (await harness.database.pool.query(waiting, [rows[0]?.pid])).rowCount).toBe(1)
+    },
+    async commit() {
+      await client.query('commit')
+      client.release()
+    },
+  }
+}
+
+test('matches that are being written at the same moment are not lost', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
+  const writer = await begin()
+  await writeMatches(writer.client, [{ id: folded.id, count: 5 }])
+  const merging = merge(gone, kept)
+  await writer.blocks()
+  await writer.commit()
+  expect((await merging).status).toBe(200)
+  expect((await readRule(remaining.id)).matchCount).toBe(5)
+})
+
+test('matches that wait for one merge are not lost to the next', async () => {
+  const rules = []
+  for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
+  const [first, second, third, other] = rules.map(({ id }) => id)
+  /** What a merge does to rules, left uncommitted. */
+  const fold = async (from: string | undefined, to: string | undefined) => {
+    const merging = await begin()
+    const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'
+    for (const sql of [
+      lock,
+      `update access_rule_counters c set match_count = c.match_count + o.match_count from access_rule_counters o
+       where o.rule_id = $1 and c.rule_id = $2`,
+      'update folded_rules set kept = $2 where kept = $1',
+      'insert into folded_rules (gone, kept) values ($1, $2)',
+    ])
+      await merging.client.query(sql, [from, to])
+    await merging.client.query('delete from access_rules where id = $1', [from])
+    return merging
+  }
+  const holder = await begin()
+  await holder.client.query('select from access_rule_counters where rule_id = $1 for update', [other])
+  const one = await fold(first, second)
+  const writing = writeMatches(harness.database.pool, [
+    { id: first ?? '', count: 7 },
+    { id: other ?? '', count: 1 },
+  ])
+  await one.blocks()
+  await one.commit()
+  await holder.blocks()
+  const two = await fold(second, third)
+  await holder.commit()
+  await two.blocks()
+  await two.commit()
+  expect(await writing).toBe('applied')
+  expect((await readRule(third ?? '')).matchCount).toBe(7)
+})
+
+test('a merge and the deletion of the rule that it would keep wait for each other in one order', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const deleted = await vendor.rule({ type: 'CUSTOMER', value: kept })
+  const deadlocks = async () =>
+    (
+      await harness.database.pool.query<{ deadlocks: string }>(
+        'select deadlocks from pg_stat_database where datname = current_database()',
+      )
+    ).rows[0]?.deadlocks
+  const before = await deadlocks()
+  const deleting = await begin()
+  await deleting.client.query('select from access_rules where id = $1 for update', [deleted.id])
+  const merging = merge(gone, kept)
+  await deleting.blocks()
+  await deleting.client.query('delete from access_rules where id = $1', [deleted.id])
+  await deleting.commit()
+  expect((await merging).status).toBe(200)
+  expect(await readRule(moved.id)).toMatchObject({ value: kept })
+  expect(await deadlocks()).toBe(before)
+})
+
+test('where rules went is forgotten in time', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
+  await vendor.rule({ type: 'CUSTOMER', value: kept })
+  await merge(gone, kept)
+  const known = async () => {
+    await forgetFoldedRules(createDatabase(harness.database.pool))
+    return (await harness.database.pool.query('select from folded_rules where gone = $1', [folded.id])).rowCount
+  }
+  expect(await known()).toBe(1)
+  await harness.database.pool.query(`update folded_rules set folded_at = now() - interval '8 days'`)
+  expect(await known()).toBe(0)
+})
+
+test('an expiry of none is the latest', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const expiresAt = new Date(Date.now() + 60_000).toISOString()
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt })
+  expect((await merge(gone, kept)).status).toBe(200)
+  expect((await readRule(remaining.id)).expiresAt).toBeNull()
+})
+
+test('the external id is not lost: the remaining customer takes it over unless it has one', async () => {
+  const read = async (id: string) => expectBody(await vendor.call('GET', `customers/${id}`), 200, customerSchema)
+  const [gone, kept] = [await vendor.customer({ externalId: 'crm-1', name: 'Gone' }), await vendor.customer()]
+  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(answer).toMatchObject({ id: kept, externalId: 'crm-1', name: null })
+  expect(await read(kept)).toEqual(answer)
+  const other = await vendor.customer({ externalId: 'crm-2' })
+  expect(expectBody(await merge(kept, other), 200, customerSchema).externalId).toBe('crm-2')
+})
+
+test('the old id answers where it went, also after a second merge', async () => {
+  const [a, b, c] = [await vendor.customer(), await vendor.customer(), await vendor.customer()]
+  await merge(a, b)
+  await merge(b, c)
+  for (const [method, path] of [
+    ['GET', a],
+    ['PATCH', a],
+    ['DELETE', b],
+    ['POST', `${b}/merge`],
+  ] as const) {
+    const body = method === 'POST' ? { into: c } : {}
+    const answer = await vendor.call(
+      method,
+      `customers/${path}`,
+      method === 'GET' || method === 'DELETE' ? {} : { body },
+    )
+    expect(outcome(answer)).toBe('404 NOT_FOUND')
+    expect(problem.parse(answer.body).mergedInto).toBe(c)
+  }
+})
+
+test('nonsense is refused', async () => {
+  const mine = await vendor.customer()
+  const other = await (await createVendor(harness)).customer()
+  expect(outcome(await merge(mine, mine))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await merge(mine, other))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await merge(other, mine))).toBe('404 NOT_FOUND')
+})
+
+test('two merges of one pair against each other: one wins, nothing is lost', async () => {
+  for (let round = 0; round < 5; round++) {
+    const [a, b] = [await vendor.license(), await vendor.license()]
+    const answers = await Promise.all([merge(a.customerId, b.customerId), merge(b.customerId, a.customerId)])
+    expect(answers.map((answer) => answer.status === 200).filter(Boolean)).toHaveLength(1)
+    const owners = await Promise.all(
+      [a, b].map(
+        async ({ id }) => expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId,
+      ),
+    )
+    expect(new Set(owners).size).toBe(1)
+  }
+})
+
+test('licenses made during a merge are never lost', async () => {
+  const productId = await vendor.product()
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const body = { productId, customerId: gone, policy: { type: 'PERPETUAL' } }
+  const creates = Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body }))
+  const [merged, ...answers] = await Promise.all([merge(gone, kept), ...creates])
+  expect(merged?.status).toBe(200)
+  const refused = answers.filter((answer) => answer.status !== 201).map(outcome)
+  expect(refused.filter((one) => one !== '422 INVALID_REQUEST')).toEqual([])
+  for (const answer of answers.filter((one) => one.status === 201)) {
+    const { id } = licenseSchema.parse(answer.body)
+    expect(expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId).toBe(kept)
+  }
+})

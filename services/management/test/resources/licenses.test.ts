@@ -1,0 +1,127 @@
+/** Licenses in bulk and under concurrency, and the machines that hold their slots. */
+import { importedLicenses, license as licenseSchema, machine as machineSchema, problem } from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { insertMachine } from '../support/requests.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+let base: { productId: string; customerId: string; policy: object }
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+  base = { productId: await vendor.product(), customerId: await vendor.customer(), policy: { type: 'PERPETUAL' } }
+})
+afterAll(() => harness.close())
+
+const importLicenses = (licenses: unknown) => vendor.call('POST', 'licenses/import', { body: { licenses } })
+const pointers = (body: unknown) => problem.parse(body).errors?.map((error) => error.pointer)
+
+async function count(): Promise<number | null> {
+  return (await harness.database.pool.query('select from licenses where organization_id = $1', [vendor.id])).rowCount
+}
+
+describe('an import', () => {
+  test('keeps given keys as they are and makes the others, in the order given', async () => {
+    const past = { type: 'SUBSCRIPTION', expiresAt: '2020-01-01T00:00:00Z', maxMachines: 3 }
+    const answer = await importLicenses([{ ...base, key: 'old 1' }, base, { ...base, key: 'old 2', policy: past }])
+    const { created, licenses } = expectBody(answer, 200, importedLicenses)
+    expect(created).toBe(3)
+    expect(licenses.map((license) => license.key)).toEqual([
+      'old 1',
+      expect.stringMatching(/^(?:\w{4}-){3}\w{4}$/),
+      'old 2',
+    ])
+    const last = await vendor.call('GET', `licenses/${licenses[2]?.id}`)
+    expect(expectBody(last, 200, licenseSchema)).toMatchObject({ status: 'expired', machines: { used: 0, max: 3 } })
+  })
+
+  test('adds all or nothing, and points to every bad row', async () => {
+    const before = await count()
+    const other = await createVendor(harness)
+    const bad = await importLicenses([
+      base,
+      { ...base, productId: await other.product() },
+      { ...base, customerId: base.productId },
+      { ...base, key: 'twice' },
+      { ...base, key: 'twice' },
+    ])
+    expect(outcome(bad)).toBe('422 INVALID_REQUEST')
+    expect(pointers(bad.body)).toEqual(['#/licenses/1/productId', '#/licenses/2/customerId', '#/licenses/4/key'])
+    // A row without a shape keeps nothing of the others from being told.
+    const mixed = await importLicenses([
+      { ...base, key: 'old 1' },
+      { ...base, policy: { type: 'TRIAL' } },
+      { ...base, productId: await other.product() },
+      7,
+      { ...base, key: 'twice' },
+      { ...base, key: 'twice' },
+    ])
+    expect(outcome(mixed)).toBe('422 INVALID_REQUEST')
+    expect(pointers(mixed.body)).toEqual([
+      '#/licenses/0/key',
+      '#/licenses/1/policy/expiresAt',
+      '#/licenses/2/productId',
+      '#/licenses/3',
+      '#/licenses/5/key',
+    ])
+    const shapes = await importLicenses([{ ...base, policy: { type: 'TRIAL' } }, { ...base, key: 'ü' }, {}])
+    expect(pointers(shapes.body)).toEqual([
+      '#/licenses/0/policy/expiresAt',
+      '#/licenses/1/key',
+      '#/licenses/2/productId',
+      '#/licenses/2/customerId',
+      '#/licenses/2/policy',
+    ])
+    const taken = await importLicenses([
+      { ...base, key: 'new' },
+      { ...base, key: 'old 1' },
+    ])
+    expect(outcome(taken)).toBe('409 LICENSE_KEY_EXISTS')
+    expect(taken.text).toContain('1 key exists.')
+    expect(pointers(taken.body)).toEqual(['#/licenses/1/key'])
+    expect(await count()).toBe(before)
+  })
+
+  test('takes a thousand and not one more', async () => {
+    const rows = Array.from({ length: 1_001 }, () => base)
+    expect(outcome(await importLicenses(rows))).toBe('422 IMPORT_TOO_LARGE')
+    const { licenses } = expectBody(await importLicenses(rows.slice(1)), 200, importedLicenses)
+    expect(new Set(licenses.map((license) => license.key)).size).toBe(1_000)
+  })
+})
+
+test('one key given 20 times at once makes one license', async () => {
+  const body = { ...base, key: 'raced' }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body })))
+  expect(answers.map(outcome).toSorted()).toEqual([
+    '201',
+    ...Array.from({ length: 19 }, () => '409 LICENSE_KEY_EXISTS'),
+  ])
+})
+
+test('machines are listed, and removing one gives its slot back', async () => {
+  const { id } = await vendor.license({ ...base, policy: { type: 'PERPETUAL', maxMachines: 2 } })
+  const first = await insertMachine({ harness, vendor }, id, 'm\u0000 1')
+  const second = await insertMachine({ harness, vendor }, id, 'Ünï-2')
+  const page = z.object({ data: z.array(machineSchema), nextCursor: z.null() })
+  const list = async () => expectBody(await vendor.call('GET', `licenses/${id}/machines`), 200, page).data
+  const read = async () => expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).machines
+  expect((await list()).map((machine) => machine.machineId)).toEqual(['Ünï-2', 'm\u0000 1'])
+  expect(await read()).toEqual({ used: 2, max: 2 })
+  const lower = { body: { policy: { maxMachines: 1 } } }
+  expect(expectBody(await vendor.call('PATCH', `licenses/${id}`, lower), 200, licenseSchema).machines).toEqual({
+    used: 2,
+    max: 1,
+  })
+  expect((await vendor.call('DELETE', `licenses/${id}/machines/${first}`)).status).toBe(204)
+  expect(outcome(await vendor.call('DELETE', `licenses/${id}/machines/${first}`))).toBe('404 NOT_FOUND')
+  const other = await vendor.license(base)
+  expect(outcome(await vendor.call('DELETE', `licenses/${other.id}/machines/${second}`))).toBe('404 NOT_FOUND')
+  expect((await list()).map((machine) => machine.id)).toEqual([second])
+  expect(await read()).toEqual({ used: 1, max: 1 })
+})
