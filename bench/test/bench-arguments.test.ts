@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { ArgumentError, isLoopback, parseBenchArguments, type BenchOptions } from '../src/bench-arguments.ts'
+import { ArgumentError, isLoopback, parseBenchArguments, type BenchOptions } from '../src/load/bench-arguments.ts'
 
 const TARGET = ['--url', 'http://127.0.0.1:8080', '--api-key', 'kwk_x', '--license', 'AAAA']
 

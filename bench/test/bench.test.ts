@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { startChild, type Child } from '../src/local/children.ts'
+import { startChild, type Child } from '../src/harness/children.ts'
 
-const PROGRAM = fileURLToPath(new URL('../src/bench.ts', import.meta.url))
-const CEILING = fileURLToPath(new URL('../baselines/ceiling.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../src/programs/bench.ts', import.meta.url))
+const CEILING = fileURLToPath(new URL('../src/baselines/ceiling.ts', import.meta.url))
 const report = z.object({
   generator: z.string(),
   requests: z.number(),

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { chart, type Chart } from '../src/report/chart.ts'
 import { draw } from '../src/report/draw.ts'
 import { flatten, renderReport } from '../src/report/page.ts'
+import type { ResultFile } from '../src/report/results.ts'
 import { compact, scale, ticks } from '../src/report/svg.ts'
-import type { ResultFile } from '../src/results.ts'
 
 const bars: Chart = {
   kind: 'bars',

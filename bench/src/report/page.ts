@@ -2,9 +2,9 @@
 // every question, then the figures that other programs left.
 import { z } from 'zod'
 
-import type { ResultFile } from '../results.ts'
 import { chart, type DotChart } from './chart.ts'
 import { draw } from './draw.ts'
+import type { ResultFile } from './results.ts'
 import { STYLE } from './style.ts'
 import { compact, escapeXml } from './svg.ts'
 

@@ -1,3 +1,4 @@
+import type { Scenario } from '../harness/scenario.ts'
 // Every scenario of `npm run bench:local`, in the order in which they run.
 import { big } from './big.ts'
 import { engine } from './engine.ts'
@@ -8,7 +9,6 @@ import { latency } from './latency.ts'
 import { pauses } from './pauses.ts'
 import { recording } from './recording.ts'
 import { scan } from './scan.ts'
-import type { Scenario } from './scenario.ts'
 import { sql } from './sql.ts'
 import { workers } from './workers.ts'
 

@@ -1,16 +1,16 @@
 // The decision engine alone, without a server: nanoseconds for each kind of verdict, and its trie against net.BlockList. The
-// measuring is done by bench/src/engine.ts; this scenario repeats it on the server's core and draws what it prints.
+// measuring is done by bench/src/programs/engine-microbench.ts; this scenario repeats it on the server's core and draws what it prints.
 import { fileURLToPath } from 'node:url'
 
 import { LAUNCH } from '@keyward/process'
 
-import { runProgram } from '../local/children.ts'
-import { pinPrefix } from '../local/cores.ts'
-import { judge } from '../local/goals.ts'
-import { summarize } from '../local/stats.ts'
-import type { Scenario } from './scenario.ts'
+import { runProgram } from '../harness/children.ts'
+import { pinPrefix } from '../harness/cores.ts'
+import { judge } from '../harness/goals.ts'
+import type { Scenario } from '../harness/scenario.ts'
+import { summarize } from '../harness/stats.ts'
 
-const PROGRAM = fileURLToPath(new URL('../engine.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../programs/engine-microbench.ts', import.meta.url))
 const SIZES = ['--licenses', '1000000', '--rules', '1000000', '--prefixes', '1000000']
 const QUICK_SIZES = '--licenses 20000 --rules 10000 --prefixes 20000 --inserts 20000 --checks 20000'.split(' ')
 const REPEATS = 3

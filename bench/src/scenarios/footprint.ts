@@ -1,11 +1,11 @@
+import { judge } from '../harness/goals.ts'
 // How long a validator takes to be ready, and what it keeps in memory: for a license, and for a further worker.
-import { shapeFor } from '../local/checks-of.ts'
-import { judge } from '../local/goals.ts'
-import { openShape } from '../local/postgres.ts'
-import { startKeyward } from '../local/servers.ts'
-import { summarize } from '../local/stats.ts'
-import { residentBytes } from '../local/usage.ts'
-import type { Bench, Outcome, Scenario } from './scenario.ts'
+import { shapeFor } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { startKeyward } from '../harness/servers.ts'
+import { summarize } from '../harness/stats.ts'
+import { residentBytes } from '../harness/usage.ts'
 
 interface Start {
   readyMs: number

@@ -1,12 +1,12 @@
 // From a small database to a large one: start, memory and throughput at each size.
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
-import { openShape } from '../local/postgres.ts'
-import { alternate, column, requireWrk } from '../local/rounds.ts'
-import { startBaseline, startKeyward } from '../local/servers.ts'
-import { ratios, summarize, type Summary } from '../local/stats.ts'
-import { residentBytes } from '../local/usage.ts'
+import { CHECK_COUNT, checksOf, shapeOf } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import { alternate, column, requireWrk } from '../harness/rounds.ts'
+import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { startBaseline, startKeyward } from '../harness/servers.ts'
+import { ratios, summarize, type Summary } from '../harness/stats.ts'
+import { residentBytes } from '../harness/usage.ts'
 import type { Chart } from '../report/chart.ts'
-import type { Bench, Outcome, Scenario } from './scenario.ts'
 
 const SIZES = [
   { licenses: 1000, rules: 10 },

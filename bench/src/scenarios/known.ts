@@ -1,14 +1,14 @@
+import { barsOf } from '../harness/bars.ts'
+import { judge, type GoalOutcome } from '../harness/goals.ts'
 // A machine that holds its slot checks its license: the call that nearly all load is made of, against the same socket library
 // answering a constant.
-import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
-import { judge, type GoalOutcome } from '../local/goals.ts'
-import { openShape } from '../local/postgres.ts'
-import { alternate, column, describeRounds, requireWrk, type Contender } from '../local/rounds.ts'
-import { startBaseline, startKeyward } from '../local/servers.ts'
-import { ratios, summarize } from '../local/stats.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
+import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { startBaseline, startKeyward } from '../harness/servers.ts'
+import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
-import { barsOf } from './bars.ts'
-import type { Bench, Outcome, Scenario } from './scenario.ts'
 
 // What is compared with the ceiling under the same requests, and the goal it has.
 const COMPARED = [

@@ -1,20 +1,20 @@
 // Latency at half of what the server can do, measured from when each check was due: against the ceiling, and while rules change.
 import { fileURLToPath } from 'node:url'
 
-import { checksOf, CHECK_COUNT, shapeFor } from '../local/checks-of.ts'
-import { startChild } from '../local/children.ts'
-import { pinPrefix } from '../local/cores.ts'
-import { judge } from '../local/goals.ts'
-import { findRate, paceInTurn, percentileSeries, takeTurn, type PacedContender } from '../local/paced-rounds.ts'
-import { openShape } from '../local/postgres.ts'
-import { startBaseline, startKeyward } from '../local/servers.ts'
-import { ratios, summarize } from '../local/stats.ts'
-import type { Outcome, Scenario } from './scenario.ts'
+import { startChild } from '../harness/children.ts'
+import { pinPrefix } from '../harness/cores.ts'
+import { judge } from '../harness/goals.ts'
+import { checksOf, CHECK_COUNT, shapeFor } from '../harness/known-checks.ts'
+import { findRate, paceInTurn, percentileSeries, takeTurn, type PacedContender } from '../harness/latency-rounds.ts'
+import { openShape } from '../harness/postgres.ts'
+import type { Outcome, Scenario } from '../harness/scenario.ts'
+import { startBaseline, startKeyward } from '../harness/servers.ts'
+import { ratios, summarize } from '../harness/stats.ts'
 
 const CHANGES_PER_SECOND = 100
 // So long V8 is busy optimizing what writes so few changes, on the core that answers.
 const WARM_UP_MS = 60_000
-const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
+const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
 const CHANGING = `Keyward, ${CHANGES_PER_SECOND} rules a second change`
 

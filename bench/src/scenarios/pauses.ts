@@ -1,23 +1,23 @@
 // How long the garbage collector makes a thread of the validator stand still, under load and while rules change.
 import { fileURLToPath } from 'node:url'
 
-import { runPaced } from '../load/paced.ts'
+import { startChild } from '../harness/children.ts'
+import { pinPrefix } from '../harness/cores.ts'
+import { parseCollection, type Collection } from '../harness/gc-trace.ts'
+import { judge } from '../harness/goals.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { startKeyward, type Server } from '../harness/servers.ts'
+import { summarize, type Summary } from '../harness/stats.ts'
+import { runPaced } from '../load/fixed-rate.ts'
 import { createSupply } from '../load/supply.ts'
-import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
-import { startChild } from '../local/children.ts'
-import { pinPrefix } from '../local/cores.ts'
-import { parseCollection, type Collection } from '../local/gc-trace.ts'
-import { judge } from '../local/goals.ts'
-import { openShape } from '../local/postgres.ts'
-import { startKeyward, type Server } from '../local/servers.ts'
-import { summarize, type Summary } from '../local/stats.ts'
-import type { Bench, Outcome, Scenario } from './scenario.ts'
 
 const MINUTES = 10
 const RATE = 20_000
 /** So many of each kind are kept and drawn. */
 const LONGEST = 100
-const CHANGER = fileURLToPath(new URL('../local/rule-changer.ts', import.meta.url))
+const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 
 export const pauses: Scenario = {
   name: 'pauses',

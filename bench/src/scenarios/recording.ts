@@ -1,16 +1,16 @@
 // What recording costs: the same validator with everything it records, and with a preloaded module that leaves recording out.
 import { join } from 'node:path'
 
-import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
-import { judge } from '../local/goals.ts'
-import { openShape } from '../local/postgres.ts'
-import { alternate, column, describeRounds, requireWrk, type Contender } from '../local/rounds.ts'
-import { startKeyward } from '../local/servers.ts'
-import { ratios, summarize } from '../local/stats.ts'
-import { barsOf } from './bars.ts'
-import type { Scenario } from './scenario.ts'
+import { barsOf } from '../harness/bars.ts'
+import { judge } from '../harness/goals.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
+import type { Scenario } from '../harness/scenario.ts'
+import { startKeyward } from '../harness/servers.ts'
+import { ratios, summarize } from '../harness/stats.ts'
 
-const WITHOUT = join(import.meta.dirname, '../local/without-recording.ts')
+const WITHOUT = join(import.meta.dirname, '../harness/without-recording.ts')
 
 export const recording: Scenario = {
   name: 'recording',

@@ -1,13 +1,13 @@
 // Keyward against the obvious data structures in memory: a server that compares every rule in turn, and Node's own list of
 // networks.
-import { measureBlockList } from '../../baselines/block-list.ts'
-import { CHECK_COUNT, checksOf, shapeOf } from '../local/checks-of.ts'
-import { openShape } from '../local/postgres.ts'
-import { alternate, column, describeRounds } from '../local/rounds.ts'
-import { startBaseline, startKeyward } from '../local/servers.ts'
-import { ratios, summarize } from '../local/stats.ts'
-import { barsOf } from './bars.ts'
-import type { Scenario } from './scenario.ts'
+import { measureBlockList } from '../baselines/block-list.ts'
+import { barsOf } from '../harness/bars.ts'
+import { CHECK_COUNT, checksOf, shapeOf } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import { alternate, column, describeRounds } from '../harness/rounds.ts'
+import type { Scenario } from '../harness/scenario.ts'
+import { startBaseline, startKeyward } from '../harness/servers.ts'
+import { ratios, summarize } from '../harness/stats.ts'
 
 const SCANNED = 'Express, rules in turn'
 

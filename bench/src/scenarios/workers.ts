@@ -1,13 +1,13 @@
+import { planCores } from '../harness/cores.ts'
 // What further workers bring, on as many cores as the machine has to spare beside the load generator.
-import { CHECK_COUNT, checksOf, shapeFor } from '../local/checks-of.ts'
-import { planCores } from '../local/cores.ts'
-import { openShape } from '../local/postgres.ts'
-import { alternate, column, requireWrk } from '../local/rounds.ts'
-import { startKeyward } from '../local/servers.ts'
-import { summarize, type Summary } from '../local/stats.ts'
-import { residentBytes } from '../local/usage.ts'
+import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { openShape } from '../harness/postgres.ts'
+import { alternate, column, requireWrk } from '../harness/rounds.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
+import { startKeyward } from '../harness/servers.ts'
+import { summarize, type Summary } from '../harness/stats.ts'
+import { residentBytes } from '../harness/usage.ts'
 import type { Chart } from '../report/chart.ts'
-import type { Bench, Scenario } from './scenario.ts'
 
 const WORKERS = [1, 2, 4, 8, 16]
 

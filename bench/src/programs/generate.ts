@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { loadShape } from './data/load.ts'
-import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from './data/population.ts'
+import { loadShape } from '../data/fill.ts'
+import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from '../data/population.ts'
 
 const HELP = `npm run bench:generate -- [options]
 
@@ -101,7 +101,7 @@ function parse(args: string[]): { databaseUrl: string; shape: Shape; out: string
   }
   const { machinesPerLicense, maxMachines } = shape
   if (maxMachines !== null && machinesPerLicense > maxMachines) throw new Error('--machines passes --max-machines')
-  return { databaseUrl, shape, out: values.out ?? join(import.meta.dirname, '../../.keyward/bench') }
+  return { databaseUrl, shape, out: values.out ?? join(import.meta.dirname, '../../../.keyward/bench') }
 }
 
 function whole(name: string, text: string, min: number): number {

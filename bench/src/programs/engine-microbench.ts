@@ -1,7 +1,7 @@
 /**
  * Measures the decision engine alone, without a server: loading, memory, time per verdict by kind of check, the worst
  * insertion while the machine set grows, the tries against `net.BlockList`, and reading while a writer writes.
- * `node bench/src/engine.ts --help` lists the sizes that can be set.
+ * `node bench/src/programs/engine-microbench.ts --help` lists the sizes that can be set.
  */
 import { randomBytes } from 'node:crypto'
 import { BlockList } from 'node:net'
@@ -20,7 +20,7 @@ import {
   type SharedIndex,
 } from '@keyward/engine'
 
-import { fill, KINDS } from './engine-alone/checks.ts'
+import { fill, KINDS } from '../data/engine-checks.ts'
 import {
   licenseId,
   licenses,
@@ -34,7 +34,7 @@ import {
   type Sizes,
   tenants,
   writeKey,
-} from './engine-alone/data.ts'
+} from '../data/engine-rows.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const BATCH = 10_000

@@ -1,7 +1,7 @@
 // The tables of docs/scaling.md: what the models make of what was measured. Figures beyond one machine are simulated, and
 // say so; all randomness is seeded, so the same measurements give the same tables.
 import { simulateClaims } from './claims-model.ts'
-import type { Measured } from './measure.ts'
+import type { Measured } from './measured-inputs.ts'
 import { simulatePropagation } from './propagation-model.ts'
 
 export interface Table {

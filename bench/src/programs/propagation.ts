@@ -1,7 +1,7 @@
 // Measures how long a committed change takes to be enforced on every one of several validators: access rules, revocations
 // of licenses, and revocations of API keys, in turn. Each validator is asked again and again while the change is made, with a pause of about a
 // millisecond, so that the asking does not take the processor from what is measured.
-// `node bench/src/propagation.ts --help` lists what can be set.
+// `node bench/src/programs/propagation.ts --help` lists what can be set.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
@@ -17,11 +17,11 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { LAUNCH } from '@keyward/process'
 import type pg from 'pg'
 
-import { runPaced } from './load/paced.ts'
-import { type Child, startChild, stopChildren } from './local/children.ts'
-import { writeResult } from './results.ts'
+import { type Child, startChild, stopChildren } from '../harness/children.ts'
+import { runPaced } from '../load/fixed-rate.ts'
+import { writeResult } from '../report/results.ts'
 
-const HELP = `node bench/src/propagation.ts [options]
+const HELP = `node bench/src/programs/propagation.ts [options]
 
   --changes N       how many changes to make (default 1000)
   --validators N    child processes, one worker each (default 3)
@@ -29,7 +29,7 @@ const HELP = `node bench/src/propagation.ts [options]
   --load N          other checks that each validator answers meanwhile, a second (default 0)
   --help`
 
-const MAIN = fileURLToPath(new URL('../../services/validator/src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../../services/validator/src/main.ts', import.meta.url))
 const KINDS = ['rule', 'revocation', 'key revocation'] as const
 type Kind = (typeof KINDS)[number]
 

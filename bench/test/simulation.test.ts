@@ -5,10 +5,10 @@ import { random } from '@keyward/testkit'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { simulateClaims } from '../src/scaling/claims-model.ts'
-import { EventQueue } from '../src/scaling/event-queue.ts'
-import { simulatePropagation } from '../src/scaling/propagation-model.ts'
-import { printTable, seeded } from '../src/scaling/tables.ts'
+import { simulateClaims } from '../src/simulation/claims-model.ts'
+import { EventQueue } from '../src/simulation/event-queue.ts'
+import { printTable, seeded } from '../src/simulation/markdown-tables.ts'
+import { simulatePropagation } from '../src/simulation/propagation-model.ts'
 
 test('events happen in the order of their time, and of asking when the time is the same', () => {
   const queue = new EventQueue()

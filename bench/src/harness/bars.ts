@@ -1,6 +1,6 @@
-// Bars over rounds: the median, with the quartiles as a whisker.
-import { summarize } from '../local/stats.ts'
 import type { Chart } from '../report/chart.ts'
+// Bars over rounds: the median, with the quartiles as a whisker.
+import { summarize } from './stats.ts'
 
 /** `constant` marks a contender that is not Keyward; it is drawn in the quieter color. */
 export function barsOf(

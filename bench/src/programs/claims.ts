@@ -1,6 +1,6 @@
 // Measures how many machine slots a second Postgres grants: many claims in one statement, as the validator sends them,
 // against one statement for each claim. Both in turn on one server, durably, over the same connections.
-// `node bench/src/claims.ts --help` lists what can be set.
+// `node bench/src/programs/claims.ts --help` lists what can be set.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,9 +11,9 @@ import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import type pg from 'pg'
 
-import { writeResult } from './results.ts'
+import { writeResult } from '../report/results.ts'
 
-const HELP = `node bench/src/claims.ts [options]
+const HELP = `node bench/src/programs/claims.ts [options]
 
   --batch N         claims in one statement (default 64)
   --connections N   each sends one statement after the other (default 4)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
-import { shapeOf, checksOf } from '../src/local/checks-of.ts'
-import { parseCoreList, planCores } from '../src/local/cores.ts'
-import { parseCollection } from '../src/local/gc-trace.ts'
-import { judge } from '../src/local/goals.ts'
-import { ratios, summarize } from '../src/local/stats.ts'
+import { parseCoreList, planCores } from '../src/harness/cores.ts'
+import { parseCollection } from '../src/harness/gc-trace.ts'
+import { judge } from '../src/harness/goals.ts'
+import { shapeOf, checksOf } from '../src/harness/known-checks.ts'
+import { ratios, summarize } from '../src/harness/stats.ts'
 import { parseFigures } from '../src/scenarios/engine.ts'
 
 describe('rounds', () => {

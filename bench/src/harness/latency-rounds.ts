@@ -1,12 +1,12 @@
 // Rounds at a fixed rate, alternating between contenders.
 import type { Check } from '../load/checks.ts'
+import { runPaced } from '../load/fixed-rate.ts'
 import type { LatencySummary } from '../load/histogram.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
-import { runPaced } from '../load/paced.ts'
 import { createSupply } from '../load/supply.ts'
-import type { Bench } from '../scenarios/scenario.ts'
 import { asGenerator } from './cores.ts'
 import { alternate, column } from './rounds.ts'
+import type { Bench } from './scenario.ts'
 import type { Server } from './servers.ts'
 import { summarize } from './stats.ts'
 

@@ -1,6 +1,6 @@
 // What an hour of ordinary traffic over 10,000 licenses leaves in Postgres: rows, bytes on disk, statements a second. Nothing is
 // sped up: the traffic goes over HTTP to a validator in real time, and Postgres keeps its durable settings.
-// `node bench/src/soak-hour.ts --help` lists what can be set.
+// `node bench/src/programs/soak-hour.ts --help` lists what can be set.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,10 +13,9 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { insertApiKey, insertCustomer, insertOrganization, insertProduct, insertRule } from '@keyward/testkit'
 import type pg from 'pg'
 
-import { planCores } from './local/cores.ts'
-import { startKeyward } from './local/servers.ts'
-import { writeResult } from './results.ts'
-import { type Difference, difference, readFigures } from './soak-figures.ts'
+import { planCores } from '../harness/cores.ts'
+import { type Difference, difference, readFigures } from '../harness/postgres-statistics.ts'
+import { startKeyward } from '../harness/servers.ts'
 import {
   CHECKS_PER_SECOND,
   FULL,
@@ -26,9 +25,10 @@ import {
   MACHINES_PER_LICENSE,
   sendTraffic,
   type Sent,
-} from './soak-traffic.ts'
+} from '../load/soak-traffic.ts'
+import { writeResult } from '../report/results.ts'
 
-const HELP = `node bench/src/soak-hour.ts [options]
+const HELP = `node bench/src/programs/soak-hour.ts [options]
 
   --minutes N       how long (default 60); a shorter run says what it measured and nothing more
   --help`

@@ -2,7 +2,7 @@
 // other and tells only whether any covers the address, where Keyward's trie finds all that do.
 import { BlockList } from 'node:net'
 
-import { clientAddress, ruleRow } from '../src/data/rules.ts'
+import { clientAddress, ruleRow } from '../data/rules.ts'
 
 export interface BlockListCost {
   networks: number

@@ -1,18 +1,18 @@
 // `npm run bench`: loads any running validator with license checks and says how it did.
 import { readFileSync } from 'node:fs'
 
-import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from './bench-arguments.ts'
-import { useDemo } from './demo.ts'
-import { runAutocannon } from './load/autocannon.ts'
-import { prepareChecks, type Check, type Target } from './load/checks.ts'
-import { formatMix } from './load/mix.ts'
-import type { LoadOutcome } from './load/outcome.ts'
-import { runPaced } from './load/paced.ts'
-import { preflight } from './load/preflight.ts'
-import { formatCount, formatOutcome } from './load/print.ts'
-import { createSupply } from './load/supply.ts'
-import { hasWrk, runWrk, writeWrkChecks } from './load/wrk.ts'
-import { describeMachine } from './results.ts'
+import { runAutocannon } from '../load/autocannon.ts'
+import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
+import { prepareChecks, type Check, type Target } from '../load/checks.ts'
+import { useDemo } from '../load/demo.ts'
+import { runPaced } from '../load/fixed-rate.ts'
+import { formatMix } from '../load/mix.ts'
+import type { LoadOutcome } from '../load/outcome.ts'
+import { preflight } from '../load/preflight.ts'
+import { formatCount, formatOutcome } from '../load/print.ts'
+import { createSupply } from '../load/supply.ts'
+import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
+import { describeMachine } from '../report/results.ts'
 
 // As many as it takes to walk through a file of licenses without the checks themselves filling memory.
 const PREPARED_CHECKS = 50_000

@@ -1,9 +1,9 @@
+import { EventQueue } from './event-queue.ts'
+import { quantiles } from './propagation-model.ts'
 // How long a new machine waits for its slot: each validator sends one statement at a time with every claim that has come
 // meanwhile, the statements share the server's cores, and each ends with a commit that waits for the disk, and for a
 // synchronous standby where there is one.
-import { Cores } from './cores.ts'
-import { EventQueue } from './event-queue.ts'
-import { quantiles } from './propagation-model.ts'
+import { Cores } from './server-cores.ts'
 
 export interface ClaimsModel {
   validators: number

@@ -1,7 +1,7 @@
 import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { loadShape } from '../src/data/load.ts'
+import { loadShape } from '../src/data/fill.ts'
 import type { Shape } from '../src/data/population.ts'
 
 const shape: Shape = { seed: 3, licenses: 2000, rules: 500, organizations: 4, machinesPerLicense: 3, maxMachines: 5 }

@@ -1,8 +1,8 @@
+import { EventQueue } from './event-queue.ts'
 // How long a change takes to every validator, with any number of validators on one Postgres: each commit wakes every
 // listener, each listener reads the change log once, and reads again when it was woken meanwhile. The reads share the
 // server's cores. A relay reads once and hands on what it read.
-import { Cores } from './cores.ts'
-import { EventQueue } from './event-queue.ts'
+import { Cores } from './server-cores.ts'
 
 export interface PropagationModel {
   validators: number

@@ -1,8 +1,8 @@
-// What every scenario is given and what it gives back. A scenario owns the servers it starts and stops them before it returns.
-import type { CorePlan } from '../local/cores.ts'
-import type { GoalOutcome } from '../local/goals.ts'
-import type { BenchPostgres } from '../local/postgres.ts'
 import type { Chart } from '../report/chart.ts'
+// What every scenario is given and what it gives back. A scenario owns the servers it starts and stops them before it returns.
+import type { CorePlan } from './cores.ts'
+import type { GoalOutcome } from './goals.ts'
+import type { BenchPostgres } from './postgres.ts'
 
 export interface Bench {
   plan: CorePlan

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { rawRequest } from '../src/load/checks.ts'
-import { runPaced, Schedule, type PacedOptions } from '../src/load/paced.ts'
+import { runPaced, Schedule, type PacedOptions } from '../src/load/fixed-rate.ts'
 
 const CHECK = { kind: 'known', apiKey: 'k', licenseKey: 'A', machineId: 'm', forwardedFor: null } as const
 let server: Server | undefined
@@ -71,7 +71,7 @@ describe('a fixed rate', () => {
     async (rate) => {
       const url = await serve((answer) => answer())
       const program = `
-      const { runPaced } = await import(${JSON.stringify(new URL('../src/load/paced.ts', import.meta.url).href)})
+      const { runPaced } = await import(${JSON.stringify(new URL('../src/load/fixed-rate.ts', import.meta.url).href)})
       const options = { url: new URL('${url.href}'), connections: 1, ratePerSecond: ${rate}, durationMs: 60_000 }
       const request = ${JSON.stringify(rawRequest(CHECK, 'v2', url.host).toString())}
       const told = new AbortController()

@@ -1,6 +1,6 @@
 /**
  * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into organizations of
- * growing size, and a list of 100,000 rules read page by page. `node bench/src/management.ts` writes bench/results/management.json;
+ * growing size, and a list of 100,000 rules read page by page. `node bench/src/programs/management.ts` writes bench/results/management.json;
  * `--help` says so.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -12,8 +12,8 @@ import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import { z } from 'zod'
 
-import { startChild } from './local/children.ts'
-import { writeResult } from './results.ts'
+import { startChild } from '../harness/children.ts'
+import { writeResult } from '../report/results.ts'
 
 const OPERATOR_TOKEN = 'operator-token-of-the-bench'
 const RULES_A_REQUEST = 1_000
@@ -110,7 +110,7 @@ async function measureList(call: Call): Promise<object> {
 
 async function measure(databaseUrl: string): Promise<object> {
   const management = await startChild({
-    file: join(import.meta.dirname, '../../services/management/src/main.ts'),
+    file: join(import.meta.dirname, '../../../services/management/src/main.ts'),
     env: {
       DATABASE_URL: databaseUrl,
       MANAGEMENT_PORT: '0',
@@ -134,7 +134,7 @@ async function measure(databaseUrl: string): Promise<object> {
 
 const { values } = parseArgs({ options: { help: { type: 'boolean' } } })
 if (values.help === true) {
-  console.log('node bench/src/management.ts   takes no options; writes bench/results/management.json')
+  console.log('node bench/src/programs/management.ts   takes no options; writes bench/results/management.json')
   process.exit()
 }
 const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))

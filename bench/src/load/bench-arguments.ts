@@ -1,8 +1,8 @@
 // What `npm run bench` takes. A wrong argument ends in one line that names it, what it got and what it takes.
 import { parseArgs } from 'node:util'
 
-import type { ApiVersion } from './load/checks.ts'
-import { formatMix, parseMix, type Mix } from './load/mix.ts'
+import type { ApiVersion } from './checks.ts'
+import { formatMix, parseMix, type Mix } from './mix.ts'
 
 export interface BenchOptions {
   /** Null: the demo that `npm start` wrote. */

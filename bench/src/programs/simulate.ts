@@ -1,6 +1,6 @@
 // Measures on this machine what Keyward's growth depends on, and simulates the installations that this machine cannot
 // reach. The tables are those of docs/scaling.md; the result stands in bench/results/scaling.json.
-// `node bench/src/simulate.ts --help` lists what can be set.
+// `node bench/src/programs/simulate.ts --help` lists what can be set.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,11 +10,11 @@ import { parseArgs } from 'node:util'
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 
-import { writeResult } from './results.ts'
-import { measure, type Measured } from './scaling/measure.ts'
-import { allTables, printTable } from './scaling/tables.ts'
+import { writeResult } from '../report/results.ts'
+import { allTables, printTable } from '../simulation/markdown-tables.ts'
+import { measure, type Measured } from '../simulation/measured-inputs.ts'
 
-const HELP = `node bench/src/simulate.ts [options]
+const HELP = `node bench/src/programs/simulate.ts [options]
 
   --licenses N      how many the measured index holds (default 200000)
   --help`

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { stopChildren } from './local/children.ts'
-import { pinTree, planCores } from './local/cores.ts'
-import { openPostgres, type BenchPostgres } from './local/postgres.ts'
-import { renderReport } from './report/page.ts'
-import { readResults, RESULTS_FOLDER, writeResult } from './results.ts'
-import { SCENARIOS } from './scenarios/catalog.ts'
-import type { Bench, Scenario } from './scenarios/scenario.ts'
+import { stopChildren } from '../harness/children.ts'
+import { pinTree, planCores } from '../harness/cores.ts'
+import { openPostgres, type BenchPostgres } from '../harness/postgres.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
+import { renderReport } from '../report/page.ts'
+import { readResults, RESULTS_FOLDER, writeResult } from '../report/results.ts'
+import { SCENARIOS } from '../scenarios/catalog.ts'
 
 const HELP = `npm run bench:local -- [scenarios] [options]
 
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
     if (options.report) return drawReport()
     const plan = planCores()
     if (!plan.pinned) console.log('taskset is not here, so nothing is pinned to cores: expect more spread')
-    postgres = await openPostgres(plan, join(import.meta.dirname, '../../.keyward/bench-postgres'))
+    postgres = await openPostgres(plan, join(import.meta.dirname, '../../../.keyward/bench-postgres'))
     pinTree(process.pid, plan.load, plan)
     const bench: Bench = { ...options, plan, postgres, signal: stop.signal, say: (line) => console.log(`  ${line}`) }
     for (const scenario of options.scenarios) await runScenario(scenario, bench)

@@ -53,7 +53,7 @@ export type BaselineName = 'ceiling' | 'fastify-sql' | 'express-scan'
 
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
   const child = await startChild({
-    file: join(ROOT, `bench/baselines/${name}.ts`),
+    file: join(ROOT, `bench/src/baselines/${name}.ts`),
     launch: LAUNCH.validator, // what helps us is to help them
     prefix: pinPrefix(plan.server, plan),
     env: { DATABASE_URL: databaseUrl },

@@ -6,7 +6,7 @@ import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
 /** `bench/results`; `KEYWARD_BENCH_RESULTS` names another folder. */
-export const RESULTS_FOLDER = process.env['KEYWARD_BENCH_RESULTS'] ?? join(import.meta.dirname, '../results')
+export const RESULTS_FOLDER = process.env['KEYWARD_BENCH_RESULTS'] ?? join(import.meta.dirname, '../../results')
 
 export interface Machine {
   cpu: string

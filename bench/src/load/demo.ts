@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 import type { BenchOptions } from './bench-arguments.ts'
-import type { Target } from './load/checks.ts'
+import type { Target } from './checks.ts'
 
 const demoFile = z.object({
   validatorUrl: z.url(),
@@ -54,7 +54,7 @@ export async function useDemo(options: BenchOptions): Promise<{
 }
 
 function readDemo(): z.infer<typeof demoFile> {
-  const path = join(import.meta.dirname, '../../.keyward/demo.json')
+  const path = join(import.meta.dirname, '../../../.keyward/demo.json')
   let text: string
   try {
     text = readFileSync(path, 'utf8')

@@ -12,7 +12,7 @@ import {
   type Sizes,
   writeKey,
   writeMachine,
-} from './data.ts'
+} from './engine-rows.ts'
 
 /** Fills a check with what every kind of check has; the license has the parity that is asked for, to have rules or not. */
 export function fill(

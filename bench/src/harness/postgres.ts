@@ -8,7 +8,7 @@ import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import pg from 'pg'
 
-import { loadShape } from '../data/load.ts'
+import { loadShape } from '../data/fill.ts'
 import type { Shape } from '../data/population.ts'
 import { pinTree, type CorePlan } from './cores.ts'
 

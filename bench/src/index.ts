@@ -1,1 +1,0 @@
-export { describeMachine, readResults, writeResult, type Machine, type ResultFile } from './results.ts'
