@@ -19,6 +19,11 @@ export function projectFiles(folder = ROOT): string[] {
     .toSorted()
 }
 
+/** Whether a TypeScript file is part of a program or package, and no test. */
+export function isSource(path: string): boolean {
+  return /^(?:packages|services)\/[^/]+\/src\/|^(?:infra|bench)\/(?!test\/)/.test(path)
+}
+
 export function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }

@@ -41,7 +41,8 @@ describe('the rules see', () => {
     ['packages/engine/src/read/a.ts', `import type { X } from '../write/b.ts'`],
     ['packages/engine/src/write/a.ts', `import { x } from '../read/b.ts'`],
     ['packages/engine/src/memory/a.ts', `import { x } from '../read/b.ts'`],
-    ['infra/src/a.ts', `import { x } from '../../services/validator/src/server.ts'`],
+    ['infra/start/a.ts', `import { random } from '@keyward/testkit'`],
+    ['infra/start/a.ts', `import { x } from '../../services/validator/src/server.ts'`],
   ])('%s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)
   })
@@ -53,6 +54,7 @@ describe('the rules see', () => {
     ['services/validator/src/main.ts', `import './transport/a.ts'\nimport './feed/b.ts'`],
     ['packages/engine/src/read/a.ts', `import { x } from '../memory/b.ts'\nimport { y } from '../check.ts'`],
     ['bench/src/a.ts', `import { random } from '@keyward/testkit'`],
+    ['infra/test/a.ts', `import { random } from '@keyward/testkit'`],
   ])('nothing wrong in %s', (path, source) => {
     expect(violations(path, source)).toEqual([])
   })

@@ -4,6 +4,8 @@
  */
 import { posix } from 'node:path'
 
+import { isSource } from './files.ts'
+
 interface Rule {
   /** Modules that the sources may import; `types:` before a name allows only its types. */
   modules: readonly string[]
@@ -39,7 +41,7 @@ export function importsOf(source: string): Import[] {
   return [...statements, ...[...source.matchAll(DYNAMIC)].map(([, from = '']) => ({ from, typeOnly: false }))]
 }
 
-/** `packages/engine/src/trie.ts` belongs to `packages/engine`; `infra/src/start.ts` to `infra`. */
+/** `packages/engine/src/trie.ts` belongs to `packages/engine`; `infra/start/main.ts` to `infra`. */
 export function workspaceOf(path: string): string {
   const [top = '', name = ''] = path.split('/')
   return top === 'packages' || top === 'services' ? `${top}/${name}` : top
@@ -48,11 +50,10 @@ export function workspaceOf(path: string): string {
 /** One sentence for each forbidden import of a TypeScript file; `path` is relative to the root. */
 export function violations(path: string, source: string): string[] {
   const workspace = workspaceOf(path)
-  const isSource = path.startsWith(`${workspace}/src/`)
   return importsOf(source).flatMap((found) => {
     const reason = found.from.startsWith('.')
       ? relativeReason(path, workspace, found.from)
-      : moduleReason(workspace, isSource, found)
+      : moduleReason(workspace, isSource(path), found)
     return reason === null ? [] : [`${path} imports ${found.from}: ${reason}`]
   })
 }
@@ -82,10 +83,10 @@ function engineFolderReason(path: string, target: string): string | null {
   return forbidden === true ? `${folder(path)} never imports ${folder(target)}` : null
 }
 
-function moduleReason(workspace: string, isSource: boolean, found: Import): string | null {
+function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {
   const name = packageOf(found.from)
   if (name === '@keyward/validator' || name === '@keyward/management') return 'nobody imports a service'
-  if (!isSource) return null
+  if (!inSource) return null
   const mayTest = workspace === 'bench' || workspace === 'packages/testkit'
   if (name === '@keyward/testkit' && !mayTest) return 'the testkit is for tests'
   const rule = RULES[workspace]

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { projectFiles, read } from './files.ts'
+import { isSource, projectFiles, read } from './files.ts'
 
 const files = projectFiles()
 const programs = files.filter((path) => path.endsWith('.ts'))
@@ -21,13 +21,13 @@ function find(paths: readonly string[], pattern: RegExp): string[] {
 
 test('no program file is longer than 400 lines, and half of the source files have at most 120', () => {
   expect(programs.filter((path) => lines(path) > 400)).toEqual([])
-  const sizes = programs.filter((path) => path.includes('/src/')).map(lines)
+  const sizes = programs.filter(isSource).map(lines)
   expect(sizes.toSorted((a, b) => a - b)[Math.floor(sizes.length / 2)]).toBeLessThanOrEqual(120)
 })
 
 test('every source file begins by saying what it is for', () => {
   const silent = programs.filter((path) => {
-    if (!path.includes('/src/') || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
+    if (!isSource(path) || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
     return !/^(?:#!.*\n)?(?:import [^'"]+ from '[^']+'\n|\n)*(?:\/\*\*|\/\/)/.test(read(path))
   })
   expect(silent).toEqual([])
@@ -39,7 +39,7 @@ test('nothing is left for later', () => {
 
 test('the type checker is not silenced', () => {
   expect(find(programs, /@ts-(?:ignore|nocheck)|\bas unknown as\b/)).toEqual([])
-  const sources = programs.filter((path) => path.includes('/src/'))
+  const sources = programs.filter(isSource)
   expect(find(sources, /@ts-expect-error/)).toEqual([])
 })
 

@@ -15,4 +15,4 @@ WORKDIR /keyward
 ENV NODE_ENV=production
 COPY --from=workspace /keyward /keyward
 USER node
-CMD ["node", "infra/src/migrate.ts"]
+CMD ["node", "infra/migrate/main.ts"]

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createPool } from '@keyward/database'
 
+import type { Cluster, Member } from '../cluster/cluster.ts'
 import { startChanges, type ChangesReport } from './changes.ts'
 import { createClient } from './client.ts'
-import type { Cluster, Member } from './cluster.ts'
 import { startLoad, type LoadReport } from './load.ts'
 import { createWorld } from './world.ts'
 

@@ -7,9 +7,9 @@ import { connect as connectTls } from 'node:tls'
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '../rolling/balancer.ts'
-import { VALIDATION_PATHS } from '../src/gateway.ts'
-import { freePort } from '../src/ports.ts'
+import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '../cluster/balancer.ts'
+import { freePort } from '../shared/ports.ts'
+import { VALIDATION_PATHS } from '../start/gateway.ts'
 import { Upstream } from './upstream.ts'
 
 interface Answer {

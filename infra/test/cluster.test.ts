@@ -5,9 +5,9 @@ import { promisify } from 'node:util'
 
 import { expect, test } from 'vitest'
 
-import { listenOn } from '../src/ports.ts'
+import { listenOn } from '../shared/ports.ts'
 
-const UP = fileURLToPath(new URL('../rolling/up.ts', import.meta.url))
+const UP = fileURLToPath(new URL('../cluster/main.ts', import.meta.url))
 
 test('a cluster whose port belongs to somebody else does not start, and names the variable', async () => {
   const server = createServer((socket) => socket.end())

@@ -2,8 +2,8 @@ import { createServer } from 'node:net'
 
 import { expect, test } from 'vitest'
 
-import { readStartConfig } from '../src/config.ts'
-import { choosePorts, listenOn } from '../src/ports.ts'
+import { choosePorts, listenOn } from '../shared/ports.ts'
+import { readStartConfig } from '../start/config.ts'
 
 test('everything has a default', () => {
   const config = readStartConfig({})

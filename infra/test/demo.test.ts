@@ -1,9 +1,8 @@
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { ensureDemo, type ManagementAccess } from '../src/demo.ts'
-import { startService, untilReady, type Service } from '../src/service.ts'
-import type { DemoState } from '../src/state.ts'
+import { type DemoState, ensureDemo, type ManagementAccess } from '../shared/demo.ts'
+import { startService, untilReady, type Service } from '../shared/service-process.ts'
 
 let database: TestDatabase
 let management: Service

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { startGateway, VALIDATION_PATHS, type Gateway } from '../src/gateway.ts'
+import { startGateway, VALIDATION_PATHS, type Gateway } from '../start/gateway.ts'
 import { Upstream } from './upstream.ts'
 
 let validator: Upstream

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 
-import { isInstalled } from '../rolling/balancer.ts'
+import { isInstalled } from '../cluster/balancer.ts'
 import { documentedYaml, INFRA, type Manifest, readManifests, readYaml } from './manifests.ts'
 
 const manifests = readManifests()

@@ -6,9 +6,9 @@ import { createPool } from '@keyward/database'
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { ensureValidatorLogin } from '../src/validator-login.ts'
+import { ensureValidatorLogin } from '../shared/validator-login.ts'
 
-const MIGRATE = fileURLToPath(new URL('../src/migrate.ts', import.meta.url))
+const MIGRATE = fileURLToPath(new URL('../migrate/main.ts', import.meta.url))
 const LOGIN = `odd "name' ${process.pid}`
 let database: TestDatabase
 

@@ -11,9 +11,9 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { accepts, isInstalled } from '../rolling/balancer.ts'
-import { freePort } from '../src/ports.ts'
-import { startService, untilReady, type Service } from '../src/service.ts'
+import { accepts, isInstalled } from '../cluster/balancer.ts'
+import { freePort } from '../shared/ports.ts'
+import { startService, untilReady, type Service } from '../shared/service-process.ts'
 
 const PGBOUNCER = 'pgbouncer'
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { z } from 'zod'
 
-import { freePort } from '../src/ports.ts'
+import { freePort } from '../shared/ports.ts'
 import { INFRA } from './manifests.ts'
 
 const result = z.object({

@@ -1,8 +1,8 @@
 import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { isInstalled } from '../rolling/balancer.ts'
-import { type Cluster, startCluster } from '../rolling/cluster.ts'
+import { isInstalled } from '../cluster/balancer.ts'
+import { type Cluster, startCluster } from '../cluster/cluster.ts'
 import { roll } from '../rolling/roll.ts'
 
 const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')

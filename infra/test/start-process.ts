@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url'
 
 import { z } from 'zod'
 
-import { DemoFile } from '../src/state.ts'
+import { DemoFile } from '../start/state.ts'
 import { familyOf, type RunningProcess } from './processes.ts'
 
-const START = fileURLToPath(new URL('../src/start.ts', import.meta.url))
+const START = fileURLToPath(new URL('../start/main.ts', import.meta.url))
 const PORTS = ['GATEWAY', 'VALIDATOR', 'VALIDATOR_ADMIN', 'MANAGEMENT', 'MANAGEMENT_ADMIN'].map(
   (name) => `${name}_PORT`,
 )

@@ -8,7 +8,7 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
-import { listenOn } from '../src/ports.ts'
+import { listenOn } from '../shared/ports.ts'
 import { variablesOf, untilGone } from './processes.ts'
 import { paste, StartProcess } from './start-process.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { openState } from '../src/state.ts'
+import { openState } from '../start/state.ts'
 
 let home: string
 

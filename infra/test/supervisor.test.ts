@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { keepRunning, type Running } from '../src/supervisor.ts'
+import { keepRunning, type Running } from '../start/supervisor.ts'
 
 const PAUSES = { firstMs: 1, longestMs: 4, calmMs: 60_000 }
 

@@ -7,9 +7,9 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { isInstalled } from '../rolling/balancer.ts'
+import { isInstalled } from '../cluster/balancer.ts'
+import { type Cluster, startCluster } from '../cluster/cluster.ts'
 import { type Answer, type Client, createClient } from '../rolling/client.ts'
-import { type Cluster, startCluster } from '../rolling/cluster.ts'
 
 const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 const idOf = z.object({ id: z.string() })

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 
-import { listenOn } from '../src/ports.ts'
+import { listenOn } from '../shared/ports.ts'
 
 export interface Seen {
   method: string

@@ -9,9 +9,9 @@ import { migrate } from '@keyward/database/migrate'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
 import { ConfigError, explainStart } from '@keyward/process'
 
+import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { FOLDER } from './state.ts'
 import { keepRunning } from './supervisor.ts'
-import { ensureValidatorLogin } from './validator-login.ts'
 
 export interface StartDatabase {
   /** For management and migrations. */

@@ -6,7 +6,7 @@ import { migrate } from '@keyward/database/migrate'
 import { failStart, postgresUrl, readConfig, secret, text } from '@keyward/process'
 import { z } from 'zod'
 
-import { ensureValidatorLogin } from './validator-login.ts'
+import { ensureValidatorLogin } from '../shared/validator-login.ts'
 
 const fields = z.object({
   DATABASE_URL: postgresUrl(),

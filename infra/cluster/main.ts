@@ -13,10 +13,9 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { explainStart, onStop, port, readConfig } from '@keyward/process'
 import { z } from 'zod'
 
-import { ensureDemo } from '../src/demo.ts'
-import { choosePorts } from '../src/ports.ts'
-import type { Demo } from '../src/state.ts'
-import { ensureValidatorLogin } from '../src/validator-login.ts'
+import { type Demo, ensureDemo } from '../shared/demo.ts'
+import { choosePorts } from '../shared/ports.ts'
+import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 
 const LOGIN = 'keyward_cluster_validator'

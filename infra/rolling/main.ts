@@ -13,8 +13,8 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { durationMs, failStart, integer, readConfig } from '@keyward/process'
 import { z } from 'zod'
 
-import { ensureValidatorLogin } from '../src/validator-login.ts'
-import { startCluster } from './cluster.ts'
+import { startCluster } from '../cluster/cluster.ts'
+import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { roll, type RollReport } from './roll.ts'
 
 const LOGIN = 'keyward_rolling_validator'

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createProxyServer, type ProxyServer } from 'httpxy'
 
-import { listenOn } from './ports.ts'
+import { listenOn } from '../shared/ports.ts'
 
 export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v2/license/validate',

@@ -4,9 +4,9 @@
  */
 import { ConfigError } from '@keyward/process'
 
+import { startService, type Service, type ServiceName } from '../shared/service-process.ts'
 import { portsOf, type StartConfig } from './config.ts'
 import type { StartDatabase } from './database.ts'
-import { startService, type Service, type ServiceName } from './service.ts'
 import { keepRunning, type Kept } from './supervisor.ts'
 
 export interface Secrets {

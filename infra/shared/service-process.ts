@@ -9,12 +9,13 @@ import { fileURLToPath } from 'node:url'
 import { LAUNCH } from '@keyward/process'
 import { z } from 'zod'
 
-import type { Running } from './supervisor.ts'
-
-export interface Service extends Running {
+export interface Service {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
+  /** Resolves when it has ended, whoever ended it. */
+  readonly ended: Promise<void>
+  readonly stop: () => Promise<void>
 }
 
 export type ServiceName = 'validator' | 'management'

@@ -10,23 +10,9 @@ import { join } from 'node:path'
 import { ConfigError } from '@keyward/process'
 import { z } from 'zod'
 
+import { Demo, DemoState } from '../shared/demo.ts'
+
 export const FOLDER = '.keyward'
-
-/** The demo organization, its secrets, and what was made in it. */
-export const Demo = z.object({
-  organizationId: z.string(),
-  managementToken: z.string(),
-  apiKey: z.string(),
-  productId: z.string(),
-  customerId: z.string(),
-  licenseId: z.string(),
-  licenseKey: z.string(),
-})
-export type Demo = z.infer<typeof Demo>
-
-const DemoState = Demo.partial({ productId: true, customerId: true, licenseId: true, licenseKey: true })
-/** What exists of it so far. */
-export type DemoState = z.infer<typeof DemoState>
 
 const State = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: DemoState.optional() })
 export type State = z.infer<typeof State>

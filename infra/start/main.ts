@@ -7,15 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { explainStart, onStop } from '@keyward/process'
 
+import { ensureDemo, type Demo } from '../shared/demo.ts'
+import { choosePorts } from '../shared/ports.ts'
+import { untilReady } from '../shared/service-process.ts'
 import { portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
-import { ensureDemo } from './demo.ts'
 import { startGateway } from './gateway.ts'
 import { readyMessage } from './message.ts'
-import { choosePorts } from './ports.ts'
-import { untilReady } from './service.ts'
-import { startServices, type Secrets } from './services.ts'
-import { openState, type Demo, type StateStore } from './state.ts'
+import { startServices, type Secrets } from './service-processes.ts'
+import { openState, type StateStore } from './state.ts'
 
 /** How what has been started is stopped, in the order of starting. */
 const stops: (() => Promise<void>)[] = []

@@ -4,7 +4,21 @@
  */
 import { z } from 'zod'
 
-import { Demo, type DemoState } from './state.ts'
+/** The demo organization, its secrets, and what was made in it. */
+export const Demo = z.object({
+  organizationId: z.string(),
+  managementToken: z.string(),
+  apiKey: z.string(),
+  productId: z.string(),
+  customerId: z.string(),
+  licenseId: z.string(),
+  licenseKey: z.string(),
+})
+export type Demo = z.infer<typeof Demo>
+
+export const DemoState = Demo.partial({ productId: true, customerId: true, licenseId: true, licenseKey: true })
+/** What exists of it so far. */
+export type DemoState = z.infer<typeof DemoState>
 
 export interface DemoResult {
   demo: Demo

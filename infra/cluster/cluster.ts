@@ -5,8 +5,8 @@
 
 import { ConfigError } from '@keyward/process'
 
-import { freePort } from '../src/ports.ts'
-import { startService, untilReady, type Service, type ServiceName } from '../src/service.ts'
+import { freePort } from '../shared/ports.ts'
+import { startService, untilReady, type Service, type ServiceName } from '../shared/service-process.ts'
 import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
