@@ -2,19 +2,9 @@
 // only dependency left is @noble/curves. Invariant: what browsers load is compiled where Node does not exist.
 
 import { execFileSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const client = fileURLToPath(new URL('..', import.meta.url))
@@ -39,13 +29,19 @@ export function buildClient(target: string): void {
   if (existsSync(license)) cpSync(license, join(target, 'LICENSE'))
 }
 
-/** The client's sources, with those of license-file in a folder among them instead of a package beside them. */
+/** Copies the client's sources, with those of license-file in a folder among them instead of a package beside them. */
 function copySources(staging: string): void {
-  mkdirSync(join(staging, 'src'))
-  cpSync(join(licenseFile, 'src'), join(staging, 'src', INNER), { recursive: true })
-  for (const name of readdirSync(join(client, 'src'))) {
-    const source = readFileSync(join(client, 'src', name), 'utf8')
-    writeFileSync(join(staging, 'src', name), source.replaceAll(`'@keyward/${INNER}'`, `'./${INNER}/index.ts'`))
+  const sources = join(staging, 'src')
+  cpSync(join(client, 'src'), sources, { recursive: true })
+  cpSync(join(licenseFile, 'src'), join(sources, INNER), { recursive: true })
+  for (const name of readdirSync(sources, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.ts') || name.startsWith(INNER)) continue
+    const path = join(sources, name)
+    const inner = relative(dirname(path), join(sources, INNER, 'index.ts'))
+      .split(sep)
+      .join('/')
+    const specifier = inner.startsWith('.') ? inner : `./${inner}`
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`'@keyward/${INNER}'`, `'${specifier}'`))
   }
   symlinkSync(join(licenseFile, 'node_modules'), join(staging, 'node_modules'), 'dir')
 }

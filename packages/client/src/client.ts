@@ -1,16 +1,16 @@
 // The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
 // Invariant: a check that the service answered is never decided by a file, and a refusal ends the file.
 
-import { boundedStorage } from './bounded-storage.ts'
-import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './endpoints.ts'
-import { createFileKeeper } from './file-keeper.ts'
-import type { Answer, Endpoint, Outage } from './http.ts'
-import { judgeMemory } from './offline.ts'
+import { boundedStorage } from './cache/bounded-storage.ts'
+import { createFileKeeper } from './cache/file-cache.ts'
+import { judgeMemory } from './cache/judge-file.ts'
+import { type Change, createStore } from './cache/store.ts'
 import { type ClientOptions, readOptions } from './options.ts'
-import { configurationError, unreachable } from './outcomes.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
-import { call } from './retry.ts'
-import { type Change, createStore } from './store.ts'
+import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
+import type { Answer, Endpoint, Outage } from './transport/http.ts'
+import { configurationError, unreachable } from './transport/outcomes.ts'
+import { call } from './transport/retry.ts'
 
 export interface LicenseClient {
   /** Checks the license: online where possible, else with the stored file (API document, Client strategy). */

@@ -2,7 +2,7 @@
 // one of them alone is in `@keyward/client/node` and `@keyward/client/browser`.
 
 export { createLicenseClient, type LicenseClient } from './client.ts'
-export { memoryStorage } from './memory-storage.ts'
+export { memoryStorage } from './storage/memory-storage.ts'
 export type { ClientOptions, LicenseStorage, PublicKey } from './options.ts'
 export type {
   ConfigurationError,

@@ -2,12 +2,12 @@
 // runs out. Invariants: never more than one fetch at a time; only a file for this license, signed by a shipped key, ever
 // replaces another; what was asked for before a refusal is not stored after it.
 
-import { fileEndpoint } from './endpoints.ts'
-import { authenticate, judgeMemory } from './offline.ts'
-import type { Settings } from './options.ts'
-import { configurationError, unreachable } from './outcomes.ts'
-import type { RefreshResult } from './results.ts'
-import { call } from './retry.ts'
+import type { Settings } from '../options.ts'
+import type { RefreshResult } from '../results.ts'
+import { fileEndpoint } from '../transport/endpoints.ts'
+import { configurationError, unreachable } from '../transport/outcomes.ts'
+import { call } from '../transport/retry.ts'
+import { authenticate, judgeMemory } from './judge-file.ts'
 import type { Change, Memory, Store } from './store.ts'
 
 export interface FileKeeper {

@@ -3,8 +3,8 @@
 // time and a refusal hold in it until they are written, whatever the storage does; they take the place of what was stored
 // when they came, and of nothing that another process has stored since.
 
-import { parseObject } from './json.ts'
-import type { LicenseStorage } from './options.ts'
+import { parseObject } from '../json.ts'
+import type { LicenseStorage } from '../options.ts'
 
 export interface Memory {
   /** As the service gave it; judged at every use, never trusted for being stored. */

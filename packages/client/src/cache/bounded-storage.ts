@@ -1,8 +1,8 @@
 // The app's storage, given up on when it does not answer. Invariant: nothing is asked of it while something that was given
 // up on is still under way, so that a text written late never takes the place of a newer one, and a call waits once.
 
-import type { LicenseStorage } from './options.ts'
-import { TooLate, within } from './within.ts'
+import type { LicenseStorage } from '../options.ts'
+import { TooLate, within } from '../timeout.ts'
 
 /** As `storage`, but each use rejects that takes longer than `timeoutMs`, and until that one has settled every other. */
 export function boundedStorage(storage: LicenseStorage, timeoutMs: number): LicenseStorage {

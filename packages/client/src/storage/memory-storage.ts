@@ -1,6 +1,6 @@
 // A storage that lasts as long as the program, for apps that need no offline use across runs.
 
-import type { LicenseStorage } from './options.ts'
+import type { LicenseStorage } from '../options.ts'
 
 export function memoryStorage(): LicenseStorage {
   let stored: string | null = null

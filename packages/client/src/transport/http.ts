@@ -1,10 +1,10 @@
 // One HTTP request, and what its answer means before anybody reads the body: an answer of the service, a mistake in the
 // app's set-up, or an outage. Nothing here throws.
 
-import { parseObject, readMessage } from './json.ts'
-import type { Settings } from './options.ts'
-import type { ConfigurationReason, OutageCause } from './results.ts'
-import { TooLate, within } from './within.ts'
+import { parseObject, readMessage } from '../json.ts'
+import type { Settings } from '../options.ts'
+import type { ConfigurationReason, OutageCause } from '../results.ts'
+import { TooLate, within } from '../timeout.ts'
 
 /** The service could not be reached. `retryAfterMs`: when it asked to be called again. */
 export interface Outage {

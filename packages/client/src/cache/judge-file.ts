@@ -2,8 +2,8 @@
 
 import { judgeLicenseFile, type LicensePayload, verifyLicenseFile } from '@keyward/license-file'
 
-import type { Settings } from './options.ts'
-import type { OfflineReason } from './results.ts'
+import type { Settings } from '../options.ts'
+import type { OfflineReason } from '../results.ts'
 import type { Memory } from './store.ts'
 
 export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }

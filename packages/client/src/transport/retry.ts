@@ -1,8 +1,8 @@
 // Several attempts at one call inside one time budget. Only outages are repeated: every answer is an answer.
 // Invariant: the call ends within the budget, whatever the service does.
 
+import type { Settings } from '../options.ts'
 import { type Endpoint, type Reply, request } from './http.ts'
-import type { Settings } from './options.ts'
 
 const MAX_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 200

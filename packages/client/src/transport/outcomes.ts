@@ -1,7 +1,7 @@
 // The outcomes that every call shares, made from what the transport found.
 
+import type { ConfigurationError, Unreachable } from '../results.ts'
 import type { Misconfiguration, Outage } from './http.ts'
-import type { ConfigurationError, Unreachable } from './results.ts'
 
 export function configurationError({ reason, status, message }: Misconfiguration): ConfigurationError {
   return { source: 'online', code: 'CONFIGURATION', reason, status, message }

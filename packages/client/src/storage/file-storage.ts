@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-import type { LicenseStorage } from './options.ts'
+import type { LicenseStorage } from '../options.ts'
 
 const OWNER_READS_AND_WRITES = 0o600
 const OWNER_ONLY = 0o700

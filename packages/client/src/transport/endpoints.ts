@@ -1,10 +1,10 @@
 // The four endpoints that the client calls, and what counts as an answer of each. A body that the service would never
 // send is not an answer, whatever its status: a proxy or a network's login page sent it.
 
+import { isObject, parseObject, readMessage } from '../json.ts'
+import type { Settings } from '../options.ts'
+import type { FileRefusalCode, RejectionCode } from '../results.ts'
 import type { Endpoint } from './http.ts'
-import { isObject, parseObject, readMessage } from './json.ts'
-import type { Settings } from './options.ts'
-import type { FileRefusalCode, RejectionCode } from './results.ts'
 
 export type Verdict =
   | { valid: true; expiresAt: string | null }
