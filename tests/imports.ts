@@ -61,13 +61,51 @@ export function violations(path: string, source: string): string[] {
 function relativeReason(path: string, workspace: string, from: string): string | null {
   const target = posix.join(posix.dirname(path), from)
   if (workspaceOf(target) !== workspace) return 'another workspace is imported by its package name'
-  return folderReason(path, target) ?? engineFolderReason(path, target)
+  const [own, other] = [validatorSide(path), validatorSide(target)]
+  if (own !== null && other !== null && own !== other) return 'http and endpoints never import feed, nor feed them'
+  return engineFolderReason(path, target)
 }
 
-function folderReason(path: string, target: string): string | null {
-  const folder = (file: string): string | undefined => /^services\/validator\/src\/(transport|feed)\//.exec(file)?.[1]
-  const [own, other] = [folder(path), folder(target)]
-  return own !== undefined && other !== undefined && own !== other ? 'transport and feed do not know each other' : null
+/** In the validator, serving checks and following Postgres meet in the index alone. */
+function validatorSide(path: string): 'serving' | 'feed' | null {
+  if (/^services\/validator\/src\/(?:http|endpoints)\//.test(path)) return 'serving'
+  return path.startsWith('services/validator/src/feed/') ? 'feed' : null
+}
+
+/**
+ * Returns each pair of folders of the workspace's `src` that import each other, directly or through other folders.
+ * Files directly in `src` compose the folders and are left out.
+ */
+export function folderCircles(workspace: string, sources: readonly { path: string; source: string }[]): string[] {
+  const imports = new Map<string, Set<string>>()
+  for (const { path, source } of sources) {
+    const from = folderOf(workspace, path)
+    if (from === null) continue
+    const targets = imports.get(from) ?? new Set()
+    imports.set(from, targets)
+    for (const found of importsOf(source)) {
+      const to = found.from.startsWith('.') ? folderOf(workspace, posix.join(posix.dirname(path), found.from)) : null
+      if (to !== null && to !== from) targets.add(to)
+    }
+  }
+  const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
+    [...(imports.get(from) ?? [])].some((next) => {
+      if (next === to) return true
+      if (seen.has(next)) return false
+      seen.add(next)
+      return reaches(next, to, seen)
+    })
+  const folders = [...imports.keys()].toSorted()
+  return folders.flatMap((a) =>
+    folders.filter((b) => a < b && reaches(a, b) && reaches(b, a)).map((b) => `${workspace}/src: ${a} ⇄ ${b}`),
+  )
+}
+
+/** `services/validator/src/feed/follower.ts` is in the folder `feed`; null for files directly in `src`. */
+function folderOf(workspace: string, path: string): string | null {
+  if (!path.startsWith(`${workspace}/src/`)) return null
+  const [folder = '', ...rest] = path.slice(workspace.length + '/src/'.length).split('/')
+  return rest.length > 0 ? folder : null
 }
 
 /** Folders of the engine that a folder must not import. */

@@ -5,7 +5,7 @@ import { getPriority, setPriority } from 'node:os'
 import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readConfig } from '@keyward/process'
 
 import { environment } from './config.ts'
-import { startValidator } from './server.ts'
+import { startValidator } from './validator.ts'
 
 /** Nice enough to wait for a worker on the same core, and still sure of a quarter of it. */
 const MAIN_THREAD_PRIORITY = 5

@@ -16,7 +16,7 @@ import {
 import { expect } from 'vitest'
 
 import type { ValidatorConfig } from '../src/config.ts'
-import { type RunningValidator, startValidator } from '../src/server.ts'
+import { type RunningValidator, startValidator } from '../src/validator.ts'
 
 export interface Reply {
   status: number

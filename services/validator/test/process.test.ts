@@ -132,7 +132,7 @@ test('it leaves unloaded what only the management service needs', async () => {
   const preload = `--import=data:text/javascript,${encodeURIComponent(tell)}`
   const started = start({ VALIDATOR_WORKERS: 'many', NODE_OPTIONS: preload })
   await started.closed
-  for (const loaded of ['services/validator/src/server.ts', 'database/src/index.ts', 'license-file/src/spki.ts'])
+  for (const loaded of ['services/validator/src/validator.ts', 'database/src/index.ts', 'license-file/src/spki.ts'])
     expect(started.output()).toContain(loaded)
   expect(started.output()).not.toMatch(/node_modules\/(?:kysely|@noble)\//)
 })

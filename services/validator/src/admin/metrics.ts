@@ -4,9 +4,9 @@ import { CODES, type IndexWriter } from '@keyward/engine'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 import type { Freshness } from '../feed/freshness.ts'
-import type { WorkerPool } from '../link/worker-pool.ts'
-import type { RecordsStanding } from '../recording/record-keeper.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
+import type { RecordsStanding } from '../usage/recorder.ts'
+import type { WorkerPool } from '../workers/pool.ts'
 import { SampledDurations } from './sampled-durations.ts'
 
 const ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'machine', 'rule', 'signingKey']

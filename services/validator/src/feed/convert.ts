@@ -4,20 +4,17 @@
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import type { FeedChange, RuleRow, SigningKeyRow } from '@keyward/database'
+import type { FeedChange, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import type { AccessRuleRecord, Change, RuleMatch } from '@keyward/engine'
+
+import type { SigningKeyChange } from '../public-keys/store.ts'
 
 /** A row that is skipped: what kind it is, its id, and why. */
 export interface Poison {
   entity: string
   id: string
   reason: string
-}
-
-export interface SigningKeyChange {
-  id: Uint8Array
-  row: SigningKeyRow | null
 }
 
 export interface Converted {

@@ -14,7 +14,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedChange } from '@keyward/database'
 import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
-import { convertChanges, type Poison, type SigningKeyChange } from './convert.ts'
+import type { SigningKeyChange } from '../public-keys/store.ts'
+import { convertChanges, type Poison } from './convert.ts'
 
 /** A connection that listens for changes; every question on it has a time-out. */
 export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void

@@ -3,7 +3,7 @@
 import { type ClaimAnswer, claimSlots, createPool, type ReleaseAnswer, releaseSlot } from '@keyward/database'
 
 import type { Claim } from './claim-queue.ts'
-import type { SlotStore } from './slot-desk.ts'
+import type { SlotStore } from './slot-service.ts'
 
 export const SLOT_CONNECTIONS = 4
 

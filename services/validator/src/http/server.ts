@@ -1,0 +1,152 @@
+/**
+ * The HTTP server of one worker: routes, reading, one answer for each request (API document, "Endpoints"). Every request
+ * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
+ */
+
+import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
+
+import type { Control } from '../shared/control.ts'
+import type { Counters } from '../shared/counters.ts'
+import type { AppDescriptor } from '../shared/uwebsockets.ts'
+import { Cors } from './cors.ts'
+import { Deadlines } from './deadlines.ts'
+import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES } from './exchange.ts'
+import { Head } from './request-headers.ts'
+import type { Shape } from './responses.ts'
+import { okAnswer } from './responses.ts'
+
+const DEADLINE_MS = 2_000
+
+// No answer names the library; `date` stays.
+_cfg('silent')
+
+export interface Route extends Endpoint {
+  method: 'GET' | 'POST'
+  path: string
+}
+
+export interface ServerOptions {
+  routes: readonly Route[]
+  control: Control
+  counters: Counters
+  corsOrigins: readonly string[]
+  /** The lower-case names of forwarding headers that endpoints read. */
+  forwardedHeaders: readonly string[]
+  /** Told of what an endpoint threw; the request is answered with 503. */
+  onError(error: unknown): void
+}
+
+export class Server implements ExchangeHost {
+  readonly control: Control
+  readonly counters: Counters
+  readonly deadlines = new Deadlines(DEADLINE_MS)
+  readonly #app = App()
+  readonly #cors: Cors
+  readonly #head: Head
+  readonly #options: ServerOptions
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.control = options.control
+    this.counters = options.counters
+    this.#cors = new Cors(options.corsOrigins)
+    this.#head = new Head(options.forwardedHeaders, this.#cors.isOn)
+    for (const route of options.routes) this.#register(route)
+    this.#app.any('/*', (response, request) =>
+      this.#open(notFound(shapeOf(request.getUrl())), response, request, '', isHead(request)),
+    )
+  }
+
+  /** By this name another thread deals connections to this server. */
+  get descriptor(): AppDescriptor {
+    return this.#app.getDescriptor()
+  }
+
+  /** Closes every connection at once. Without it the native loop would abort the process when the thread ends. */
+  close(): void {
+    this.deadlines.stop()
+    this.#app.close()
+  }
+
+  failed(error: unknown): void {
+    this.counters.count('failed')
+    this.#options.onError(error)
+  }
+
+  writeCors(response: HttpResponse, exchange: Exchange): void {
+    this.#cors.write(response, exchange.allowOrigin)
+    if (exchange.preflightMethods !== '') this.#cors.writePreflight(response, exchange.preflightMethods)
+  }
+
+  #register(route: Route): void {
+    const { path } = route
+    const methods = route.method === 'GET' ? 'GET, HEAD' : 'POST'
+    const allow = this.#cors.isOn ? `${methods}, OPTIONS` : methods
+    const serve = (response: HttpResponse, request: HttpRequest): void => this.#open(route, response, request)
+    if (route.method === 'POST') this.#app.post(path, serve)
+    else this.#app.get(path, serve).head(path, (response, request) => this.#open(route, response, request, '', true))
+    if (this.#cors.isOn)
+      this.#app.options(path, (response, request) =>
+        this.#open(preflight(route.shape, methods), response, request, allow),
+      )
+    this.#app.any(path, (response, request) =>
+      this.#open(methodNotAllowed(route.shape), response, request, allow, isHead(request)),
+    )
+  }
+
+  /** Runs inside a callback of the server, so it must not throw. */
+  #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
+    const head = this.#head
+    head.read(request)
+    if (!head.isWellFramed) {
+      // No answer: one would leave the bytes behind it to be read as the next request.
+      this.counters.count('badFraming')
+      response.close()
+      return
+    }
+    const exchange = new Exchange(this, endpoint, response, isHeadRequest)
+    exchange.authorization = head.authorization
+    exchange.allow = allow
+    exchange.isLast = head.contentLength < 0 && !isRead(request)
+    if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
+    if (head.origin !== '') exchange.allowOrigin = this.#cors.allows(head.origin)
+    if (head.contentLength > MAX_BODY_BYTES) exchange.failUnread('PAYLOAD_TOO_LARGE')
+    else exchange.readBody()
+  }
+}
+
+/**
+ * Of the other methods a request without a length is the last on its connection: the parser hides what stands behind a header
+ * without a name, so that its body could be taken for the next request.
+ */
+function isRead(request: HttpRequest): boolean {
+  return ['get', 'head', 'options'].includes(request.getMethod())
+}
+
+function isHead(request: HttpRequest): boolean {
+  return request.getMethod() === 'head'
+}
+
+function shapeOf(path: string): Shape {
+  return path.startsWith('/api/v2/') ? 'v2' : 'v1'
+}
+
+function notFound(shape: Shape): Endpoint {
+  return { shape, run: (exchange) => exchange.fail('NOT_FOUND') }
+}
+
+function methodNotAllowed(shape: Shape): Endpoint {
+  return { shape, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
+}
+
+const NO_CONTENT = { ...okAnswer(new Uint8Array(0)), status: '204 No Content' }
+
+function preflight(shape: Shape, methods: string): Endpoint {
+  return {
+    shape,
+    run(exchange) {
+      exchange.preflightMethods = methods
+      exchange.send(NO_CONTENT)
+    },
+  }
+}

@@ -1,0 +1,156 @@
+import { insertRule, isBehindBalancer, type RuleToInsert } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import type { RunningValidator } from '../../src/validator.ts'
+import { createWorld, type Reply, send, startLoaded, until, type World } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+let world: World
+let validator: RunningValidator
+
+beforeAll(async () => {
+  world = await createWorld()
+  validator = await startLoaded(world.database.validatorUrl)
+})
+afterAll(async () => {
+  await validator.close()
+  await world.database.drop()
+})
+
+type License = Awaited<ReturnType<World['license']>>
+
+interface From {
+  ip?: string
+  country?: string
+  machineId?: string
+  port?: number
+}
+
+async function check(license: License, from: From = {}): Promise<string> {
+  const headers: Record<string, string> = {}
+  if (from.ip !== undefined) headers['x-forwarded-for'] = from.ip
+  if (from.country !== undefined) headers['x-country'] = from.country
+  const body = { license: license.key, fingerprint: from.machineId }
+  const reply: Reply = await send(from.port ?? validator.port, V2, { body, headers, secret: world.secret })
+  return /"code":"(\w+)"/.exec(reply.text)?.[1] ?? ''
+}
+
+const rule = (given: Omit<RuleToInsert, 'organizationId'>): Promise<string> =>
+  insertRule(world.database.pool, { organizationId: world.organizationId, ...given })
+const drop = async (...ids: string[]): Promise<void> => {
+  await world.database.pool.query('delete from access_rules where id = any ($1)', [ids])
+}
+const becomes = (code: string, license: License, from?: From): Promise<void> =>
+  until(async () => (await check(license, from)) === code)
+
+describe('what rules match', () => {
+  test.skipIf(isBehindBalancer)('addresses and ranges, IPv4 and IPv6, by the forwarded address', async () => {
+    const license = await world.license({ maxMachines: null })
+    const ids = [await rule({ value: '203.0.113.0/24' }), await rule({ value: '2001:db8:7::/48' })]
+    await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
+    await becomes('BLACKLISTED', license, { ip: '2001:db8:7::1' })
+    const refused = ['203.0.113.255:4711', '::ffff:203.0.113.1', '[2001:db8:7:ffff::]:443', '9.9.9.9, 203.0.113.4']
+    for (const ip of refused) expect(await check(license, { ip }), ip).toBe('BLACKLISTED')
+    const others = ['203.0.114.1', '2001:db8:8::1', 'junk', '203.0.113.4, 9.9.9.9', '0203.0.113.9', '203.0.113.9 x']
+    for (const ip of others) expect(await check(license, { ip }), ip).toBe('VALID')
+    await drop(...ids)
+    await becomes('VALID', license, { ip: '203.0.113.9' })
+  })
+
+  test('machine ids, whichever field carries them, and countries', async () => {
+    const license = await world.license({ maxMachines: null })
+    const ids = [await rule({ type: 'HWID', value: 'bad machine' }), await rule({ type: 'COUNTRY', value: 'AQ' })]
+    await becomes('BLACKLISTED', license, { country: 'AQ' })
+    expect(await check(license, { country: 'aq' })).toBe('BLACKLISTED')
+    for (const country of ['DE', 'XX', 'T1', 'AQQ', '']) expect(await check(license, { country })).toBe('VALID')
+    await becomes('BLACKLISTED', license, { machineId: 'bad machine' })
+    expect(await check(license, { machineId: 'Bad machine' })).toBe('VALID')
+    const body = { license: license.key, macAddress: 'bad machine' }
+    expect((await send(validator.port, V2, { body, secret: world.secret })).text).toContain('BLACKLISTED')
+    await drop(...ids)
+  })
+
+  test('a customer: every license of it, and no other', async () => {
+    const license = await world.license({ maxMachines: null })
+    const other = await world.license({ maxMachines: null })
+    const id = await rule({ type: 'CUSTOMER', value: license.customerId })
+    await becomes('BLACKLISTED', license)
+    expect(await check(other)).toBe('VALID')
+    await world.database.pool.query('update licenses set customer_id = $2 where id = $1', [
+      other.id,
+      license.customerId,
+    ])
+    await becomes('BLACKLISTED', other)
+    await drop(id)
+  })
+
+  test('a blacklisted check takes no slot, an excluded one neither', async () => {
+    const license = await world.license({ maxMachines: 1 })
+    const ids = [
+      await rule({ licenseId: license.id, type: 'HWID', value: 'refused' }),
+      await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'let through' }),
+    ]
+    await becomes('VALID', await world.license({ maxMachines: null })) // committed after the rules, so they are applied then too
+    expect(await check(license, { machineId: 'refused' })).toBe('BLACKLISTED')
+    expect(await check(license, { machineId: 'let through' })).toBe('VALID')
+    const { rows } = await world.database.pool.query('select from machines where license_id = $1', [license.id])
+    expect(rows).toHaveLength(0)
+    expect(await check(license, { machineId: 'ordinary' })).toBe('VALID')
+    expect(await check(license, { machineId: 'another' })).toBe('TOO_MANY_MACHINES')
+    expect(await check(license, { machineId: 'let through' })).toBe('VALID')
+    await drop(...ids)
+  })
+
+  test('a rule stops matching at its moment, with no message from anybody', async () => {
+    const license = await world.license({ maxMachines: null })
+    const expiresAt = new Date(Date.now() + 1_000)
+    await rule({ licenseId: license.id, type: 'HWID', value: 'm', expiresAt })
+    await becomes('BLACKLISTED', license, { machineId: 'm' })
+    await becomes('VALID', license, { machineId: 'm' })
+    expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime())
+  })
+
+  test('rows that cannot be read are skipped, the rest goes on', async () => {
+    const license = await world.license({ maxMachines: null })
+    const ids = [await rule({ value: '300.1.2.3' }), await rule({ value: Buffer.from([0xff]) })]
+    const good = await rule({ value: '127.0.0.1' })
+    await becomes('BLACKLISTED', license)
+    const metrics = await send(validator.adminPort, '/metrics', { method: 'GET' })
+    expect(metrics.text).toMatch(/^keyward_feed_skipped_rows_total\{entity="rule"\} 2$/m)
+    await drop(...ids, good)
+  })
+})
+
+// A balancer replaces what its callers say of their address.
+describe.skipIf(isBehindBalancer)('whose address counts', () => {
+  test('from an untrusted peer no header is believed', async () => {
+    const license = await world.license({ maxMachines: null })
+    const direct = await startLoaded(world.database.validatorUrl, {
+      resolver: { trustedProxies: [], countryHeader: 'x-country' },
+    })
+    const { port } = direct
+    const ids = [await rule({ value: '203.0.113.9' }), await rule({ type: 'COUNTRY', value: 'AQ' })]
+    await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
+    await until(async () => (await send(direct.adminPort, '/readyz', { method: 'GET' })).status === 200)
+    expect(await check(license, { port, ip: '203.0.113.9', country: 'AQ' })).toBe('VALID')
+    const peer = await rule({ value: '127.0.0.0/8' })
+    await becomes('BLACKLISTED', license, { port, ip: '9.9.9.9' })
+    await drop(...ids, peer)
+    await direct.close()
+  })
+
+  test('a client header set by an edge is the only one that is read', async () => {
+    const license = await world.license({ maxMachines: null })
+    const behind = await startLoaded(world.database.validatorUrl, {
+      resolver: { trustedProxies: 'all', edge: 'cloudflare' },
+    })
+    const id = await rule({ value: '203.0.113.9' })
+    const from = async (headers: Record<string, string>): Promise<string> =>
+      (await send(behind.port, V2, { body: { license: license.key }, headers, secret: world.secret })).text
+    await until(async () => (await from({ 'cf-connecting-ip': '203.0.113.9' })).includes('BLACKLISTED'))
+    expect(await from({ 'x-forwarded-for': '203.0.113.9' })).toContain('VALID')
+    expect(await from({ 'cf-connecting-ip': 'junk', 'x-forwarded-for': '203.0.113.9' })).toContain('"VALID"')
+    await drop(id)
+    await behind.close()
+  })
+})

@@ -1,0 +1,188 @@
+/** The decision cases of the engine, with their worlds in a database, through HTTP v1 and v2. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+
+import { formatNetwork, parseNetwork } from '@keyward/address'
+import {
+  createTestDatabase,
+  insertApiKey,
+  insertCustomer,
+  insertLicense,
+  insertMachine,
+  insertOrganization,
+  insertProduct,
+  insertRule,
+  type TestDatabase,
+} from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import type { RunningValidator } from '../../src/validator.ts'
+import { type Reply, send, someNumber, startLoaded, until } from '../harness.ts'
+
+const named = z.object({ name: z.string(), organization: z.string().optional() })
+const scenarioSchema = z.object({
+  scenario: z.string(),
+  clock: z.boolean().optional(),
+  world: z.object({
+    organizations: z.array(z.string()).default(['vendor']),
+    products: z.array(named),
+    customers: z.array(named),
+    licenses: z.array(
+      named.extend({
+        key: z.string(),
+        product: z.string(),
+        customer: z.string(),
+        status: z.enum(['active', 'suspended', 'revoked']).default('active'),
+        expiresInMs: z.number().optional(),
+        maxMachines: z.number().optional(),
+        machines: z.array(z.string()).default([]),
+      }),
+    ),
+    rules: z
+      .array(
+        named.extend({
+          kind: z.enum(['BLACKLIST', 'EXCLUSION']),
+          type: z.enum(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']),
+          value: z.string(),
+          scope: z.enum(['LICENSE', 'PRODUCT', 'ORGANIZATION']),
+          of: z.string().optional(),
+          expiresInMs: z.number().optional(),
+          allowSuspendedOrExpired: z.boolean().default(false),
+        }),
+      )
+      .default([]),
+  }),
+  cases: z.array(
+    z.object({
+      case: z.string(),
+      check: z.object({
+        key: z.string(),
+        machineId: z.string().optional(),
+        ip: z.string().optional(),
+        country: z.string().optional(),
+        organization: z.string().optional(),
+      }),
+      code: z.string(),
+      slot: z.enum(['claim', 'record']).optional(),
+      used: z.number().optional(),
+      max: z.number().optional(),
+    }),
+  ),
+})
+type Scenario = z.infer<typeof scenarioSchema>
+type Case = Scenario['cases'][number]
+
+const FOLDER = new URL('../../../../packages/engine/test/cases/', import.meta.url)
+const scenarios = readdirSync(FOLDER)
+  .filter((file) => file.endsWith('.json'))
+  .flatMap((file) => z.array(scenarioSchema).parse(JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8'))))
+  .filter((scenario) => scenario.clock !== true)
+
+let database: TestDatabase
+let validator: RunningValidator
+/** The API key of each organization of each scenario. */
+const secrets = new Map<string, string>()
+
+async function insertWorld({ scenario, world }: Scenario): Promise<void> {
+  const { pool } = database
+  const ids = new Map<string, string>()
+  const first = world.organizations[0] ?? ''
+  const idOf = (kind: string, name = ''): string => ids.get(`${kind} ${name}`) ?? ''
+  const at = (inMs: number | undefined): Date | null => (inMs === undefined ? null : new Date(Date.now() + inMs))
+  for (const name of world.organizations) {
+    const organizationId = await insertOrganization(pool)
+    ids.set(`organization ${name}`, organizationId)
+    secrets.set(`${scenario} ${name}`, (await insertApiKey(pool, { organizationId })).secret)
+  }
+  const owner = (row: { organization?: string | undefined }): { organizationId: string } => ({
+    organizationId: idOf('organization', row.organization ?? first),
+  })
+  for (const row of world.products) ids.set(`product ${row.name}`, await insertProduct(pool, owner(row)))
+  for (const row of world.customers) ids.set(`customer ${row.name}`, await insertCustomer(pool, owner(row)))
+  for (const row of world.licenses) {
+    const license = await insertLicense(pool, {
+      ...owner(row),
+      productId: idOf('product', row.product),
+      customerId: idOf('customer', row.customer),
+      key: row.key,
+      status: row.status,
+      maxMachines: row.maxMachines ?? null,
+      expiresAt: at(row.expiresInMs),
+    })
+    ids.set(`license ${row.name}`, license.id)
+    for (const machineId of row.machines) await insertMachine(pool, { licenseId: license.id, machineId })
+  }
+  for (const row of world.rules) {
+    const network = row.type === 'IP' ? parseNetwork(row.value) : null
+    const value = row.type === 'CUSTOMER' ? idOf('customer', row.value) : network ? formatNetwork(network) : row.value
+    await insertRule(pool, {
+      ...owner(row),
+      kind: row.kind,
+      type: row.type,
+      value,
+      ...(row.scope === 'PRODUCT' ? { productId: idOf('product', row.of) } : {}),
+      ...(row.scope === 'LICENSE' ? { licenseId: idOf('license', row.of) } : {}),
+      expiresAt: at(row.expiresInMs),
+      allowSuspendedOrExpired: row.allowSuspendedOrExpired,
+    })
+  }
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  for (const scenario of scenarios) await insertWorld(scenario)
+  // A set header that is missing means an unknown address: the cases without one have none.
+  validator = await startLoaded(database.validatorUrl, {
+    resolver: { trustedProxies: 'all', clientIpHeader: 'cf-connecting-ip', countryHeader: 'x-country' },
+  })
+}, 60_000)
+afterAll(async () => {
+  await validator.close()
+  await database.drop()
+})
+
+function ask(scenario: Scenario, { check }: Case, path: string, body: object): Promise<Reply> {
+  const organization = check.organization ?? scenario.world.organizations[0] ?? ''
+  return send(validator.port, path, {
+    body,
+    secret: secrets.get(`${scenario.scenario} ${organization}`) ?? '',
+    headers: {
+      ...(check.ip === undefined ? {} : { 'cf-connecting-ip': check.ip }),
+      ...(check.country === undefined ? {} : { 'x-country': check.country }),
+    },
+  })
+}
+
+/** Gives back the slot that a case has taken, so that the next case finds the world as it is written. */
+async function giveBack(scenario: Scenario, given: Case): Promise<void> {
+  const body = { licenseKey: given.check.key, fingerprint: given.check.machineId }
+  if (given.slot !== 'claim' || given.code !== 'VALID') return
+  await until(async () => (await ask(scenario, given, '/api/v1/deactivate', body)).text.includes('true'))
+}
+
+test('there are cases', () => {
+  expect(scenarios.flatMap(({ cases }) => cases).length).toBeGreaterThan(50)
+})
+
+test.each(scenarios.map((scenario) => ({ name: scenario.scenario, scenario })))('$name', async ({ scenario }) => {
+  for (const given of scenario.cases) {
+    const { key, machineId } = given.check
+    const v2 = await ask(scenario, given, '/api/v2/license/validate', { license: key, hwid: machineId })
+    expect([v2.status, v2.body], given.case).toMatchObject([
+      given.code === 'VALID' ? 200 : 400,
+      { valid: given.code === 'VALID', code: given.code },
+    ])
+    await giveBack(scenario, given)
+    for (const path of ['/api/v1/validate', '/api/v1/activate']) {
+      const v1 = await ask(scenario, given, path, { licenseKey: key, fingerprint: machineId })
+      const machines =
+        given.code === 'TOO_MANY_MACHINES'
+          ? { machines: { used: given.used ?? someNumber, max: given.max ?? someNumber } }
+          : {}
+      const body = { valid: given.code === 'VALID', code: given.code, ...machines }
+      expect([v1.status, v1.body], given.case).toMatchObject([200, body])
+      await giveBack(scenario, given)
+    }
+  }
+})

@@ -1,0 +1,123 @@
+import { maxLicenseKeyBytes } from '@keyward/contract'
+import { random, type Random } from '@keyward/testkit'
+import { expect, test } from 'vitest'
+
+import { scanFields } from '../../src/endpoints/request-body-fast-path.ts'
+import { type BodyKind, createFields, type Fields, readFields } from '../../src/endpoints/request-body.ts'
+
+const ROUNDS = process.env['KEYWARD_LONG'] ? 1_000_000 : 40_000
+const KINDS: readonly BodyKind[] = ['v1', 'v2', 'deactivate']
+const encoder = new TextEncoder()
+
+function seen(fields: Fields): object {
+  return {
+    key:
+      fields.licenseKeyLength > maxLicenseKeyBytes
+        ? 'too long'
+        : Buffer.from(fields.licenseKey.subarray(0, fields.licenseKeyLength)).toString('latin1'),
+    machine: Buffer.from(fields.machineId.subarray(0, fields.machineIdLength)).toString('latin1'),
+    hostname: fields.hostname,
+  }
+}
+
+const scanned = createFields()
+const obvious = createFields()
+
+/** True when the fast way decided; it must then say what the obvious way says. */
+function compare(kind: BodyKind, body: Uint8Array): boolean {
+  if (!scanFields(kind, body, scanned)) return false
+  expect(readFields(kind, body, obvious), Buffer.from(body).toString('latin1')).toBe(true)
+  expect(seen(scanned), Buffer.from(body).toString('latin1')).toEqual(seen(obvious))
+  return true
+}
+
+const NAMES: Record<BodyKind, readonly string[]> = {
+  v1: ['licenseKey', 'fingerprint', 'hostname'],
+  v2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress'],
+  deactivate: ['licenseKey', 'fingerprint'],
+}
+const OTHER_NAMES = ['other', 'License', 'licenseKey', 'license', '__proto__', '']
+const VALUES = [
+  '"A1B2-C3D4-E5F6-G7H8"',
+  '"machine 7"',
+  '""',
+  'null',
+  '42',
+  'true',
+  '{}',
+  '["a"]',
+  '"é"',
+  '"\\u0041"',
+  '"\\ud800"',
+  '"a\\"b"',
+  '"~\x7f"',
+  `"${'k'.repeat(128)}"`,
+  `"${'k'.repeat(129)}"`,
+  `"${'m'.repeat(512)}"`,
+  `"${'m'.repeat(513)}"`,
+  `"${'é'.repeat(257)}"`,
+]
+const SPACES = ['', '', '', ' ', '\n', '\t \r\n', '\u00a0']
+
+function write(from: Random, kind: BodyKind): string {
+  const space = (): string => (from.chance(0.2) ? from.pick(SPACES) : '')
+  const names = from.shuffle(NAMES[kind]).slice(from.int(2))
+  if (from.chance(0.2)) names.push(from.pick(OTHER_NAMES))
+  if (from.chance(0.1)) names.push(from.pick(names))
+  const members = names.map((name) => {
+    const value = from.chance(0.8) ? from.pick(VALUES.slice(0, 3)) : from.pick(VALUES)
+    return `${space()}"${name}"${space()}:${space()}${value}${space()}`
+  })
+  return `${space()}{${members.join(',')}}${space()}`
+}
+
+function mutate(from: Random, text: string): Uint8Array {
+  const bytes = [...encoder.encode(text)]
+  for (let edits = from.int(3); edits > 0; edits--) {
+    const at = from.int(bytes.length + 1)
+    const byte = from.chance(0.5) ? from.pick([34, 44, 58, 92, 123, 125, 0, 32, 127, 128, 255]) : from.int(256)
+    if (from.chance(0.4)) bytes.splice(at, 1)
+    else if (from.chance(0.5)) bytes.splice(at, 0, byte)
+    else bytes[Math.min(at, bytes.length - 1)] = byte
+  }
+  return Uint8Array.from(bytes)
+}
+
+test(`the fast way says what the obvious way says, over ${ROUNDS} bodies`, () => {
+  const from = random(4_2024)
+  let fast = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const kind = from.pick(KINDS)
+    if (compare(kind, mutate(from, write(from, kind)))) fast++
+  }
+  expect(fast).toBeGreaterThan(ROUNDS / 20)
+}, 120_000)
+
+test('the common bodies go the fast way', () => {
+  for (const [kind, text] of [
+    ['v2', '{"license":"A1B2-C3D4","fingerprint":"m-1"}'],
+    ['v2', '{ "license": "A1B2-C3D4", "hwid": "m-1", "host": "h" }'],
+    ['v2', '{"license":"A1B2-C3D4"}'],
+    ['v1', '{"licenseKey":"A1B2-C3D4","fingerprint":"m-1","hostname":"build-7"}\n'],
+    ['deactivate', '{"fingerprint":"m-1","licenseKey":"A1B2-C3D4"}'],
+  ] as const)
+    expect(compare(kind, encoder.encode(text)), text).toBe(true)
+})
+
+test('what the fast way leaves alone', () => {
+  for (const text of [
+    '',
+    '[]',
+    '{}',
+    '{"license":"a","license":"b"}',
+    '{"license":"a","extra":"b"}',
+    '{"license":"é"}',
+    '{"license":"\\u0041"}',
+    '{"license":7}',
+    '{"license":"a"}x',
+    '{"license":"a",}',
+    '{"license":"a"',
+    '{"license":"a"}{"license":"a"}',
+  ])
+    expect(scanFields('v2', encoder.encode(text), scanned), text).toBe(false)
+})

@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import type { RunningValidator } from '../../src/validator.ts'
+import { createWorld, type Reply, send, startLoaded, type World, someText } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+const V1 = '/api/v1/validate'
+const ACTIVATE = '/api/v1/activate'
+
+let world: World
+let validator: RunningValidator
+let key: Record<'valid' | 'perpetual' | 'suspended' | 'revoked' | 'expired' | 'full' | 'free', string>
+const EXPIRES = new Date('2100-02-03T04:05:06.789Z')
+
+beforeAll(async () => {
+  world = await createWorld()
+  const keyOf = async (given: Parameters<World['license']>[0]): Promise<string> => (await world.license(given)).key
+  key = {
+    valid: await keyOf({ expiresAt: EXPIRES, maxMachines: 100 }),
+    perpetual: await keyOf({ maxMachines: 100 }),
+    suspended: await keyOf({ status: 'suspended' }),
+    revoked: await keyOf({ status: 'revoked' }),
+    expired: await keyOf({ expiresAt: new Date('2001-01-01T00:00:00Z') }),
+    full: await keyOf({ maxMachines: 1 }),
+    free: await keyOf({ maxMachines: null }),
+  }
+  validator = await startLoaded(world.database.url)
+})
+afterAll(async () => {
+  await validator.close()
+  await world.database.drop()
+})
+
+const v2 = (body: unknown): Promise<Reply> => send(validator.port, V2, { body, secret: world.secret })
+const v1 = (body: unknown, path = V1): Promise<Reply> => send(validator.port, path, { body, secret: world.secret })
+
+describe('verdicts', () => {
+  test('valid', async () => {
+    const reply = await v2({ license: key.valid, fingerprint: 'm1' })
+    expect(reply.status).toBe(200)
+    expect(reply.headers['content-type']).toBe('application/json')
+    expect(reply.text).toBe(
+      '{"valid":true,"status":200,"message":"The license is valid.","code":"VALID","expiresAt":"2100-02-03T04:05:06.789Z"}',
+    )
+    for (const path of [V1, ACTIVATE]) {
+      const old = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname: 'build-7' }, path)
+      expect(old.status).toBe(200)
+      expect(old.text).toBe('{"valid":true,"code":"VALID","expiresAt":"2100-02-03T04:05:06.789Z"}')
+    }
+  })
+
+  test('a perpetual license', async () => {
+    expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toMatchObject({ valid: true, expiresAt: null })
+    expect((await v1({ licenseKey: key.perpetual, fingerprint: 'm1' })).body).toEqual({
+      valid: true,
+      code: 'VALID',
+      expiresAt: null,
+    })
+  })
+
+  test.each([
+    ['NOT_FOUND', 'No license with this key exists.', () => 'no-such-key'],
+    ['NOT_FOUND', 'No license with this key exists.', () => 'k'.repeat(2_000)],
+    ['REVOKED', 'The license has been revoked.', () => key.revoked],
+    ['SUSPENDED', 'The license is suspended.', () => key.suspended],
+    ['EXPIRED', 'The license has expired.', () => key.expired],
+    ['FINGERPRINT_REQUIRED', 'This license needs a machine id.', () => key.valid],
+  ])('%s', async (code, message, license) => {
+    const reply = await v2({ license: license() })
+    expect(reply.status).toBe(400)
+    expect(reply.body).toEqual({ valid: false, status: 400, message, code })
+    const old = await v1({ licenseKey: license() })
+    expect(old.status).toBe(200)
+    expect(old.body).toEqual({ valid: false, code, detail: message })
+  })
+
+  test('TOO_MANY_MACHINES tells the machines on v1', async () => {
+    expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
+    const message = 'The license is already active on the maximum number of machines.'
+    for (let round = 0; round < 3; round++) {
+      const reply = await v2({ license: key.full, fingerprint: 'second' })
+      expect(reply.status).toBe(400)
+      expect(reply.body).toEqual({ valid: false, status: 400, message, code: 'TOO_MANY_MACHINES' })
+      expect((await v1({ licenseKey: key.full, fingerprint: 'second' })).body).toEqual({
+        valid: false,
+        code: 'TOO_MANY_MACHINES',
+        detail: message,
+        machines: { used: 1, max: 1 },
+      })
+    }
+    expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
+  })
+
+  test('a license without a limit needs no machine id', async () => {
+    expect((await v2({ license: key.free })).status).toBe(200)
+    expect((await v2({ license: key.free, fingerprint: 'm' })).status).toBe(200)
+  })
+})
+
+describe('machine ids', () => {
+  test('the first that is present counts: fingerprint, hwid, host, macAddress', async () => {
+    const license = await world.license({ maxMachines: 1 })
+    const holds = { license: license.key, fingerprint: 'the machine' }
+    await expect.poll(async () => (await v2(holds)).status).toBe(200)
+    const is = async (body: object): Promise<boolean> => (await v2({ license: license.key, ...body })).status === 200
+    expect(await is({ hwid: 'the machine' })).toBe(true)
+    expect(await is({ host: 'the machine' })).toBe(true)
+    expect(await is({ macAddress: 'the machine' })).toBe(true)
+    expect(await is({ fingerprint: 'x', hwid: 'the machine' })).toBe(false)
+    expect(await is({ macAddress: 'x', host: 'the machine' })).toBe(true)
+    expect(await is({ host: 'x', hwid: 'the machine' })).toBe(true)
+    expect(await is({ fingerprint: null, hwid: '', host: 'the machine' })).toBe(true)
+    expect(await is({ fingerprint: 'the machine', hwid: 7, host: null, macAddress: 'm'.repeat(600) })).toBe(true)
+    expect(await is({ fingerprint: ' the machine' })).toBe(false)
+    expect(await is({ fingerprint: 'THE MACHINE' })).toBe(false)
+    expect((await v2({ license: license.key, fingerprint: '', hwid: null })).body).toMatchObject({
+      code: 'FINGERPRINT_REQUIRED',
+    })
+  })
+
+  test('Unicode is compared byte for byte', async () => {
+    const { key: license } = await world.license({ maxMachines: 1 })
+    await expect.poll(async () => (await v2({ license, fingerprint: 'caf\u00e9' })).status).toBe(200)
+    expect((await v2(`{"license":"${license}","fingerprint":"caf\\u00e9"}`)).status).toBe(200)
+    expect((await v2({ license, fingerprint: 'cafe\u0301' })).body).toMatchObject({ code: 'TOO_MANY_MACHINES' })
+    expect((await v2({ license, fingerprint: 'caf\u00e9'.normalize('NFD') })).status).toBe(400)
+  })
+
+  test('512 bytes are an id, also of two-byte characters and NULs', async () => {
+    const { key: license } = await world.license({ maxMachines: 10 })
+    await expect.poll(async () => (await v2({ license, fingerprint: 'm'.repeat(512) })).status).toBe(200)
+    expect((await v2({ license, fingerprint: 'é'.repeat(256) })).status).toBe(200)
+    expect((await v2({ license, fingerprint: 'a\u0000b' })).status).toBe(200)
+    expect((await v1({ licenseKey: license, fingerprint: 'with host', hostname: 'h\u0000é' })).status).toBe(200)
+  })
+})
+
+describe('malformed requests', () => {
+  const invalid2 = { status: 422, message: someText, code: 'INVALID_REQUEST' }
+  const invalid1 = { code: 'INVALID_REQUEST', detail: someText }
+
+  test.each([
+    ['nothing', ''],
+    ['not JSON', 'license=abc'],
+    ['half JSON', '{"license":"a"'],
+    ['two values', '{"license":"a"}{"license":"a"}'],
+    ['an array', '["a"]'],
+    ['a string', '"a"'],
+    ['null', 'null'],
+    ['no key', '{}'],
+    ['a key that is null', '{"license":null,"licenseKey":null}'],
+    ['a key that is a number', '{"license":1,"licenseKey":1}'],
+    ['a key that is an object', '{"license":{},"licenseKey":{}}'],
+    ['an empty key', '{"license":"","licenseKey":""}'],
+    ['a machine id that is a number', '{"license":"a","licenseKey":"a","fingerprint":1}'],
+    ['a machine id that is a boolean', '{"license":"a","licenseKey":"a","fingerprint":false}'],
+    ['a machine id of 513 bytes', JSON.stringify({ license: 'a', licenseKey: 'a', fingerprint: 'm'.repeat(513) })],
+    [
+      'a machine id of 257 two-byte letters',
+      JSON.stringify({ license: 'a', licenseKey: 'a', fingerprint: 'é'.repeat(257) }),
+    ],
+    ['a lone surrogate in the machine id', '{"license":"a","licenseKey":"a","fingerprint":"\\ud800"}'],
+    ['a lone surrogate in the key', '{"license":"\\udfff","licenseKey":"\\udfff"}'],
+    ['invalid UTF-8', Buffer.from('{"license":"\xff","licenseKey":"\xff"}', 'latin1')],
+    ['an overlong encoding', Buffer.from('{"license":"\xc0\x80","licenseKey":"\xc0\x80"}', 'latin1')],
+  ])('%s', async (_name, body) => {
+    const reply = await v2(body)
+    expect(reply.status).toBe(422)
+    expect(reply.body).toEqual(invalid2)
+    const old = await v1(body)
+    expect(old.status).toBe(422)
+    expect(old.body).toEqual(invalid1)
+  })
+
+  test('a host name of 513 bytes or of another type', async () => {
+    for (const hostname of ['h'.repeat(513), 7, {}]) {
+      const reply = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })
+      expect([reply.status, reply.body]).toEqual([422, invalid1])
+    }
+    for (const hostname of [null, ''])
+      expect((await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })).status).toBe(200)
+  })
+
+  test('a repeated name counts as JSON.parse counts it, and other names count nothing', async () => {
+    expect((await v2(`{"license":"x","license":"${key.free}"}`)).status).toBe(200)
+    expect((await v2(`{"license":"${key.free}","license":"x"}`)).status).toBe(400)
+    expect((await v2({ license: key.free, other: [1, { deep: true }], valid: true })).status).toBe(200)
+  })
+
+  test('the content type is not examined', async () => {
+    const body = { license: key.free }
+    const headers = { 'content-type': 'text/plain' }
+    expect((await send(validator.port, V2, { body, headers, secret: world.secret })).status).toBe(200)
+  })
+
+  test('a body over 16 KiB is 413, one of 16 KiB is read', async () => {
+    const padded = (bytes: number): string => {
+      const start = `{"license":"${key.free}","pad":"`
+      return `${start}${'p'.repeat(bytes - start.length - 2)}"}`
+    }
+    expect((await v2(padded(16 * 1024))).status).toBe(200)
+    const reply = await v2(padded(16 * 1024 + 1))
+    expect([reply.status, reply.body]).toEqual([413, { status: 413, message: someText, code: 'PAYLOAD_TOO_LARGE' }])
+    const old = await v1(padded(16 * 1024 + 1))
+    expect([old.status, old.body]).toEqual([413, { code: 'PAYLOAD_TOO_LARGE', detail: someText }])
+  })
+})

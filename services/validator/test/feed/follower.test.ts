@@ -1,0 +1,135 @@
+import { insertRule } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import type { RunningValidator } from '../../src/validator.ts'
+import { createWorld, type Reply, send, startLoaded, until, type World } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+let world: World
+let validator: RunningValidator
+
+beforeAll(async () => {
+  world = await createWorld()
+  validator = await startLoaded(world.database.url)
+})
+afterAll(async () => {
+  await validator.close()
+  await world.database.drop()
+})
+
+const check = (license: string, fingerprint = 'm'): Promise<Reply> =>
+  send(validator.port, V2, { body: { license, fingerprint }, secret: world.secret })
+const says = async (license: string, code: string): Promise<boolean> =>
+  (await check(license)).text.includes(`"${code}"`)
+const loads = async (): Promise<number> => {
+  const metrics = await send(validator.adminPort, '/metrics', { method: 'GET' })
+  return Number(/^keyward_feed_loads_total (\d+)$/m.exec(metrics.text)?.[1])
+}
+const killFeed = (): Promise<unknown> =>
+  world.database.pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name in ('keyward validator feed', 'keyward validator listener')`,
+  )
+
+test('changes by hand are enforced: made, changed, deleted', async () => {
+  const { pool } = world.database
+  const license = await world.license({ maxMachines: null })
+  await until(() => says(license.key, 'VALID'))
+  for (const [column, value, code] of [
+    ['status', 'suspended', 'SUSPENDED'],
+    ['status', 'active', 'VALID'],
+    ['key', `renamed-${license.key}`, 'NOT_FOUND'],
+    ['key', license.key, 'VALID'],
+    ['status', 'revoked', 'REVOKED'],
+  ] as const) {
+    await pool.query(`update licenses set ${column} = $2 where id = $1`, [license.id, value])
+    await until(() => says(license.key, code))
+  }
+  await pool.query('delete from licenses where id = $1', [license.id])
+  await until(() => says(license.key, 'NOT_FOUND'))
+  expect(await loads()).toBe(1)
+})
+
+test('a transaction that is long open hides nothing that others commit, nor its own', async () => {
+  const { pool } = world.database
+  const open = await pool.connect()
+  const first = await world.license({ maxMachines: null })
+  await until(() => says(first.key, 'VALID'))
+  await open.query('begin')
+  await open.query(`update licenses set status = 'suspended' where id = $1`, [first.id])
+  const second = await world.license({ maxMachines: null })
+  await until(() => says(second.key, 'VALID'))
+  expect(await says(first.key, 'VALID')).toBe(true)
+  await open.query('commit')
+  open.release()
+  await until(() => says(first.key, 'SUSPENDED'))
+  expect(await loads()).toBe(1)
+})
+
+test('a listener whose backend is killed loses nothing', async () => {
+  const { pool } = world.database
+  const license = await world.license({ maxMachines: null })
+  await until(() => says(license.key, 'VALID'))
+  for (const [status, code] of [
+    ['suspended', 'SUSPENDED'],
+    ['active', 'VALID'],
+    ['suspended', 'SUSPENDED'],
+  ] as const) {
+    await killFeed()
+    await pool.query('update licenses set status = $2 where id = $1', [license.id, status])
+    await until(() => says(license.key, code))
+  }
+  expect(await loads()).toBe(1)
+})
+
+test('a log that no longer reaches back: everything is loaded again, and what is gone is gone', async () => {
+  const { pool } = world.database
+  const gone = await world.license({ maxMachines: null })
+  const kept = await world.license({ maxMachines: 1 })
+  await until(() => says(gone.key, 'VALID'))
+  await until(() => says(kept.key, 'VALID'))
+  await insertRule(pool, { organizationId: world.organizationId, licenseId: kept.id, type: 'HWID', value: 'bad' })
+  await until(async () => (await check(kept.key, 'bad')).text.includes('BLACKLISTED'))
+  const before = await loads()
+  // As one transaction: whatever the validator reads next, it finds a log that does not go back to its place.
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('delete from licenses where id = $1', [gone.id])
+  await client.query(`delete from access_rules where license_id = $1`, [kept.id])
+  await client.query('select void_change_log()')
+  await client.query('commit')
+  client.release()
+  await until(() => says(gone.key, 'NOT_FOUND'))
+  await until(async () => !(await check(kept.key, 'bad')).text.includes('BLACKLISTED'))
+  expect(await loads()).toBeGreaterThan(before)
+  expect((await check(kept.key)).status).toBe(200)
+  expect((await check(kept.key, 'second')).text).toContain('TOO_MANY_MACHINES')
+})
+
+test('a change of thousands of rows', async () => {
+  const { pool } = world.database
+  const license = await world.license({ maxMachines: null })
+  await pool.query(
+    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
+     select gen_random_uuid(), organization_id, product_id, customer_id, 'bulk-' || i, 'PERPETUAL', null
+     from licenses, generate_series(1, 5000) i where id = $1`,
+    [license.id],
+  )
+  await until(() => says('bulk-5000', 'VALID'))
+  await pool.query(`update licenses set status = 'revoked' where product_id = $1`, [license.productId])
+  for (const i of [1, 2_500, 5_000]) await until(() => says(`bulk-${i}`, 'REVOKED'))
+  expect(await says('bulk-17', 'REVOKED')).toBe(true)
+})
+
+test('others can see what a validator has applied', async () => {
+  const { pool } = world.database
+  const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
+  await until(async () => {
+    const found = await pool.query(
+      'select from validators where ready and pg_snapshot_xmax(applied::pg_snapshot) >= pg_snapshot_xmax($1::pg_snapshot)',
+      [rows[0]?.snapshot],
+    )
+    return found.rows.length === 1
+  })
+  expect(rows).toHaveLength(1)
+})

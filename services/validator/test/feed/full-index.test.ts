@@ -1,0 +1,47 @@
+/** A validator whose index has no room for all rows. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { startValidator } from '../../src/validator.ts'
+import { configFor, createWorld, matching, send, until, type World } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+let world: World
+
+beforeAll(async () => {
+  world = await createWorld()
+})
+afterAll(() => world.database.drop())
+
+/** A small index has room for 2,047 organizations. */
+const addOrganizations = (count: number): Promise<unknown> =>
+  world.database.pool.query(
+    `insert into organizations (id, name, plan) select new_id(), 'Filler ' || i, 'FREE' from generate_series(1, $1::int) i`,
+    [count],
+  )
+
+test('that starts so is never ready and answers 503; one that serves goes on, also after a reload', async () => {
+  const { pool, validatorUrl } = world.database
+  const license = await world.license({ maxMachines: null })
+  await addOrganizations(1_000)
+  const serving = await startValidator(configFor(validatorUrl), 'small')
+  await serving.loaded
+  await addOrganizations(2_000)
+  const late = await startValidator(configFor(validatorUrl), 'small')
+  const ask = (port: number) => send(port, V2, { body: { license: license.key }, secret: world.secret })
+  const ready = (port: number) => send(port, '/readyz', { method: 'GET' })
+  try {
+    await until(async () => (await ready(late.adminPort)).text.includes('full'))
+    const reasons = [matching(/^The index is full: \d+ rows have no room in it\.$/)]
+    expect(await ready(late.adminPort)).toMatchObject({ status: 503, body: { reasons } })
+    expect((await ask(late.port)).status).toBe(503)
+    expect((await ask(serving.port)).status).toBe(200)
+
+    await pool.query('select void_change_log()')
+    await pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
+    await until(async () => (await ask(serving.port)).text.includes('SUSPENDED'))
+    expect((await ready(serving.adminPort)).status).toBe(200)
+    expect((await ask(late.port)).status).toBe(503)
+  } finally {
+    await Promise.all([serving.close(), late.close()])
+  }
+})

@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { random } from '@keyward/testkit'
+import { expect, test } from 'vitest'
+
+import { type Dated, Deadlines } from '../../src/http/deadlines.ts'
+
+test('counts what is open, and ends what stays open, once, oldest first; what left in time is left alone', async () => {
+  const { int } = random(11)
+  const expired: number[] = []
+  const deadlines = new Deadlines(5_000)
+  const open: { item: Dated; number: number }[] = []
+  for (let number = 0; number < 2_000; number++) {
+    const item: Dated = { startedTick: 0, older: null, newer: null, expire: () => void expired.push(number) }
+    deadlines.add(item)
+    open.push({ item, number })
+    // Mostly the newest leaves at once; otherwise any other, now and then.
+    if (int(10) > 0) {
+      const at = int(4) === 0 ? int(open.length) : open.length - 1
+      const [left] = open.splice(at, 1)
+      if (left) deadlines.remove(left.item)
+    }
+    expect(deadlines.count).toBe(open.length)
+    if (number % 500 === 0) await sleep(20)
+  }
+  expect(expired).toEqual([])
+  const staying = open.map(({ number }) => number)
+  expect(staying.length).toBeGreaterThan(5)
+  await expect.poll(() => expired.length, { timeout: 15_000 }).toBe(staying.length)
+  expect(expired).toEqual(staying)
+  expect(deadlines.count).toBe(0)
+  for (const { item } of open) deadlines.remove(item)
+  expect(deadlines.count).toBe(0)
+  deadlines.stop()
+})

@@ -1,0 +1,96 @@
+/** The way of the public keys from the change log to each worker. */
+
+import { insertSigningKey, isBehindBalancer } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { KeyLinks } from '../../src/public-keys/publisher.ts'
+import { KeyCopy } from '../../src/public-keys/replica.ts'
+import { KeyRing, type SigningKeyChange } from '../../src/public-keys/store.ts'
+import { Control } from '../../src/shared/control.ts'
+import type { RunningValidator } from '../../src/validator.ts'
+import { answers, createWorld, raw, send, startLoaded, until, type World } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+let world: World
+let validator: RunningValidator
+
+beforeAll(async () => {
+  world = await createWorld()
+  validator = await startLoaded(world.database.url, { workers: 2 })
+})
+afterAll(async () => {
+  await validator.close()
+  await world.database.drop()
+})
+
+const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
+const ACME = '01'.repeat(16)
+
+function signingKey(n: number, given: { retiredAtMs?: number; withdrawnAtMs?: number } = {}): SigningKeyChange {
+  const row = { id: id(n), organizationId: id(1), keyId: `key-${n}`, publicKey: new Uint8Array(32).fill(n) }
+  return { id: id(n), row: { ...row, createdAtMs: n, retiredAtMs: Infinity, withdrawnAtMs: Infinity, ...given } }
+}
+
+test('a copy never answers behind what was told, also one that was opened late', () => {
+  const control = new Control()
+  const ring = new KeyRing()
+  const links = new KeyLinks(ring, control)
+  const early = new KeyCopy(links.open(), control)
+  const told = (copy: KeyCopy, nowMs = 5): { current: string | null; all: unknown } => {
+    const { current, all } = copy.bodies(ACME, nowMs)
+    const text = (body: Uint8Array): string => Buffer.from(body).toString()
+    const keyIds = [...text(all).matchAll(/"keyId":"([^"]+)"/g)].map(([, keyId]) => keyId)
+    return { current: current && text(current), all: keyIds }
+  }
+  expect(told(early)).toEqual({ current: null, all: [] })
+  // All in one turn: no message has been delivered by the loop.
+  ring.apply([signingKey(2)])
+  expect(told(early)).toMatchObject({ current: expect.stringContaining('"key-2"') as unknown, all: ['key-2'] })
+  ring.apply([signingKey(2, { retiredAtMs: 3 }), signingKey(3)])
+  const late = new KeyCopy(links.open(), control)
+  for (const copy of [early, late])
+    expect(told(copy)).toMatchObject({
+      current: expect.stringContaining('"key-3"') as unknown,
+      all: ['key-3', 'key-2'],
+    })
+  // Until the last of its files has run out, which a body that is remembered must not outlast.
+  const DAY_MS = 86_400_000
+  for (const copy of [early, late]) {
+    expect(told(copy, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
+    expect(told(copy, 32 * DAY_MS).all).toEqual(['key-3'])
+  }
+  ring.apply([signingKey(3, { withdrawnAtMs: 4 })])
+  for (const copy of [early, late]) expect(told(copy, 32 * DAY_MS)).toEqual({ current: null, all: [] })
+  ring.apply([signingKey(3)])
+  ring.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
+  for (const copy of [early, late]) expect(told(copy).all).toEqual(['key-3'])
+  // A reload that brings another key and not the ones before.
+  ring.beginReload()
+  ring.apply([signingKey(5)])
+  ring.endReload()
+  const reopened = new KeyCopy(links.open(), control)
+  for (const copy of [early, late, reopened]) expect(told(copy).all).toEqual(['key-5'])
+})
+
+test.skipIf(isBehindBalancer)(
+  'keys and checks behind one another in one packet are all answered, also the first time on a connection',
+  async () => {
+    const { pool } = world.database
+    await insertSigningKey(pool, { organizationId: world.organizationId, keyId: 'first' })
+    const { key } = await world.license({ maxMachines: null })
+    const body = { license: key }
+    await until(async () => (await send(validator.port, V2, { body, secret: world.secret })).status === 200)
+    const message = (method: string, path: string, text = ''): string =>
+      `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.secret}\r\n` +
+      `${text === '' ? '' : `Content-Length: ${text.length}\r\n`}\r\n${text}`
+    const check = message('POST', V2, JSON.stringify(body))
+    const packet = check + message('GET', '/api/v1/public-key') + message('GET', '/api/v1/public-keys') + check
+    // One connection for each worker.
+    const ask = () => raw(validator.port, packet, { enough: answers(4) })
+    for (const { text, closed } of await Promise.all([ask(), ask()])) {
+      expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '200', '200'])
+      expect(text).toMatch(/"VALID".*"keyId":"first".*\{"keys":\[\{"keyId":"first".*"VALID"/s)
+      expect(closed).toBe(false)
+    }
+  },
+)

@@ -1,0 +1,83 @@
+import { uuidToBytes } from '@keyward/database'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Claim, ClaimQueue } from '../../src/slots/claim-queue.ts'
+import { PostgresSlots } from '../../src/slots/postgres-slots.ts'
+import { createWorld, type World } from '../harness.ts'
+
+let world: World
+let slots: PostgresSlots
+let batches: number[]
+let errors: unknown[]
+let queue: ClaimQueue
+
+beforeAll(async () => {
+  world = await createWorld()
+  slots = new PostgresSlots(world.database.validatorUrl, () => undefined)
+  queue = new ClaimQueue({
+    executor: slots,
+    onBatch: (size) => batches.push(size),
+    onError: (error) => errors.push(error),
+  })
+})
+afterAll(async () => {
+  queue.close()
+  await slots.close()
+  await world.database.drop()
+})
+
+const claim = (licenseId: string, machine: string): Claim => ({
+  licenseId: uuidToBytes(licenseId),
+  machineId: Buffer.from(machine),
+  hostname: null,
+  isRecheck: false,
+})
+
+function claimAll(claims: readonly Claim[]): Promise<(string | null)[]> {
+  batches = []
+  errors = []
+  return Promise.all(
+    claims.map(
+      (one) => new Promise<string | null>((resolve) => queue.claim(one, (answer) => resolve(answer?.outcome ?? null))),
+    ),
+  )
+}
+
+test('claims of one window, over many licenses, are one statement', async () => {
+  const licenses = await Promise.all(Array.from({ length: 10 }, () => world.license({ maxMachines: 3 })))
+  const outcomes = await claimAll(licenses.flatMap(({ id }) => ['a', 'b', 'c', 'd'].map((name) => claim(id, name))))
+  expect(batches).toEqual([40])
+  expect(outcomes.filter((outcome) => outcome === 'granted')).toHaveLength(30)
+  expect(outcomes.filter((outcome) => outcome === 'limit')).toHaveLength(10)
+})
+
+test('a claim that comes again, even at once, is the same claim', async () => {
+  const { id } = await world.license({ maxMachines: 1 })
+  expect(await claimAll([claim(id, 'a'), claim(id, 'a'), claim(id, 'a')])).toEqual(['granted', 'granted', 'granted'])
+  expect(batches).toEqual([1])
+  expect(await claimAll([claim(id, 'a'), claim(id, 'b')])).toEqual(['known', 'limit'])
+})
+
+test('a claim that the database refuses fails alone', async () => {
+  const { id } = await world.license({ maxMachines: 100 })
+  const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? '' : `machine ${i}`))
+  const outcomes = await claimAll(claims)
+  expect(outcomes).toEqual(claims.map((_, i) => (i === 13 ? null : 'granted')))
+  expect(errors.length).toBeGreaterThan(1)
+  expect(errors.every((error) => !slots.isHopeless(error))).toBe(true)
+})
+
+test('an unknown license, a suspended one and a revoked one', async () => {
+  const suspended = await world.license({ status: 'suspended' })
+  const revoked = await world.license({ status: 'revoked' })
+  const unknown = '0190d9c0-0000-7000-8000-000000000000'
+  const outcomes = await claimAll([suspended.id, revoked.id, unknown].map((id) => claim(id, 'm')))
+  expect(outcomes).toEqual(['suspended', 'revoked', 'no_license'])
+})
+
+test('what comes again with every try is told from a refusal', () => {
+  const withCode = (code?: string): Error => Object.assign(new Error('no'), code === undefined ? {} : { code })
+  for (const code of [undefined, 'ECONNREFUSED', '08006', '53300', '57014', '57P01', '58030', '25006', '55P03'])
+    expect(slots.isHopeless(withCode(code)), String(code)).toBe(true)
+  for (const code of ['22P02', '23514', '40001', '40P01']) expect(slots.isHopeless(withCode(code)), code).toBe(false)
+})

@@ -1,0 +1,225 @@
+import { CODES } from '@keyward/engine'
+import { random, toActivityRows } from '@keyward/testkit'
+import { expect, test } from 'vitest'
+
+import { Gathered, type Names } from '../../src/usage/aggregator.ts'
+import type { RecordView } from '../../src/usage/ring.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const START_MS = Date.UTC(2026, 0, 1) - 90_000
+
+const idOf = (kind: number, row: number, serial: number): Uint8Array => {
+  const id = new Uint8Array(16)
+  new DataView(id.buffer).setUint32(0, kind)
+  new DataView(id.buffer).setUint32(4, row)
+  new DataView(id.buffer).setUint32(8, serial)
+  return id
+}
+const write = (id: Uint8Array, out: Uint8Array): boolean => {
+  out.set(id)
+  return true
+}
+const names: Names = {
+  licenseId: (row, serial, out) => write(idOf(1, row, serial), out),
+  productId: (row, serial, out) => write(idOf(2, row, serial), out),
+  ruleId: (row, serial, out) => write(idOf(3, row, serial), out),
+  organizationId: (row, out) => write(idOf(4, row, 0), out),
+}
+const hex = (bytes: Uint8Array | null): string => (bytes === null ? '' : Buffer.from(bytes).toString('hex'))
+
+const blank = {
+  excluded: false,
+  isNewMachine: false,
+  hostname: null,
+  matchedCount: 0,
+  matched: new Int32Array(4),
+  matchedSerials: new Int32Array(4),
+}
+
+/** Whatever tells machine ids apart: here their bytes, of which the longest has five. */
+function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number } {
+  const padded = Buffer.concat([machine, Buffer.alloc(8)])
+  return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }
+}
+
+/** Few of everything, so that most records meet one before; rows are used again under other serials. */
+function records(seed: number, count: number): RecordView[] {
+  const { int } = random(seed)
+  return Array.from({ length: count }, () => {
+    const machine = Buffer.from('m'.repeat(int(3)) + (int(4) === 0 ? '' : String(int(30))))
+    const bytes = Buffer.concat([Buffer.alloc(int(5)), machine, Buffer.alloc(int(5))])
+    const organization = int(2)
+    return {
+      ...blank,
+      code: int(CODES.length),
+      excluded: int(10) === 0,
+      organization,
+      license: int(8) - 1,
+      licenseSerial: int(2),
+      product: organization * 2 + int(2),
+      productSerial: int(2),
+      atMs: START_MS + int(2 * HOUR_MS),
+      bytes,
+      machineAt: bytes.indexOf(machine),
+      machineLength: machine.length,
+      ...hashOf(machine),
+      matchedCount: int(3),
+      matched: Int32Array.from([int(5), 5 + int(5)]),
+      matchedSerials: Int32Array.from([int(2), int(2)]),
+    }
+  })
+}
+
+interface Sum {
+  count: number
+  first: number
+  last: number
+}
+
+/** What is to come out, said in the shortest way. */
+function expected(all: readonly RecordView[]): {
+  activity: Map<string, Sum>
+  checks: Map<string, number>
+  rules: Map<string, number>
+} {
+  const activity = new Map<string, Sum>()
+  const checks = new Map<string, number>()
+  const rules = new Map<string, number>()
+  for (const { matched, matchedSerials, matchedCount } of all)
+    for (let i = 0; i < matchedCount; i++) {
+      const id = hex(idOf(3, matched[i] ?? 0, matchedSerials[i] ?? 0))
+      rules.set(id, (rules.get(id) ?? 0) + 1)
+    }
+  for (const record of all.filter(({ excluded }) => !excluded)) {
+    const { atMs: at, code, license, licenseSerial, machineAt, machineLength, organization, product } = record
+    const isKnown = license >= 0
+    const owner = `${hex(idOf(4, organization, 0))}/${isKnown ? hex(idOf(2, product, record.productSerial)) : ''}`
+    const tally = `${at - (at % HOUR_MS)}/${owner}/${CODES[code]}`
+    checks.set(tally, (checks.get(tally) ?? 0) + 1)
+    if (!isKnown) continue
+    const machine = hex(record.bytes.subarray(machineAt, machineAt + machineLength))
+    const key = `${at - (at % MINUTE_MS)}/${hex(idOf(1, license, licenseSerial))}/${CODES[code]}/${machine}`
+    const sum = activity.get(key) ?? { count: 0, first: at, last: at }
+    activity.set(key, { count: sum.count + 1, first: Math.min(sum.first, at), last: Math.max(sum.last, at) })
+  }
+  return { activity, checks, rules }
+}
+
+test.each([1, 2, 3])('gathers what a plain count of all records gives, flush after flush (seed %i)', (seed) => {
+  const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  for (let flush = 0; flush < 3; flush++) {
+    const all = records(seed * 100 + flush, 3_000)
+    for (const record of all) gathered.add(record)
+    const { activity, checks, rules } = expected(all)
+    const asked: number[] = []
+    const batch = gathered.take((_, entry) => asked.push(entry) > 0)
+    expect(
+      new Map(
+        toActivityRows(batch.activity).map(
+          ({ minuteMs, licenseId, code, machineId, count, firstAtMs: first, lastAtMs: last }) => [
+            `${minuteMs}/${hex(licenseId)}/${code}/${hex(machineId)}`,
+            { count, first, last },
+          ],
+        ),
+      ),
+    ).toEqual(activity)
+    expect(batch.activity.codes.length).toBe(activity.size)
+    expect(
+      new Map(
+        batch.checks.map(({ hourMs, organizationId, productId, code, count }) => [
+          `${hourMs}/${hex(organizationId)}/${hex(productId)}/${code}`,
+          count,
+        ]),
+      ),
+    ).toEqual(checks)
+    expect(batch.checks.length).toBe(checks.size)
+    const counted = new Map<string, number>()
+    for (const { id, count } of batch.rules) counted.set(hex(id), (counted.get(hex(id)) ?? 0) + count)
+    expect(counted).toEqual(rules)
+    const rows = toActivityRows(batch.activity)
+    expect(asked).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
+    const due = rows.filter(({ code, machineId }) => code === 'VALID' && machineId !== null)
+    expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
+    expect(gathered.rows).toBe(0)
+  }
+  expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+})
+
+test('of what is gone since nothing is told, and the rest is as it was', () => {
+  const gone = { license: -1, product: -1, rule: -1 }
+  const gathered = new Gathered(
+    {
+      ...names,
+      licenseId: (row, serial, out) => serial !== gone.license && names.licenseId(row, serial, out),
+      productId: (row, serial, out) => serial !== gone.product && names.productId(row, serial, out),
+      ruleId: (row, serial, out) => serial !== gone.rule && names.ruleId(row, serial, out),
+    },
+    { valid: 100, machines: 100, entries: 100, seen: 100 },
+  )
+  const record = (serial: number): RecordView => {
+    const [any] = records(4, 1)
+    if (any === undefined) throw new Error('there is one')
+    const rules = { matchedCount: 1, matched: Int32Array.of(1), matchedSerials: Int32Array.of(serial) }
+    return { ...any, ...rules, excluded: false, license: 1, licenseSerial: serial, product: 1, productSerial: serial }
+  }
+  gathered.add(record(1))
+  Object.assign(gone, { license: 2, product: 2, rule: 2 })
+  gathered.add(record(2))
+  gathered.add(record(1))
+  const { rules, checks, activity } = gathered.take(() => false)
+  expect(rules).toMatchObject([{ id: idOf(3, 1, 1), count: 2 }])
+  expect(checks).toMatchObject([{ productId: idOf(2, 1, 1), count: 2 }])
+  expect(toActivityRows(activity)).toMatchObject([{ count: 2 }])
+  expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+})
+
+test('what was handed over stays as it is while the next is gathered, until that is handed over', () => {
+  const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const take = (): ReturnType<typeof gathered.take> => gathered.take(() => true)
+  for (const record of records(1, 3_000)) gathered.add(record)
+  const first = take()
+  const before = toActivityRows(first.activity)
+  for (const record of records(2, 3_000)) gathered.add(record)
+  expect(toActivityRows(first.activity)).toEqual(before)
+  const next = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  for (const record of records(2, 3_000)) next.add(record)
+  expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
+})
+
+test('without room the machine leaves first, then activity is dropped and counted, and analytics stay exact', () => {
+  const VALID = CODES.indexOf('VALID')
+  const gathered = new Gathered(names, { valid: 3, machines: 4, entries: 5, seen: 10 })
+  const check = (license: number, machine: string): void =>
+    gathered.add({
+      ...blank,
+      code: VALID,
+      organization: 0,
+      license,
+      licenseSerial: 0,
+      product: 0,
+      productSerial: 0,
+      atMs: START_MS,
+      bytes: Buffer.from(machine),
+      machineAt: 0,
+      machineLength: machine.length,
+      ...hashOf(Buffer.from(machine)),
+    })
+  for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) check(license, `of ${license}`)
+  check(1, 'of 1')
+  const batch = gathered.take(() => true)
+  expect(
+    toActivityRows(batch.activity).map(({ machineId, count }) => [
+      machineId && Buffer.from(machineId).toString(),
+      count,
+    ]),
+  ).toEqual([
+    ['of 1', 2],
+    ['of 2', 1],
+    ['of 3', 1],
+    [null, 2],
+    [null, 1],
+  ])
+  expect(gathered.dropped).toEqual({ activity: 2, analytics: 0, rules: 0 })
+  expect(batch.checks.map(({ count }) => count)).toEqual([9])
+})

@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+
+import { createIndex } from '@keyward/engine'
+import { expect, test } from 'vitest'
+
+import { Control } from '../../src/shared/control.ts'
+import { Reverified } from '../../src/shared/recheck-throttle.ts'
+import { createRing } from '../../src/usage/ring.ts'
+import { WorkerPool } from '../../src/workers/pool.ts'
+import { send, until } from '../harness.ts'
+
+const openKeys = (): MessagePort => new MessageChannel().port2
+
+test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
+  const faults: string[] = []
+  const rings = new Set<SharedArrayBuffer>()
+  const pool = new WorkerPool({
+    count: 2,
+    host: '127.0.0.1',
+    port: 0,
+    setup: {
+      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      control: new Control().shared,
+      reverified: new Reverified().shared,
+      corsOrigins: [],
+      resolver: { trustedProxies: [] },
+    },
+    createRecords: () => {
+      const ring = createRing()
+      rings.add(ring)
+      return ring
+    },
+    releaseRecords: (ring) => rings.delete(ring),
+    openKeys,
+    onRequest: () => undefined,
+    onError: (error, fatal) => void (fatal && faults.push(error.name)),
+  })
+  const port = await pool.start()
+  const unloaded = async (): Promise<void> => {
+    const reply = await send(port, '/api/v2/license/validate', { body: {} })
+    expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1'])
+  }
+  for (let i = 0; i < 10; i++) await unloaded()
+  const victims = [...pool.workers]
+  // A message that no worker expects: it throws outside of any request.
+  for (const { thread } of victims) thread.postMessage({ type: 'answers' })
+  await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.workers.size === 2)
+  await until(async () => (await send(port, '/', {}).catch(() => null))?.status === 404)
+  await unloaded()
+  expect(faults).toEqual(['TypeError', 'TypeError'])
+  expect(pool.totals().events('UNAVAILABLE')).toBe(11)
+  expect(rings.size).toBe(2)
+  await pool.stop(1_000)
+  expect([pool.workers.size, rings.size]).toEqual([0, 0])
+})
+
+test('connections are dealt out equally', async () => {
+  const counters: number[] = []
+  const pool = new WorkerPool({
+    count: 3,
+    host: '127.0.0.1',
+    port: 0,
+    setup: {
+      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      control: new Control().shared,
+      reverified: new Reverified().shared,
+      corsOrigins: [],
+      resolver: { trustedProxies: [] },
+    },
+    createRecords: createRing,
+    releaseRecords: () => undefined,
+    openKeys,
+    onRequest: () => undefined,
+    onError: () => undefined,
+  })
+  const port = await pool.start()
+  await Promise.all(Array.from({ length: 30 }, () => send(port, '/', {})))
+  for (const worker of pool.workers) counters.push(worker.counters.events('NOT_FOUND'))
+  await pool.stop(1_000)
+  expect(counters).toEqual([10, 10, 10])
+})
