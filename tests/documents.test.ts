@@ -8,18 +8,20 @@ import { projectFiles, read, ROOT } from './files.ts'
 
 const documents = projectFiles().filter((path) => path.endsWith('.md'))
 
-/** Anchors as GitHub makes them from headings. */
+/** The anchors of a document: those that GitHub derives from headings, and explicit `<a id="v3"></a>`. */
 function anchors(path: string): Set<string> {
-  const headings = [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => title)
-  return new Set(
-    headings.map((title) =>
-      title
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-        .trim()
-        .replaceAll(' ', '-'),
-    ),
+  const headings = [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(' ', '-'),
   )
+  return new Set([...headings, ...explicitAnchors(path)])
+}
+
+function explicitAnchors(path: string): string[] {
+  return [...read(path).matchAll(/^<a id="([a-z0-9-]+)"><\/a>$/gm)].map(([, id = '']) => id)
 }
 
 test('every relative link leads to a file, and to a heading that it has', () => {
@@ -35,14 +37,38 @@ test('every relative link leads to a file, and to a heading that it has', () => 
   expect(broken).toEqual([])
 })
 
+test('every rule has one anchor, a bold number that fits it, and a place in the table of contents', () => {
+  const rules = read('docs/api.md')
+  const ids = explicitAnchors('docs/api.md')
+  const titles = [...rules.matchAll(/^<a id="([a-z0-9-]+)"><\/a>\n\*\*([A-Z]\d+)\. /gm)]
+  expect(titles.map(([, , number = '']) => number.toLowerCase())).toEqual(ids)
+  expect(new Set(ids).size).toBe(ids.length)
+  const contents = rules
+    .split('\n')
+    .filter((line) => line.startsWith('| ['))
+    .join('\n')
+  expect([...contents.matchAll(/\[[A-Z]\d+\]\(#([a-z]\d+)\)/g)].map(([, id]) => id)).toEqual(ids)
+})
+
+test('every document and anchor that the code cites exists', () => {
+  const cited = projectFiles()
+    .filter((path) => /\.(?:ts|mjs|js|sql|ya?ml|cfg|conf)$/.test(path))
+    .flatMap((path) => [...read(path).matchAll(/\bdocs\/[\w./-]+\.md(?:#[\w-]+)?/g)].map(([link]) => ({ path, link })))
+  const broken = cited.filter(({ link }) => {
+    const [file = '', anchor] = link.split('#')
+    return !existsSync(join(ROOT, file)) || (anchor !== undefined && !anchors(file).has(anchor))
+  })
+  expect(broken).toEqual([])
+})
+
 test('the table of variables names those that the programs read, and no others', () => {
   const sources = projectFiles().filter((path) =>
     /^services\/[^/]+\/src\/config\.ts$|^infra\/(?:start\/config|migrate\/main)\.ts$/.test(path),
   )
   const taken = sources.flatMap((path) => [...read(path).matchAll(/^ +([A-Z][A-Z_]{2,}): /gm)].map(([, name]) => name))
-  const table = read('README.md')
+  const table = read('docs/configuration.md')
     .split('\n')
-    .filter((line) => line.startsWith('| `') && line.split('|').length === 5)
+    .filter((line) => line.startsWith('| `') && line.split(/(?<!\\)\|/).length === 6)
     .flatMap((line) => line.split('|')[1]?.match(/[A-Z][A-Z_]{2,}/g) ?? [])
   expect(new Set(table)).toEqual(new Set(taken))
 })
