@@ -61,64 +61,27 @@ export function violations(path: string, source: string): string[] {
 function relativeReason(path: string, workspace: string, from: string): string | null {
   const target = posix.join(posix.dirname(path), from)
   if (workspaceOf(target) !== workspace) return 'another workspace is imported by its package name'
-  const [own, other] = [validatorSide(path), validatorSide(target)]
-  if (own !== null && other !== null && own !== other) return 'http and endpoints never import feed, nor feed them'
-  return engineFolderReason(path, target)
+  return wallReason(path, target)
 }
 
-/** In the validator, serving checks and following Postgres meet in the index alone. */
-function validatorSide(path: string): 'serving' | 'feed' | null {
-  if (/^services\/validator\/src\/(?:http|endpoints)\//.test(path)) return 'serving'
-  return path.startsWith('services/validator/src/feed/') ? 'feed' : null
+/** Folders that a folder never imports, whatever else it may import. */
+const WALLS: Readonly<Record<string, readonly string[]>> = {
+  // Readers and the writer share the memory and nothing else.
+  'packages/engine/src/memory': ['packages/engine/src/read', 'packages/engine/src/write'],
+  'packages/engine/src/read': ['packages/engine/src/write'],
+  'packages/engine/src/write': ['packages/engine/src/read'],
+  // Serving checks and following Postgres share the index and nothing else.
+  'services/validator/src/http': ['services/validator/src/feed', 'services/validator/src/endpoints'],
+  'services/validator/src/endpoints': ['services/validator/src/feed'],
+  'services/validator/src/feed': ['services/validator/src/http', 'services/validator/src/endpoints'],
 }
 
-/**
- * Returns each pair of folders of the workspace's `src` that import each other, directly or through other folders.
- * Files directly in `src` compose the folders and are left out.
- */
-export function folderCircles(workspace: string, sources: readonly { path: string; source: string }[]): string[] {
-  const imports = new Map<string, Set<string>>()
-  for (const { path, source } of sources) {
-    const from = folderOf(workspace, path)
-    if (from === null) continue
-    const targets = imports.get(from) ?? new Set()
-    imports.set(from, targets)
-    for (const found of importsOf(source)) {
-      const to = found.from.startsWith('.') ? folderOf(workspace, posix.join(posix.dirname(path), found.from)) : null
-      if (to !== null && to !== from) targets.add(to)
-    }
+function wallReason(path: string, target: string): string | null {
+  for (const [folder, others] of Object.entries(WALLS)) {
+    const other = path.startsWith(`${folder}/`) ? others.find((one) => target.startsWith(`${one}/`)) : undefined
+    if (other !== undefined) return `${folder} never imports ${other}`
   }
-  const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
-    [...(imports.get(from) ?? [])].some((next) => {
-      if (next === to) return true
-      if (seen.has(next)) return false
-      seen.add(next)
-      return reaches(next, to, seen)
-    })
-  const folders = [...imports.keys()].toSorted()
-  return folders.flatMap((a) =>
-    folders.filter((b) => a < b && reaches(a, b) && reaches(b, a)).map((b) => `${workspace}/src: ${a} ⇄ ${b}`),
-  )
-}
-
-/** `services/validator/src/feed/follower.ts` is in the folder `feed`; null for files directly in `src`. */
-function folderOf(workspace: string, path: string): string | null {
-  if (!path.startsWith(`${workspace}/src/`)) return null
-  const [folder = '', ...rest] = path.slice(workspace.length + '/src/'.length).split('/')
-  return rest.length > 0 ? folder : null
-}
-
-/** Folders of the engine that a folder must not import. */
-const ENGINE_FOLDERS: Readonly<Record<string, readonly string[]>> = {
-  memory: ['read', 'write'],
-  read: ['write'],
-  write: ['read'],
-}
-
-function engineFolderReason(path: string, target: string): string | null {
-  const folder = (file: string): string => /^packages\/engine\/src\/(\w+)\//.exec(file)?.[1] ?? ''
-  const forbidden = ENGINE_FOLDERS[folder(path)]?.includes(folder(target))
-  return forbidden === true ? `${folder(path)} never imports ${folder(target)}` : null
+  return null
 }
 
 function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {
