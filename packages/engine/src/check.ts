@@ -1,7 +1,7 @@
 /**
  * What goes into a decision and what comes out of it. Both are made once and used again for every check, so that a
- * decision allocates nothing. Rows are named by number and serial: a row number is used again after a deletion, a
- * serial never, so a pair that no longer belongs together means that the row is gone.
+ * decision allocates nothing. Rows are named by number and generation: a row number is used again after a deletion, a
+ * generation never, so a pair that no longer belongs together means that the row is gone.
  */
 
 /** One validation call, resolved: the caller's organization, and what its app has sent. */
@@ -44,10 +44,10 @@ export interface Verdict {
   excluded: boolean
   /** Row of the license, -1 when the key is unknown. */
   license: number
-  licenseSerial: number
+  licenseGeneration: number
   /** Row of the license's product, -1 when the key is unknown. */
   product: number
-  productSerial: number
+  productGeneration: number
   /** Infinity: never. */
   expiresAtMs: number
   used: number
@@ -62,7 +62,7 @@ export interface Verdict {
   matchedCount: number
   /** Rows of all unexpired rules that matched, whatever their scope. */
   matched: Int32Array
-  matchedSerials: Int32Array
+  matchedGenerations: Int32Array
 }
 
 /**
@@ -94,9 +94,9 @@ export function createVerdict(): Verdict {
     slot: 0,
     excluded: false,
     license: -1,
-    licenseSerial: 0,
+    licenseGeneration: 0,
     product: -1,
-    productSerial: 0,
+    productGeneration: 0,
     expiresAtMs: 0.5, // a fraction, so that the engine stores the field as a double from the start
     used: 0,
     max: -1,
@@ -105,14 +105,14 @@ export function createVerdict(): Verdict {
     decidedBy: -1,
     matchedCount: 0,
     matched: new Int32Array(MATCHED_CAPACITY),
-    matchedSerials: new Int32Array(MATCHED_CAPACITY),
+    matchedGenerations: new Int32Array(MATCHED_CAPACITY),
   }
 }
 
 /** What a check needs of the credential that it came with. */
 export interface CredentialView {
   /** Differs from the one remembered: the row now holds another credential. */
-  serial: number
+  generation: number
   /** Row of the organization. */
   organization: number
   revoked: boolean
@@ -122,5 +122,5 @@ export interface CredentialView {
 }
 
 export function createCredentialView(): CredentialView {
-  return { serial: 0, organization: -1, revoked: false, expiresAtMs: 0.5, addressRules: false }
+  return { generation: 0, organization: -1, revoked: false, expiresAtMs: 0.5, addressRules: false }
 }

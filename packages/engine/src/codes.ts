@@ -1,6 +1,9 @@
 /**
- * The outcomes of a check. The order is the order of the numbers that verdicts carry, so a new code goes to the end.
+ * The codes of verdicts. A verdict carries the number; counters and recorded checks are indexed by it, so a new code
+ * goes to the end.
  */
+
+/** Names of the codes, by number. */
 export const CODES = [
   'VALID',
   'NOT_FOUND',
@@ -14,11 +17,14 @@ export const CODES = [
 
 export type Code = (typeof CODES)[number]
 
-export const VALID = 0
-export const NOT_FOUND = 1
-export const BLACKLISTED = 2
-export const REVOKED = 3
-export const SUSPENDED = 4
-export const EXPIRED = 5
-export const FINGERPRINT_REQUIRED = 6
-export const TOO_MANY_MACHINES = 7
+/** Numbers of the codes, by name. */
+export const CODE = {
+  VALID: 0,
+  NOT_FOUND: 1,
+  BLACKLISTED: 2,
+  REVOKED: 3,
+  SUSPENDED: 4,
+  EXPIRED: 5,
+  FINGERPRINT_REQUIRED: 6,
+  TOO_MANY_MACHINES: 7,
+} as const satisfies Record<Code, number>

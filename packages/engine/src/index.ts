@@ -3,8 +3,8 @@
  * It imports nothing, does no I/O and reads no clock.
  */
 export * from './check.ts'
-export { CODES, type Code } from './codes.ts'
-export { openIndex, type IndexReader } from './read/index-reader.ts'
+export { CODE, CODES, type Code } from './codes.ts'
+export { BUSY, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.ts'
 export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
 export {
   createIndex,

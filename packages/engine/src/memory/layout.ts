@@ -1,22 +1,22 @@
 /**
  * Where each field stands in a record. A record is 16 words (customers: 8), one cache line, so that a check touches one
  * line for its license; times are doubles in milliseconds over the last two words. Every record of the first six kinds
- * begins with its id and its serial; the serial is 0 in a free row and never used twice in 2^32 insertions.
+ * begins with its id and its generation; the generation is 0 in a free row and never used twice in 2^32 insertions.
  *
  *   word          0-3  4       5-8       9        10       11       12         13       14-15
- *   organization  id   serial  stamp     scope    children rules    (5 to 8, see below)
- *   product       id   serial  stamp     scope    children organization
- *   customer      id   serial  stamp     children organization      (5 to 7)
- *   credential    id   serial  secret hash (5-12)                              state    expiry
- *   license       id   serial  key hash  product  customer max      used       state    expiry
- *   rule          id   serial  value     (9 free) scope    org.     next       traits   expiry
+ *   organization  id   generation  stamp     scope    children rules    (5 to 8, see below)
+ *   product       id   generation  stamp     scope    children organization
+ *   customer      id   generation  stamp     children organization      (5 to 7)
+ *   credential    id   generation  secret hash (5-12)                              state    expiry
+ *   license       id   generation  key hash  product  customer max      used       state    expiry
+ *   rule          id   generation  value     (9 free) scope    org.     next       traits   expiry
  *   scope         see below; it has no id
  */
 export const ROW_WORDS = 16
 export const CUSTOMER_WORDS = 8
 
 export const ID = 0
-export const SERIAL = 4
+export const GENERATION = 4
 
 /** The double that holds `expiresAtMs`, counted in doubles of a 16-word record. */
 export const EXPIRY = 7

@@ -119,14 +119,14 @@ export class Directory {
   }
 
   /**
-   * Makes of a license key's hash and its organization's serial one value of 128 bits, into `key`: the same key in two
-   * organizations is two keys. Each word is XORed with its own bijection of the serial.
+   * Makes of a license key's hash and its organization's generation one value of 128 bits, into `key`: the same key in two
+   * organizations is two keys. Each word is XORed with its own bijection of the generation.
    */
-  combineKey(hash: Int32Array, organizationSerial: number): void {
-    this.key[0] = hash[0]! ^ scramble(organizationSerial)
-    this.key[1] = hash[1]! ^ scramble(organizationSerial + 0x3c6ef372)
-    this.key[2] = hash[2]! ^ scramble(organizationSerial + 0x1b873593)
-    this.key[3] = hash[3]! ^ scramble(organizationSerial + 0x510e527f)
+  combineKey(hash: Int32Array, organizationGeneration: number): void {
+    this.key[0] = hash[0]! ^ scramble(organizationGeneration)
+    this.key[1] = hash[1]! ^ scramble(organizationGeneration + 0x3c6ef372)
+    this.key[2] = hash[2]! ^ scramble(organizationGeneration + 0x1b873593)
+    this.key[3] = hash[3]! ^ scramble(organizationGeneration + 0x510e527f)
   }
 
   /** Begins to fetch what `findLicense` will read first; gives nothing of meaning. */

@@ -4,16 +4,7 @@
  * lock throws that away.
  */
 import { type Check, CLAIM_SLOT, NO_SLOT, RECORD_MACHINE, type Verdict } from '../check.ts'
-import {
-  BLACKLISTED,
-  EXPIRED,
-  FINGERPRINT_REQUIRED,
-  NOT_FOUND,
-  REVOKED,
-  SUSPENDED,
-  TOO_MANY_MACHINES,
-  VALID,
-} from '../codes.ts'
+import { CODE } from '../codes.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
@@ -29,7 +20,7 @@ import {
   RULE_ALLOW,
   RULE_EXCLUSION,
   RULE_TRAITS,
-  SERIAL,
+  GENERATION,
   STATUS_REVOKED,
   STATUS_SUSPENDED,
   TENANT_SCOPE,
@@ -50,7 +41,7 @@ export function decide(
   verdict.excluded = false
   verdict.decidedBy = -1
   verdict.matchedCount = 0
-  const license = store.organizations.region.words[check.organization * ROW_WORDS + SERIAL]
+  const license = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
     ? store.directory.findLicense(machineHash)
     : 0
   if (license === 0) {
@@ -65,11 +56,11 @@ export function decide(
 
 /** No license of the organization has this key, so no rule is looked at (API document, Endpoints rule 4.1). */
 function answerUnknown(verdict: Verdict): void {
-  verdict.code = NOT_FOUND
+  verdict.code = CODE.NOT_FOUND
   verdict.license = -1
-  verdict.licenseSerial = 0
+  verdict.licenseGeneration = 0
   verdict.product = -1
-  verdict.productSerial = 0
+  verdict.productGeneration = 0
   verdict.expiresAtMs = Infinity
   verdict.used = 0
   verdict.max = -1
@@ -80,9 +71,9 @@ function readLicense(store: IndexStore, license: number, verdict: Verdict): void
   const base = license * ROW_WORDS
   const product = words[base + LICENSE_PRODUCT]! | 0
   verdict.license = license
-  verdict.licenseSerial = words[base + SERIAL]! | 0
+  verdict.licenseGeneration = words[base + GENERATION]! | 0
   verdict.product = product
-  verdict.productSerial = store.products.region.words[product * ROW_WORDS + SERIAL]! | 0
+  verdict.productGeneration = store.products.region.words[product * ROW_WORDS + GENERATION]! | 0
   verdict.expiresAtMs = doubles[license * ROW_DOUBLES + EXPIRY] ?? 0
   verdict.used = words[base + LICENSE_USED]! | 0
   verdict.max = words[base + LICENSE_MAX]! | 0
@@ -93,12 +84,12 @@ function decideByRule(store: IndexStore, license: number, rule: number, nowMs: n
   verdict.decidedBy = rule
   const traits = store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
   if ((traits & RULE_EXCLUSION) === 0) {
-    verdict.code = BLACKLISTED
+    verdict.code = CODE.BLACKLISTED
     return
   }
   verdict.excluded = true
   const code = stateCode(store, license, nowMs)
-  verdict.code = code !== REVOKED && (traits & RULE_ALLOW) !== 0 ? VALID : code
+  verdict.code = code !== CODE.REVOKED && (traits & RULE_ALLOW) !== 0 ? CODE.VALID : code
 }
 
 /**
@@ -146,26 +137,26 @@ function decideWithoutRule(
 ): void {
   const code = stateCode(store, license, nowMs)
   verdict.code = code
-  if (code !== VALID) return
+  if (code !== CODE.VALID) return
   const limited = verdict.max >= 0
   if (check.machineIdLength === 0) {
-    if (limited) verdict.code = FINGERPRINT_REQUIRED
+    if (limited) verdict.code = CODE.FINGERPRINT_REQUIRED
     return
   }
-  if (store.machines.has(license, verdict.licenseSerial, machineHash)) return
+  if (store.machines.has(license, verdict.licenseGeneration, machineHash)) return
   if (!limited) {
     verdict.slot = RECORD_MACHINE
     return
   }
   verdict.slot = CLAIM_SLOT
-  if (verdict.used >= verdict.max) verdict.code = TOO_MANY_MACHINES
+  if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
 /** What the license's own state says: revoked before suspended before expired. */
 function stateCode(store: IndexStore, license: number, nowMs: number): number {
   const { words, doubles } = store.licenses.region
   const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & 3
-  if (status === STATUS_REVOKED) return REVOKED
-  if (status === STATUS_SUSPENDED) return SUSPENDED
-  return doubles[license * ROW_DOUBLES + EXPIRY]! > nowMs ? VALID : EXPIRED
+  if (status === STATUS_REVOKED) return CODE.REVOKED
+  if (status === STATUS_SUSPENDED) return CODE.SUSPENDED
+  return doubles[license * ROW_DOUBLES + EXPIRY]! > nowMs ? CODE.VALID : CODE.EXPIRED
 }

@@ -18,7 +18,7 @@ import {
   SCOPE_COUNTS,
   SCOPE_ROOT4,
   SCOPE_ROOT6,
-  SERIAL,
+  GENERATION,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
   TYPE_HWID,
@@ -121,7 +121,7 @@ export class RuleMatching {
     if (!(region.doubles[rule * ROW_DOUBLES + EXPIRY]! > nowMs)) return
     if (verdict.matchedCount >= MATCHED_CAPACITY) return
     verdict.matched[verdict.matchedCount] = rule
-    verdict.matchedSerials[verdict.matchedCount] = region.words[rule * ROW_WORDS + SERIAL]!
+    verdict.matchedGenerations[verdict.matchedCount] = region.words[rule * ROW_WORDS + GENERATION]!
     verdict.matchedCount += 1
     if ((region.words[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) {
       if (this.bestExclusion === 0 || precedes(region.words, rule, this.bestExclusion)) this.bestExclusion = rule

@@ -20,7 +20,7 @@ import {
   PRODUCT_ORGANIZATION,
   ROW_DOUBLES,
   ROW_WORDS,
-  SERIAL,
+  GENERATION,
   STATUS_ACTIVE,
   STATUS_REVOKED,
   STATUS_SUSPENDED,
@@ -64,7 +64,7 @@ export class LicenseWriter {
       return 'the customer is unknown in the organization'
     }
     hash.hash(record.key, record.key.length)
-    directory.combineKey(hash.words, organizations.region.words[organization * ROW_WORDS + SERIAL]!)
+    directory.combineKey(hash.words, organizations.region.words[organization * ROW_WORDS + GENERATION]!)
     this.write(record, product, customer)
     return null
   }
@@ -80,7 +80,7 @@ export class LicenseWriter {
     const { hash, licenses, machines } = this.rows.store
     const row = this.find(licenseId)
     hash.hash(machineId, machineId.length)
-    return row !== 0 && machines.has(row, licenses.region.words[row * ROW_WORDS + SERIAL]!, hash.words)
+    return row !== 0 && machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, hash.words)
   }
 
   /** A slot given back by a license that is gone is no fault: its deletion may have come first. */
@@ -90,10 +90,10 @@ export class LicenseWriter {
     if (!hasId(words, this.latest, change.licenseId)) this.latest = directory.findId(KIND_LICENSE, change.licenseId)
     const row = this.latest
     if (row === 0) return change.held ? 'the license is unknown' : null
-    const serial = words[row * ROW_WORDS + SERIAL]!
+    const generation = words[row * ROW_WORDS + GENERATION]!
     hash.hash(change.machineId, change.machineId.length)
-    if (change.held) machines.add(row, serial, hash.words, this.rows.stamp)
-    else machines.remove(row, serial, hash.words)
+    if (change.held) machines.add(row, generation, hash.words, this.rows.stamp)
+    else machines.remove(row, generation, hash.words)
     if (change.used !== null) words[row * ROW_WORDS + LICENSE_USED] = change.used
     return null
   }
@@ -141,7 +141,7 @@ export class LicenseWriter {
 /** Whether a license with this id is in the row now; a freed row holds zeros. */
 function hasId(words: Int32Array, row: number, id: Id): boolean {
   const base = row * ROW_WORDS
-  if (words[base + SERIAL] === 0) return false
+  if (words[base + GENERATION] === 0) return false
   for (let i = 0; i < 4; i++) if (words[base + ID + i] !== readWord(id, 4 * i)) return false
   return true
 }

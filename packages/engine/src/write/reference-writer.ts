@@ -72,7 +72,7 @@ export class TenantWriter {
       words[row * ROW_WORDS + SECRET + i] = word
     }
     // Who remembers which row a secret led to must look it up again.
-    if (!isSame) this.rows.renewSerial(KIND_CREDENTIAL, row)
+    if (!isSame) this.rows.renewGeneration(KIND_CREDENTIAL, row)
     words[row * ROW_WORDS + CREDENTIAL_STATE] =
       (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (record.revoked ? CREDENTIAL_REVOKED : 0) | this.rows.stamp
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs

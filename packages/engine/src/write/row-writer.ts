@@ -1,6 +1,6 @@
 import { readWord } from '../memory/bits.ts'
 /**
- * What writing a row of any kind has in common: rows get an id, a serial and the current reload stamp, and are found
+ * What writing a row of any kind has in common: rows get an id, a generation and the current reload stamp, and are found
  * again by their id. The stamp is one bit in each row: while a reload runs, a row that bears the old one has not been
  * told of yet, and at the end of the reload it is gone.
  */
@@ -16,7 +16,7 @@ import {
   KIND_RULE,
   LICENSE_STATE,
   RULE_TRAITS,
-  SERIAL,
+  GENERATION,
   TENANT_STAMP,
 } from '../memory/layout.ts'
 
@@ -33,7 +33,7 @@ export class RowWriter {
   readonly store: IndexStore
   /** 0 or 1. */
   stamp = 0
-  private serial = 0
+  private generation = 0
 
   constructor(store: IndexStore) {
     this.store = store
@@ -47,16 +47,16 @@ export class RowWriter {
     const { words } = arena.region
     const base = row * arena.rowWords
     for (let i = 0; i < 4; i++) words[base + ID + i] = readWord(id, 4 * i)
-    this.renewSerial(kind, row)
+    this.renewGeneration(kind, row)
     directory.addId(kind, row)
     this.setStamp(kind, row, this.stamp)
     return row
   }
 
   /** The row counts as another from now on. */
-  renewSerial(kind: number, row: number): void {
+  renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.directory.arena(kind)
-    region.words[row * rowWords + SERIAL] = this.nextSerial()
+    region.words[row * rowWords + GENERATION] = this.nextGeneration()
   }
 
   /** Removes a row; what refers to it has been unlinked by the caller. */
@@ -80,12 +80,12 @@ export class RowWriter {
   /** True for a row that is in use. */
   isLive(kind: number, row: number): boolean {
     const { region, rowWords } = this.store.directory.arena(kind)
-    return region.words[row * rowWords + SERIAL] !== 0
+    return region.words[row * rowWords + GENERATION] !== 0
   }
 
-  private nextSerial(): number {
-    this.serial = (this.serial + 1) | 0
-    if (this.serial === 0) this.serial = 1
-    return this.serial
+  private nextGeneration(): number {
+    this.generation = (this.generation + 1) | 0
+    if (this.generation === 0) this.generation = 1
+    return this.generation
   }
 }

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 
 import { expect, test } from 'vitest'
 
-import { createCheck, createIndex, createVerdict, openIndex } from '../../src/index.ts'
+import { BUSY, createCheck, createIndex, createVerdict, openIndex } from '../../src/index.ts'
 import { MAX_ATTEMPTS, ReadLock, WriteLock } from '../../src/memory/seqlock.ts'
 import { VERSION } from '../../src/memory/shared-memory.ts'
 import { begin, isImpossible, step } from '../support/contested-index.ts'
@@ -99,7 +99,8 @@ test('a section that never ends makes readers busy, not hang', () => {
   version[VERSION] = 1
   reader.decide(createCheck(), 0, verdict)
   expect(verdict.busy).toBe(true)
-  expect(reader.findCredential(new Uint8Array(32))).toBe(-2)
+  expect(reader.findCredential(new Uint8Array(32))).toBe(BUSY)
+  expect(reader.findLicense(1, new Uint8Array(3), 3, new Uint8Array(16))).toBe(BUSY)
   version[VERSION] = 2
   reader.decide(createCheck(), 0, verdict)
   expect(verdict.busy).toBe(false)

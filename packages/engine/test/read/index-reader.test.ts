@@ -16,41 +16,41 @@ test('a credential is found by its secret, and its revocation and expiry are rea
   expect(reader.credential(row, view)).toBe(true)
   const organization = reader.findOrganization(ORGANIZATION)
   expect(view).toMatchObject({ organization, revoked: false, expiresAtMs: 5, addressRules: false })
-  const { serial } = view
+  const { generation } = view
   writer.apply([credential({ revoked: true })])
   expect(reader.credential(row, view)).toBe(true)
-  expect(view).toMatchObject({ serial, revoked: true, expiresAtMs: Infinity })
+  expect(view).toMatchObject({ generation, revoked: true, expiresAtMs: Infinity })
 })
 
-test('a row that holds another credential now has another serial, an empty one is refused', () => {
+test('a row that holds another credential now has another generation, an empty one is refused', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
   writer.apply([...tenant(), credential({})])
   const row = reader.findCredential(SECRET)
   reader.credential(row, view)
-  const { serial } = view
+  const { generation } = view
   writer.apply([{ entity: 'credential', id: idOf(5), row: null }])
   expect(reader.credential(row, view)).toBe(false)
   writer.apply([credential({ id: idOf(5, 2), secretHash: new Uint8Array(32).fill(8) })])
   expect(reader.credential(row, view)).toBe(true)
-  expect(view.serial).not.toBe(serial)
+  expect(view.generation).not.toBe(generation)
   expect(reader.credential(1_000_000, view)).toBe(false)
 })
 
-test('a credential whose secret changes has another serial', () => {
+test('a credential whose secret changes has another generation', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
   writer.apply([...tenant(), credential({})])
   const row = reader.findCredential(SECRET)
   reader.credential(row, view)
-  const { serial } = view
+  const { generation } = view
   const changed = new Uint8Array(32).fill(8)
   writer.apply([credential({ secretHash: changed })])
   expect([reader.findCredential(SECRET), reader.findCredential(changed)]).toEqual([-1, row])
   reader.credential(row, view)
-  expect(view.serial).not.toBe(serial)
+  expect(view.generation).not.toBe(generation)
 })
 
 test('address rules in any scope show in the credential, other rules do not', () => {
@@ -80,11 +80,11 @@ test('ids are given for rows that are still what the verdict meant', () => {
   const id = new Uint8Array(16)
   writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])
   const verdict = decide(reader, 'm')
-  expect(reader.licenseId(verdict.license, verdict.licenseSerial, id)).toBe(true)
+  expect(reader.licenseId(verdict.license, verdict.licenseGeneration, id)).toBe(true)
   expect(id).toEqual(LICENSE)
-  expect(reader.productId(verdict.product, verdict.productSerial, id)).toBe(true)
+  expect(reader.productId(verdict.product, verdict.productGeneration, id)).toBe(true)
   expect(id).toEqual(idOf(2))
-  expect(reader.ruleId(verdict.decidedBy, verdict.matchedSerials[0]!, id)).toBe(true)
+  expect(reader.ruleId(verdict.decidedBy, verdict.matchedGenerations[0]!, id)).toBe(true)
   expect(id).toEqual(idOf(6))
   expect(reader.organizationId(reader.findOrganization(ORGANIZATION), id)).toBe(true)
   expect(id).toEqual(ORGANIZATION)
@@ -94,12 +94,12 @@ test('ids are given for rows that are still what the verdict meant', () => {
     rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2) }),
     { entity: 'license', id: LICENSE, row: null },
   ])
-  expect(reader.ruleId(verdict.decidedBy, verdict.matchedSerials[0]!, id)).toBe(false)
+  expect(reader.ruleId(verdict.decidedBy, verdict.matchedGenerations[0]!, id)).toBe(false)
   writer.apply([license({ id: idOf(4, 2) })])
   const recycled = decide(reader, 'm')
   expect(recycled.license).toBe(verdict.license)
-  expect(reader.licenseId(verdict.license, verdict.licenseSerial, id)).toBe(false)
-  expect(reader.licenseId(recycled.license, recycled.licenseSerial, id)).toBe(true)
+  expect(reader.licenseId(verdict.license, verdict.licenseGeneration, id)).toBe(false)
+  expect(reader.licenseId(recycled.license, recycled.licenseGeneration, id)).toBe(true)
   expect(reader.licenseId(1_000_000, 1, id)).toBe(false)
 })
 
@@ -182,4 +182,31 @@ test('a verdict tells machines apart by a hash that is the same in all readers o
   expect(new Set(ids.map((id) => hashOf(one, id))).size).toBe(ids.length)
   expect(ids.map((id) => hashOf(other, id))).toEqual(ids.map((id) => hashOf(one, id)))
   expect(hashOf(one, '')).toBe('0/0')
+})
+
+test('finds a license by its key in its own organization alone, and writes its id', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const other = idOf(1, 2)
+  writer.apply([...tenant(), { entity: 'organization', id: other, row: { id: other } }])
+  const [organization, foreign] = [reader.findOrganization(ORGANIZATION), reader.findOrganization(other)]
+  const id = new Uint8Array(16)
+  const find = (row: number, text: string): number =>
+    reader.findLicense(row, utf8.encode(`${text} and more`), text.length, id)
+  expect(find(organization, 'KEY')).toBe(decide(reader, '').license)
+  expect(id).toEqual(LICENSE)
+  expect([find(foreign, 'KEY'), find(organization, 'KEY '), find(1_000_000, 'KEY')]).toEqual([-1, -1, -1])
+  writer.apply([{ entity: 'license', id: LICENSE, row: null }])
+  expect(find(organization, 'KEY')).toBe(-1)
+})
+
+test('finds a suspended, expired or blacklisted license too', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])
+  const found = (['active', 'suspended', 'revoked'] as const).map((status) => {
+    writer.apply([license({ status, expiresAtMs: 0 })])
+    return reader.findLicense(reader.findOrganization(ORGANIZATION), utf8.encode('KEY'), 3, new Uint8Array(16)) > 0
+  })
+  expect(found).toEqual([true, true, true])
 })

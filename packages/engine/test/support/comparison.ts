@@ -50,16 +50,16 @@ export function ask(reader: IndexReader, check: NaiveCheck, nowMs: number): Outc
 
 function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
   const id = new Uint8Array(16)
-  const ruleId = (row: number, serial: number): string => (reader.ruleId(row, serial, id) ? hex(id) : 'gone')
+  const ruleId = (row: number, generation: number): string => (reader.ruleId(row, generation, id) ? hex(id) : 'gone')
   const matched: string[] = []
   let decidedBy: string | null = null
   for (let i = 0; i < verdict.matchedCount; i++) {
     const row = verdict.matched[i] ?? 0
-    matched.push(ruleId(row, verdict.matchedSerials[i] ?? 0))
+    matched.push(ruleId(row, verdict.matchedGenerations[i] ?? 0))
     if (row === verdict.decidedBy) decidedBy = matched[i] ?? null
   }
   const license =
-    verdict.license < 0 ? null : reader.licenseId(verdict.license, verdict.licenseSerial, id) ? hex(id) : 'gone'
+    verdict.license < 0 ? null : reader.licenseId(verdict.license, verdict.licenseGeneration, id) ? hex(id) : 'gone'
   return {
     code: verdict.busy ? 'busy' : CODES[verdict.code]!,
     decidedBy,

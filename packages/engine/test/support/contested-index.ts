@@ -1,4 +1,3 @@
-import { BLACKLISTED, SUSPENDED, VALID } from '../../src/codes.ts'
 /**
  * An index that is written all the time, in sections whose half-way states would show: the facts below hold before and
  * after every section, and only then.
@@ -12,6 +11,7 @@ import {
   type AccessRuleRecord,
   type Change,
   type Check,
+  CODE,
   type IndexReader,
   type IndexWriter,
   type LicenseRecord,
@@ -126,12 +126,12 @@ export function isImpossible(reader: IndexReader, check: Check, verdict: Verdict
   if (verdict.busy) return false
   switch (kind) {
     case ids.guarded:
-      return verdict.code !== SUSPENDED && verdict.code !== BLACKLISTED
+      return verdict.code !== CODE.SUSPENDED && verdict.code !== CODE.BLACKLISTED
     case ids.counted:
       return verdict.used !== verdict.max || verdict.max !== verdict.expiresAtMs
     case ids.holder:
-      return verdict.code !== VALID || verdict.slot !== 0
+      return verdict.code !== CODE.VALID || verdict.slot !== 0
     default:
-      return verdict.code !== BLACKLISTED || verdict.matchedCount < 1
+      return verdict.code !== CODE.BLACKLISTED || verdict.matchedCount < 1
   }
 }

@@ -106,13 +106,13 @@ export async function dryRun(
   if (verdict.busy || code === undefined) throw new Error('The dry run gave no verdict')
   const byId = new Map(rules.map((rule) => [rule.id, rule]))
   const id = new Uint8Array(16)
-  const ruleAt = (row: number, serial: number): RuleRow | undefined =>
-    reader.ruleId(row, serial, id) ? byId.get(bytesToUuid(id)) : undefined
+  const ruleAt = (row: number, generation: number): RuleRow | undefined =>
+    reader.ruleId(row, generation, id) ? byId.get(bytesToUuid(id)) : undefined
   const rows = Array.from(verdict.matched.subarray(0, verdict.matchedCount))
-  const serials = Array.from(verdict.matchedSerials.subarray(0, verdict.matchedCount))
-  const matched = rows.flatMap((row, i) => ruleAt(row, serials[i] ?? -1) ?? [])
+  const generations = Array.from(verdict.matchedGenerations.subarray(0, verdict.matchedCount))
+  const matched = rows.flatMap((row, i) => ruleAt(row, generations[i] ?? -1) ?? [])
   const decider = rows.indexOf(verdict.decidedBy)
-  const decidedBy = decider === -1 ? null : (ruleAt(verdict.decidedBy, serials[decider] ?? -1) ?? null)
+  const decidedBy = decider === -1 ? null : (ruleAt(verdict.decidedBy, generations[decider] ?? -1) ?? null)
   return { code, needsSlot: verdict.slot === 1, decidedBy, matched }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { maxLicenseKeyBytes } from '@keyward/contract/text'
-import { createCheck, createVerdict, type IndexReader } from '@keyward/engine'
+import { BUSY, createCheck, type IndexReader, UNKNOWN } from '@keyward/engine'
 
 import type { Authorizer } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -29,7 +29,6 @@ export interface DeactivationParts {
 export class Deactivation {
   readonly #parts: DeactivationParts
   readonly #check = { ...createCheck(), ...createFields() }
-  readonly #verdict = createVerdict()
 
   constructor(parts: DeactivationParts) {
     this.#parts = parts
@@ -41,16 +40,13 @@ export class Deactivation {
     const credential = authorizer.admit(exchange, nowMs)
     if (credential === null) return
     const check = this.#check
-    const verdict = this.#verdict
     if (!scanFields('deactivate', body, check) && !readFields('deactivate', body, check))
       return exchange.fail('INVALID_REQUEST')
     if (check.licenseKeyLength > maxLicenseKeyBytes) return exchange.send(DEACTIVATED.false)
-    check.organization = credential.organization
-    reader.decide(check, nowMs, verdict)
-    if (verdict.busy) return exchange.fail('UNAVAILABLE')
     const licenseId = new Uint8Array(16)
-    if (verdict.license < 0 || !reader.licenseId(verdict.license, verdict.licenseSerial, licenseId))
-      return exchange.send(DEACTIVATED.false)
+    const row = reader.findLicense(credential.organization, check.licenseKey, check.licenseKeyLength, licenseId)
+    if (row === BUSY) return exchange.fail('UNAVAILABLE')
+    if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
     exchange.wait()
     releases.release(licenseId, check.machineId.slice(0, check.machineIdLength), ({ released }) => {
       if (released === null) return exchange.fail('UNAVAILABLE')

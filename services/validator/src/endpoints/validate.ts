@@ -8,7 +8,7 @@ import { maxLicenseKeyBytes } from '@keyward/contract/text'
 import {
   type Check,
   CLAIM_SLOT,
-  CODES,
+  CODE,
   createVerdict,
   type IndexReader,
   RECORD_MACHINE,
@@ -25,10 +25,6 @@ import type { ClaimOutcome } from '../shared/messages.ts'
 import type { Reverified } from '../shared/recheck-throttle.ts'
 import { scanFields } from './request-body-fast-path.ts'
 import { createFields, type Fields, readFields } from './request-body.ts'
-
-const VALID = CODES.indexOf('VALID')
-const NOT_FOUND = CODES.indexOf('NOT_FOUND')
-const TOO_MANY_MACHINES = CODES.indexOf('TOO_MANY_MACHINES')
 
 /** Who takes slots: in the main thread, over Postgres. The arrays must not be written again. */
 export interface SlotClaims {
@@ -105,14 +101,14 @@ export class Validation {
 
   /** A full license is answered from memory, and asked for again a few times a second, while Postgres is heard. */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
-    if (verdict.code !== TOO_MANY_MACHINES) return true
+    if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
     return this.#parts.control.databaseHeard && this.#parts.reverified.isDue(verdict.license, nowMs)
   }
 
   #claim(exchange: Exchange, nowMs: number): void {
     const { claims, reader } = this.#parts
     const licenseId = new Uint8Array(16)
-    const found = reader.licenseId(this.#verdict.license, this.#verdict.licenseSerial, licenseId)
+    const found = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
     if (!found) setNotFound(this.#verdict) // deleted a moment ago
     const { hostname } = this.#check
     const check = { ...this.#check, machineId: this.#check.machineId.slice(0, this.#check.machineIdLength) }
@@ -120,11 +116,11 @@ export class Validation {
     const { code, used, max } = verdict
     if (!found) return this.#answer(exchange, check, verdict, code, used, max, nowMs)
     exchange.wait()
-    if (code === TOO_MANY_MACHINES) exchange.fallback = rejectionAnswer(exchange.shape, code, used, max)
-    claims.claim(licenseId, check.machineId, hostname, code === TOO_MANY_MACHINES, (outcome) => {
+    if (code === CODE.TOO_MANY_MACHINES) exchange.fallback = rejectionAnswer(exchange.shape, code, used, max)
+    claims.claim(licenseId, check.machineId, hostname, code === CODE.TOO_MANY_MACHINES, (outcome) => {
       if (exchange.isDone) return
       if (outcome.answered) this.#answer(exchange, check, verdict, outcome.code, outcome.used, outcome.max, nowMs)
-      else if (code === TOO_MANY_MACHINES) this.#answer(exchange, check, verdict, code, used, max, nowMs)
+      else if (code === CODE.TOO_MANY_MACHINES) this.#answer(exchange, check, verdict, code, used, max, nowMs)
       else exchange.fail('UNAVAILABLE')
     })
   }
@@ -147,12 +143,12 @@ export class Validation {
 }
 
 function verdictAnswer(shape: Shape, code: number, expiresAtMs: number, used: number, max: number): Answer {
-  return code === VALID ? validAnswer(shape, expiresAtMs) : rejectionAnswer(shape, code, used, max)
+  return code === CODE.VALID ? validAnswer(shape, expiresAtMs) : rejectionAnswer(shape, code, used, max)
 }
 
 function setNotFound(verdict: Verdict): void {
   verdict.busy = false
-  verdict.code = NOT_FOUND
+  verdict.code = CODE.NOT_FOUND
   verdict.slot = 0
   verdict.excluded = false
   verdict.license = verdict.product = verdict.decidedBy = -1

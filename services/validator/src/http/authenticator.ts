@@ -1,6 +1,6 @@
 /**
  * Which organization calls (API document, "Authentication"). The text of a header that was once good is remembered with the
- * row and serial of its API key; revocation and expiry are read from the shared row at every check, so nothing remembered
+ * row and generation of its API key; revocation and expiry are read from the shared row at every check, so nothing remembered
  * can be out of date. Only good ones are remembered: strangers cannot fill the memory.
  */
 
@@ -17,7 +17,7 @@ export class Authorizer {
   readonly #reader: IndexReader
   readonly #control: Control
   readonly #counters: Counters
-  readonly #rows = new Map<string, { row: number; serial: number }>()
+  readonly #rows = new Map<string, { row: number; generation: number }>()
   readonly #view = createCredentialView()
 
   constructor(reader: IndexReader, control: Control, counters: Counters) {
@@ -38,7 +38,7 @@ export class Authorizer {
     const { authorization } = exchange
     const known = this.#rows.get(authorization)
     const view = this.#view
-    if (known === undefined || !this.#reader.credential(known.row, view) || view.serial !== known.serial) {
+    if (known === undefined || !this.#reader.credential(known.row, view) || view.generation !== known.generation) {
       this.#rows.delete(authorization)
       if (!this.#lookUp(exchange)) return null
     }
@@ -65,7 +65,7 @@ export class Authorizer {
       return false
     }
     if (this.#rows.size >= MAX_REMEMBERED) this.#rows.clear()
-    this.#rows.set(authorization, { row, serial: this.#view.serial })
+    this.#rows.set(authorization, { row, generation: this.#view.generation })
     return true
   }
 }

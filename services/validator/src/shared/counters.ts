@@ -3,7 +3,7 @@
  * Counting costs a nanosecond and no message.
  */
 
-import { CODES } from '@keyward/engine'
+import { CODE, CODES, type Code } from '@keyward/engine'
 
 export const CHECK_APIS = ['v1', 'v2'] as const
 export type CheckApi = (typeof CHECK_APIS)[number]
@@ -72,8 +72,8 @@ export class Counters {
     return { buckets, sum: this.#slots[SUM_SLOT] ?? 0 }
   }
 
-  checks(api: CheckApi, code: (typeof CODES)[number]): number {
-    return this.#slots[CHECK_APIS.indexOf(api) * CODES.length + CODES.indexOf(code)] ?? 0
+  checks(api: CheckApi, code: Code): number {
+    return this.#slots[CHECK_APIS.indexOf(api) * CODES.length + CODE[code]] ?? 0
   }
 
   events(event: Event): number {

@@ -5,7 +5,7 @@
  */
 
 import type { ClaimAnswer, ReleaseAnswer } from '@keyward/database'
-import { CODES } from '@keyward/engine'
+import { CODE } from '@keyward/engine'
 
 import type { ClaimOutcome, ReleaseOutcome } from '../shared/messages.ts'
 import { type Claim, type ClaimExecutor, ClaimQueue, type ClaimQueueOptions } from './claim-queue.ts'
@@ -28,7 +28,6 @@ export interface MachineState {
   used: number
 }
 
-const VALID = CODES.indexOf('VALID')
 const UNANSWERED: ClaimOutcome = { answered: false }
 /** Together with the interval between two rechecks of one license, how long a free slot may stay unnoticed. */
 const RECHECK_WINDOW_MS = 200
@@ -114,15 +113,15 @@ function toOutcome({ outcome, used, max }: ClaimAnswer): ClaimOutcome {
     case 'known':
     case 'recorded':
     case 'capped': // no limit; only recording is capped
-      return answer(VALID)
+      return answer(CODE.VALID)
     case 'limit':
-      return answer(CODES.indexOf('TOO_MANY_MACHINES'))
+      return answer(CODE.TOO_MANY_MACHINES)
     case 'no_license':
-      return answer(CODES.indexOf('NOT_FOUND'))
+      return answer(CODE.NOT_FOUND)
     case 'suspended':
-      return answer(CODES.indexOf('SUSPENDED'))
+      return answer(CODE.SUSPENDED)
     case 'revoked':
-      return answer(CODES.indexOf('REVOKED'))
+      return answer(CODE.REVOKED)
     case 'busy':
       return UNANSWERED
     default:

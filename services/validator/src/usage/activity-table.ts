@@ -61,7 +61,7 @@ export class ActivityTable {
   readonly #slots: Int32Array
   /** By entry. */
   readonly #licenses: Int32Array
-  readonly #serials: Int32Array
+  readonly #generations: Int32Array
   readonly #machines0: Int32Array
   readonly #machines1: Int32Array
   #columns: Columns
@@ -75,7 +75,7 @@ export class ActivityTable {
     this.#mask = places - 1
     this.#slots = new Int32Array(places)
     this.#licenses = new Int32Array(most)
-    this.#serials = new Int32Array(most)
+    this.#generations = new Int32Array(most)
     this.#machines0 = new Int32Array(most)
     this.#machines1 = new Int32Array(most)
     this.#columns = new Columns(most)
@@ -91,12 +91,12 @@ export class ActivityTable {
   }
 
   /** The entry of this license, code, machine and minute; -1 when there is none. */
-  find(license: number, serial: number, code: number, minuteMs: number, machine: Machine): number {
+  find(license: number, generation: number, code: number, minuteMs: number, machine: Machine): number {
     const hash = hashOf(this.#seed ^ license, code, machine)
     for (let step = 0; step < MOST_STEPS; step++) {
       const entry = (this.#slots[(hash + step) & this.#mask] ?? 0) - 1
       if (entry < 0) return NONE
-      if (this.#isFor(entry, license, serial, code, minuteMs, machine)) return entry
+      if (this.#isFor(entry, license, generation, code, minuteMs, machine)) return entry
     }
     return NONE
   }
@@ -113,7 +113,7 @@ export class ActivityTable {
   /** Adds an entry that `find` did not find; false when there is no room for it. `licenseId`: 16 bytes. */
   add(
     license: number,
-    serial: number,
+    generation: number,
     code: number,
     minuteMs: number,
     machine: Machine,
@@ -128,7 +128,7 @@ export class ActivityTable {
     if (!this.#place(entry, hashOf(this.#seed ^ license, code, machine))) return false
     this.#size++
     this.#licenses[entry] = license
-    this.#serials[entry] = serial
+    this.#generations[entry] = generation
     this.#machines0[entry] = machine.machineHash0
     this.#machines1[entry] = machine.machineHash1
     columns.codes[entry] = code
@@ -173,12 +173,19 @@ export class ActivityTable {
     return false
   }
 
-  #isFor(entry: number, license: number, serial: number, code: number, minuteMs: number, machine: Machine): boolean {
+  #isFor(
+    entry: number,
+    license: number,
+    generation: number,
+    code: number,
+    minuteMs: number,
+    machine: Machine,
+  ): boolean {
     return (
       this.#machines0[entry] === machine.machineHash0 &&
       this.#machines1[entry] === machine.machineHash1 &&
       this.#licenses[entry] === license &&
-      this.#serials[entry] === serial &&
+      this.#generations[entry] === generation &&
       this.#columns.codes[entry] === code &&
       this.#columns.minutesMs[entry] === minuteMs
     )

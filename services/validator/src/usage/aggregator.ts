@@ -7,14 +7,13 @@
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import { CODES, type IndexReader } from '@keyward/engine'
+import { CODE, CODES, type IndexReader } from '@keyward/engine'
 
 import { ActivityTable, type Machine } from './activity-table.ts'
 import type { RecordView } from './ring.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
-const VALID = CODES.indexOf('VALID')
 const NO_MACHINE: Machine = {
   bytes: new Uint8Array(0),
   machineAt: 0,
@@ -45,7 +44,7 @@ type Checks = RecordBatch['checks'][number]
 
 /** Analytics of one product, or of an organization's keys that do not exist, within one hour. */
 interface Tally {
-  serial: number
+  generation: number
   hourMs: number
   organizationId: Uint8Array
   productId: Uint8Array | null
@@ -58,7 +57,7 @@ export class Gathered {
   readonly #limits: GatherLimits
   readonly #activity: ActivityTable
   /** By the rule's row. */
-  #rules = new Map<number, Rule & { serial: number }>()
+  #rules = new Map<number, Rule & { generation: number }>()
   /** Of rules whose row another has now: what one matched before it was folded into another counts for that. */
   #formerRules: Rule[] = []
   /** By the product's row; for keys that do not exist by the organization's, below zero. */
@@ -89,7 +88,7 @@ export class Gathered {
 
   add(record: RecordView): void {
     for (let i = 0; i < record.matchedCount; i++)
-      this.#addRule(record.matched[i] ?? 0, record.matchedSerials[i] ?? 0, record.atMs)
+      this.#addRule(record.matched[i] ?? 0, record.matchedGenerations[i] ?? 0, record.atMs)
     if (record.excluded) return
     this.#addTally(record)
     if (record.license >= 0) this.#addActivity(record)
@@ -112,40 +111,40 @@ export class Gathered {
     return { rules, checks, activity }
   }
 
-  #addRule(row: number, serial: number, atMs: number): void {
+  #addRule(row: number, generation: number, atMs: number): void {
     const known = this.#rules.get(row)
-    if (known && known.serial === serial) {
+    if (known && known.generation === generation) {
       known.count++
       known.lastAtMs = Math.max(known.lastAtMs, atMs)
       return
     }
     const id = createId()
-    if (!this.#names.ruleId(row, serial, id)) return
+    if (!this.#names.ruleId(row, generation, id)) return
     if (this.#rules.size + this.#formerRules.length >= this.#limits.entries) {
       this.#dropped.rules++
       return
     }
     if (known) this.#formerRules.push(known)
-    this.#rules.set(row, { serial, id, count: 1, lastAtMs: atMs })
+    this.#rules.set(row, { generation, id, count: 1, lastAtMs: atMs })
   }
 
   #addTally(record: RecordView): void {
     const hourMs = this.#hour.startOf(record.atMs)
     const isKnown = record.license >= 0
     const place = isKnown ? record.product : -1 - record.organization
-    const serial = isKnown ? record.productSerial : 0
+    const generation = isKnown ? record.productGeneration : 0
     let tally = this.#tallies.get(place)
-    if (!tally || tally.serial !== serial || tally.hourMs !== hourMs) {
+    if (!tally || tally.generation !== generation || tally.hourMs !== hourMs) {
       const organizationId = createId()
       const productId = isKnown ? createId() : null
       if (!this.#names.organizationId(record.organization, organizationId)) return // deleted since
-      if (productId !== null && !this.#names.productId(record.product, serial, productId)) return
+      if (productId !== null && !this.#names.productId(record.product, generation, productId)) return
       if (this.#tallies.size + this.#finished.length >= this.#limits.entries) {
         this.#dropped.analytics++
         return
       }
       if (tally) this.#finished.push(tally)
-      tally = { serial, hourMs, organizationId, productId, counts: new Float64Array(CODES.length) }
+      tally = { generation, hourMs, organizationId, productId, counts: new Float64Array(CODES.length) }
       this.#tallies.set(place, tally)
     }
     tally.counts[record.code] = (tally.counts[record.code] ?? 0) + 1
@@ -155,7 +154,7 @@ export class Gathered {
     const { atMs, code } = record
     const minuteMs = this.#minute.startOf(atMs)
     if (this.#countActivity(record, minuteMs, record)) return
-    const isShort = this.#activity.size >= (code === VALID ? this.#limits.valid : this.#limits.machines)
+    const isShort = this.#activity.size >= (code === CODE.VALID ? this.#limits.valid : this.#limits.machines)
     const isNamed = record.machineLength > 0
     if (!(isShort && isNamed) && this.#startActivity(record, minuteMs, record)) return
     if (isNamed) {
@@ -165,18 +164,18 @@ export class Gathered {
     this.#dropped.activity++
   }
 
-  #countActivity({ license, licenseSerial, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
-    const entry = this.#activity.find(license, licenseSerial, code, minuteMs, machine)
+  #countActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
+    const entry = this.#activity.find(license, licenseGeneration, code, minuteMs, machine)
     if (entry < 0) return false
     this.#activity.count(entry, atMs)
     return true
   }
 
-  #startActivity({ license, licenseSerial, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
+  #startActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     if (this.#activity.isFull) return false
     // Of a license that was deleted since, nothing is left to be told.
-    if (!this.#names.licenseId(license, licenseSerial, this.#licenseId)) return true
-    return this.#activity.add(license, licenseSerial, code, minuteMs, machine, this.#licenseId, atMs)
+    if (!this.#names.licenseId(license, licenseGeneration, this.#licenseId)) return true
+    return this.#activity.add(license, licenseGeneration, code, minuteMs, machine, this.#licenseId, atMs)
   }
 }
 
@@ -204,7 +203,7 @@ class Period {
 function markSeen(activity: ActivityColumns, most: number, isDue: IsDue): void {
   const { codes, machineAt, seen } = activity
   for (let entry = 0, count = 0; entry < codes.length && count < most; entry++) {
-    if (codes[entry] !== VALID || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
+    if (codes[entry] !== CODE.VALID || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
     seen[entry] = 1
     count++
   }

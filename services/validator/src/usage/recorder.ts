@@ -122,7 +122,7 @@ export class RecordKeeper {
       const licenseId = new Uint8Array(16)
       const { bytes, machineAt, machineLength } = record
       const machineId = bytes.slice(machineAt, machineAt + machineLength)
-      if (this.#names.licenseId(record.license, record.licenseSerial, licenseId))
+      if (this.#names.licenseId(record.license, record.licenseGeneration, licenseId))
         this.#newMachines.add(licenseId, machineId, record.hostname)
     }
     this.#gathered.add(record)

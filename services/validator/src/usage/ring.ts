@@ -3,11 +3,11 @@
  * that recording a check costs some stores and no message. A full ring drops the record, and the worker counts that; a check
  * never waits for what is recorded of it. No address and no country is ever written here.
  *
- *   words: | size | code, flags, machine id length | organization | license, serial | product, serial | time | machine's hash | counts | rules | bytes |
+ *   words: | size | code, flags, machine id length | organization | license, generation | product, generation | time | machine's hash | counts | rules | bytes |
  */
 
 import type { Check, Verdict } from '@keyward/engine'
-import { RECORD_MACHINE } from '@keyward/engine'
+import { MATCHED_CAPACITY, RECORD_MACHINE } from '@keyward/engine'
 
 const DATA_WORDS = 1 << 20
 const HEADER_WORDS = 32 // head and tail on cache lines of their own
@@ -27,9 +27,9 @@ export interface RecordView {
   organization: number
   /** -1: the key does not exist. */
   license: number
-  licenseSerial: number
+  licenseGeneration: number
   product: number
-  productSerial: number
+  productGeneration: number
   atMs: number
   /** Where the machine id lies in the ring's `bytes`, to be read before the next record is. Length 0: none. */
   readonly bytes: Uint8Array
@@ -41,7 +41,7 @@ export interface RecordView {
   hostname: string | null
   matchedCount: number
   matched: Int32Array
-  matchedSerials: Int32Array
+  matchedGenerations: Int32Array
 }
 
 export function createRing(): SharedArrayBuffer {
@@ -84,9 +84,9 @@ export class RingWriter {
       (machineIdLength << 16)
     words[at + 2] = check.organization
     words[at + 3] = verdict.license
-    words[at + 4] = verdict.licenseSerial
+    words[at + 4] = verdict.licenseGeneration
     words[at + 5] = verdict.product
-    words[at + 6] = verdict.productSerial
+    words[at + 6] = verdict.productGeneration
     words[at + 7] = nowMs / 0x1_0000_0000
     words[at + 8] = nowMs >>> 0
     words[at + 9] = verdict.machineHash0
@@ -96,7 +96,7 @@ export class RingWriter {
     let word = at + FIXED_WORDS
     for (let i = 0; i < matchedCount; i++) {
       words[word++] = verdict.matched[i] ?? 0
-      words[word++] = verdict.matchedSerials[i] ?? 0
+      words[word++] = verdict.matchedGenerations[i] ?? 0
     }
     const from = word * 4
     for (let i = 0; i < machineIdLength; i++) this.#bytes[from + i] = check.machineId[i] ?? 0
@@ -138,9 +138,9 @@ export class RingReader {
       isNewMachine: false,
       organization: -1,
       license: -1,
-      licenseSerial: 0,
+      licenseGeneration: 0,
       product: -1,
-      productSerial: 0,
+      productGeneration: 0,
       atMs: 0,
       bytes: new Uint8Array(shared),
       machineAt: 0,
@@ -149,8 +149,8 @@ export class RingReader {
       machineHash1: 0,
       hostname: null,
       matchedCount: 0,
-      matched: new Int32Array(1024),
-      matchedSerials: new Int32Array(1024),
+      matched: new Int32Array(MATCHED_CAPACITY),
+      matchedGenerations: new Int32Array(MATCHED_CAPACITY),
     }
   }
 
@@ -185,9 +185,9 @@ export class RingReader {
     view.isNewMachine = (flags & (NEW_MACHINE << 8)) !== 0
     view.organization = words[at + 2] ?? -1
     view.license = words[at + 3] ?? -1
-    view.licenseSerial = words[at + 4] ?? 0
+    view.licenseGeneration = words[at + 4] ?? 0
     view.product = words[at + 5] ?? -1
-    view.productSerial = words[at + 6] ?? 0
+    view.productGeneration = words[at + 6] ?? 0
     view.atMs = (words[at + 7] ?? 0) * 0x1_0000_0000 + ((words[at + 8] ?? 0) >>> 0)
     view.machineHash0 = words[at + 9] ?? 0
     view.machineHash1 = words[at + 10] ?? 0
@@ -196,7 +196,7 @@ export class RingReader {
     let word = at + FIXED_WORDS
     for (let i = 0; i < view.matchedCount; i++) {
       view.matched[i] = words[word++] ?? 0
-      view.matchedSerials[i] = words[word++] ?? 0
+      view.matchedGenerations[i] = words[word++] ?? 0
     }
     view.machineAt = word * 4
     view.machineLength = flags >>> 16

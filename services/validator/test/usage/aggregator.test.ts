@@ -1,4 +1,4 @@
-import { CODES } from '@keyward/engine'
+import { CODE, CODES } from '@keyward/engine'
 import { random, toActivityRows } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
@@ -9,11 +9,11 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const START_MS = Date.UTC(2026, 0, 1) - 90_000
 
-const idOf = (kind: number, row: number, serial: number): Uint8Array => {
+const idOf = (kind: number, row: number, generation: number): Uint8Array => {
   const id = new Uint8Array(16)
   new DataView(id.buffer).setUint32(0, kind)
   new DataView(id.buffer).setUint32(4, row)
-  new DataView(id.buffer).setUint32(8, serial)
+  new DataView(id.buffer).setUint32(8, generation)
   return id
 }
 const write = (id: Uint8Array, out: Uint8Array): boolean => {
@@ -21,9 +21,9 @@ const write = (id: Uint8Array, out: Uint8Array): boolean => {
   return true
 }
 const names: Names = {
-  licenseId: (row, serial, out) => write(idOf(1, row, serial), out),
-  productId: (row, serial, out) => write(idOf(2, row, serial), out),
-  ruleId: (row, serial, out) => write(idOf(3, row, serial), out),
+  licenseId: (row, generation, out) => write(idOf(1, row, generation), out),
+  productId: (row, generation, out) => write(idOf(2, row, generation), out),
+  ruleId: (row, generation, out) => write(idOf(3, row, generation), out),
   organizationId: (row, out) => write(idOf(4, row, 0), out),
 }
 const hex = (bytes: Uint8Array | null): string => (bytes === null ? '' : Buffer.from(bytes).toString('hex'))
@@ -34,7 +34,7 @@ const blank = {
   hostname: null,
   matchedCount: 0,
   matched: new Int32Array(4),
-  matchedSerials: new Int32Array(4),
+  matchedGenerations: new Int32Array(4),
 }
 
 /** Whatever tells machine ids apart: here their bytes, of which the longest has five. */
@@ -43,7 +43,7 @@ function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number }
   return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }
 }
 
-/** Few of everything, so that most records meet one before; rows are used again under other serials. */
+/** Few of everything, so that most records meet one before; rows are used again under other generations. */
 function records(seed: number, count: number): RecordView[] {
   const { int } = random(seed)
   return Array.from({ length: count }, () => {
@@ -56,9 +56,9 @@ function records(seed: number, count: number): RecordView[] {
       excluded: int(10) === 0,
       organization,
       license: int(8) - 1,
-      licenseSerial: int(2),
+      licenseGeneration: int(2),
       product: organization * 2 + int(2),
-      productSerial: int(2),
+      productGeneration: int(2),
       atMs: START_MS + int(2 * HOUR_MS),
       bytes,
       machineAt: bytes.indexOf(machine),
@@ -66,7 +66,7 @@ function records(seed: number, count: number): RecordView[] {
       ...hashOf(machine),
       matchedCount: int(3),
       matched: Int32Array.from([int(5), 5 + int(5)]),
-      matchedSerials: Int32Array.from([int(2), int(2)]),
+      matchedGenerations: Int32Array.from([int(2), int(2)]),
     }
   })
 }
@@ -86,20 +86,20 @@ function expected(all: readonly RecordView[]): {
   const activity = new Map<string, Sum>()
   const checks = new Map<string, number>()
   const rules = new Map<string, number>()
-  for (const { matched, matchedSerials, matchedCount } of all)
+  for (const { matched, matchedGenerations, matchedCount } of all)
     for (let i = 0; i < matchedCount; i++) {
-      const id = hex(idOf(3, matched[i] ?? 0, matchedSerials[i] ?? 0))
+      const id = hex(idOf(3, matched[i] ?? 0, matchedGenerations[i] ?? 0))
       rules.set(id, (rules.get(id) ?? 0) + 1)
     }
   for (const record of all.filter(({ excluded }) => !excluded)) {
-    const { atMs: at, code, license, licenseSerial, machineAt, machineLength, organization, product } = record
+    const { atMs: at, code, license, licenseGeneration, machineAt, machineLength, organization, product } = record
     const isKnown = license >= 0
-    const owner = `${hex(idOf(4, organization, 0))}/${isKnown ? hex(idOf(2, product, record.productSerial)) : ''}`
+    const owner = `${hex(idOf(4, organization, 0))}/${isKnown ? hex(idOf(2, product, record.productGeneration)) : ''}`
     const tally = `${at - (at % HOUR_MS)}/${owner}/${CODES[code]}`
     checks.set(tally, (checks.get(tally) ?? 0) + 1)
     if (!isKnown) continue
     const machine = hex(record.bytes.subarray(machineAt, machineAt + machineLength))
-    const key = `${at - (at % MINUTE_MS)}/${hex(idOf(1, license, licenseSerial))}/${CODES[code]}/${machine}`
+    const key = `${at - (at % MINUTE_MS)}/${hex(idOf(1, license, licenseGeneration))}/${CODES[code]}/${machine}`
     const sum = activity.get(key) ?? { count: 0, first: at, last: at }
     activity.set(key, { count: sum.count + 1, first: Math.min(sum.first, at), last: Math.max(sum.last, at) })
   }
@@ -151,17 +151,25 @@ test('of what is gone since nothing is told, and the rest is as it was', () => {
   const gathered = new Gathered(
     {
       ...names,
-      licenseId: (row, serial, out) => serial !== gone.license && names.licenseId(row, serial, out),
-      productId: (row, serial, out) => serial !== gone.product && names.productId(row, serial, out),
-      ruleId: (row, serial, out) => serial !== gone.rule && names.ruleId(row, serial, out),
+      licenseId: (row, generation, out) => generation !== gone.license && names.licenseId(row, generation, out),
+      productId: (row, generation, out) => generation !== gone.product && names.productId(row, generation, out),
+      ruleId: (row, generation, out) => generation !== gone.rule && names.ruleId(row, generation, out),
     },
     { valid: 100, machines: 100, entries: 100, seen: 100 },
   )
-  const record = (serial: number): RecordView => {
+  const record = (generation: number): RecordView => {
     const [any] = records(4, 1)
     if (any === undefined) throw new Error('there is one')
-    const rules = { matchedCount: 1, matched: Int32Array.of(1), matchedSerials: Int32Array.of(serial) }
-    return { ...any, ...rules, excluded: false, license: 1, licenseSerial: serial, product: 1, productSerial: serial }
+    const rules = { matchedCount: 1, matched: Int32Array.of(1), matchedGenerations: Int32Array.of(generation) }
+    return {
+      ...any,
+      ...rules,
+      excluded: false,
+      license: 1,
+      licenseGeneration: generation,
+      product: 1,
+      productGeneration: generation,
+    }
   }
   gathered.add(record(1))
   Object.assign(gone, { license: 2, product: 2, rule: 2 })
@@ -188,17 +196,16 @@ test('what was handed over stays as it is while the next is gathered, until that
 })
 
 test('without room the machine leaves first, then activity is dropped and counted, and analytics stay exact', () => {
-  const VALID = CODES.indexOf('VALID')
   const gathered = new Gathered(names, { valid: 3, machines: 4, entries: 5, seen: 10 })
   const check = (license: number, machine: string): void =>
     gathered.add({
       ...blank,
-      code: VALID,
+      code: CODE.VALID,
       organization: 0,
       license,
-      licenseSerial: 0,
+      licenseGeneration: 0,
       product: 0,
-      productSerial: 0,
+      productGeneration: 0,
       atMs: START_MS,
       bytes: Buffer.from(machine),
       machineAt: 0,
