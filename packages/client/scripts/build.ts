@@ -1,5 +1,7 @@
-// Compiles the client for publishing: JavaScript and type declarations, with the license-file package inside, so that the
-// only dependency left is @noble/curves. Invariant: what browsers load is compiled where Node does not exist.
+/**
+ * Compiles the client for publishing: JavaScript and type declarations, with the license-file package inside, so that the
+ * only dependency left is @noble/curves. Invariant: what browsers load is compiled where Node does not exist.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,7 @@
-// Makes the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
-// the current folder) and prints its path. `npm publish <that file>` publishes it.
+/**
+ * Makes the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
+ * the current folder) and prints its path. `npm publish <that file>` publishes it.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'

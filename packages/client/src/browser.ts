@@ -1,3 +1,3 @@
-/** What only browsers have for the client: storage that survives the page. */
+/** The part of the client that needs a browser: storage that outlives the page. */
 
 export { browserStorage } from './storage/browser-storage.ts'

@@ -1,5 +1,7 @@
-// The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
-// Invariant: a check that the service answered is never decided by a file, and a refusal ends the file.
+/**
+ * The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
+ * Invariant: a check that the service answered is never decided by a file, and a refusal ends the file.
+ */
 
 import { boundedStorage } from './cache/bounded-storage.ts'
 import { createFileKeeper } from './cache/file-cache.ts'
@@ -8,7 +10,7 @@ import { type Change, createStore } from './cache/store.ts'
 import { type ClientOptions, readOptions } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
-import type { Answer, Endpoint, Outage } from './transport/http.ts'
+import type { Endpoint, Outage, ServiceResponse } from './transport/http.ts'
 import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
@@ -34,13 +36,13 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   const keeper = createFileKeeper(settings, store)
 
   async function check(endpoint: Endpoint<Verdict>): Promise<ValidationResult> {
-    const reply = await call(settings, endpoint)
-    if (reply.kind === 'answer') return decideOnline(reply)
-    if (reply.kind === 'outage') return decideOffline(reply)
-    return { valid: false, expiresAt: null, ...configurationError(reply) }
+    const outcome = await call(settings, endpoint)
+    if (outcome.kind === 'response') return decideOnline(outcome)
+    if (outcome.kind === 'outage') return decideOffline(outcome)
+    return { valid: false, expiresAt: null, ...configurationError(outcome) }
   }
 
-  async function decideOnline({ value: verdict, dateMs }: Answer<Verdict>): Promise<ValidationResult> {
+  async function decideOnline({ value: verdict, dateMs }: ServiceResponse<Verdict>): Promise<ValidationResult> {
     const nowMs = settings.now()
     // The service's clock replaces what was seen: a device whose clock once ran ahead is set right by it.
     await store.change(() => ({

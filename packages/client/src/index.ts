@@ -1,5 +1,7 @@
-// The SDK for customers' apps: online first, offline with a signed file. Runs in Node and in browsers; what belongs to
-// one of them alone is in `@keyward/client/node` and `@keyward/client/browser`.
+/**
+ * The SDK for customers' apps: online first, offline with a signed file. Runs in Node and in browsers. The entry points
+ * `@keyward/client/node` and `@keyward/client/browser` add what only one of them provides.
+ */
 
 export { createLicenseClient, type LicenseClient } from './client.ts'
 export { memoryStorage } from './storage/memory-storage.ts'

@@ -1,6 +1,6 @@
-// Reading JSON from strangers: either an object or nothing.
+/** Parses JSON from untrusted sources: the result is an object or null. */
 
-/** The JSON object in `text`, or null when it is anything else. */
+/** Parses a JSON object. Returns null for any other text. */
 export function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -14,7 +14,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What an answer of the service says in words: `message` on v2, `detail` elsewhere. */
+/** Returns the sentence in a response of the service: `message` on v2, `detail` elsewhere. Null when there is none. */
 export function readMessage({ message, detail }: Record<string, unknown>): string | null {
   if (typeof message === 'string') return message
   return typeof detail === 'string' ? detail : null

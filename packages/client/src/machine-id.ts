@@ -1,5 +1,7 @@
-// A stable id for the machine that the app runs on. The operating system's own id never leaves the machine: what is sent
-// is an HMAC of it, so that neither it nor the same machine in another vendor's app can be recognized.
+/**
+ * A stable id for the machine that the app runs on. The operating system's own id never leaves the machine. The client
+ * sends an HMAC of it, which reveals neither that id nor that two vendors' apps run on the same machine.
+ */
 
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
@@ -7,12 +9,13 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
 /**
- * An id of this machine for the app named `app`: 32 lower-case hex digits, the same at every run and for every user of
- * the machine, another one for another `app`. Null where the system has no id of its own, as in some containers.
+ * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. It is the same at every run
+ * and for every user of the machine, and different for another `app`. Returns null where the system has no id of its
+ * own, as in some containers.
  *
  * Sources: Linux `/etc/machine-id`, else `/var/lib/dbus/machine-id`; macOS the IOPlatformUUID of the I/O registry; Windows
  * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid`; FreeBSD `/etc/hostid`. They survive restarts and updates, and change
- * when the system is installed anew. Cloned virtual machines share theirs until it is made anew in each.
+ * when the system is reinstalled. Cloned virtual machines share an id until each of them generates a new one.
  */
 export async function machineId(app: string): Promise<string | null> {
   const systemId = await readSystemId(process.platform)
@@ -34,7 +37,7 @@ async function readSystemId(platform: string): Promise<string | null> {
           'HKLM\\SOFTWARE\\Microsoft\\Cryptography',
           '/v',
           'MachineGuid',
-          // Also from a 32-bit process, which has a registry of its own.
+          // A 32-bit process has a registry view of its own; this reads the 64-bit one.
           '/reg:64',
         ]),
       )
@@ -43,12 +46,12 @@ async function readSystemId(platform: string): Promise<string | null> {
   }
 }
 
-/** The IOPlatformUUID in what `ioreg -rd1 -c IOPlatformExpertDevice` prints. */
+/** Finds the IOPlatformUUID in the output of `ioreg -rd1 -c IOPlatformExpertDevice`. Returns null when it has none. */
 export function parseIoregOutput(output: string): string | null {
   return normalize(/"IOPlatformUUID"\s*=\s*"([^"]+)"/.exec(output)?.[1])
 }
 
-/** The MachineGuid in what `reg query` prints. */
+/** Finds the MachineGuid in the output of `reg query`. Returns null when it has none. */
 export function parseRegOutput(output: string): string | null {
   return normalize(/MachineGuid\s+REG_SZ\s+(\S+)/.exec(output)?.[1])
 }
@@ -61,7 +64,7 @@ async function readId(path: string): Promise<string | null> {
   }
 }
 
-/** systemd writes `uninitialized` before the first start of an image; a blank or zero id is no id either. */
+/** Returns null for `uninitialized`, which systemd writes before the first start of an image, and for blank or zero ids. */
 function normalize(text: string | undefined): string | null {
   const id = (text ?? '').trim().toLowerCase()
   return id === 'uninitialized' || /^[0-]*$/.test(id) ? null : id

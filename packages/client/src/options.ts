@@ -1,5 +1,7 @@
-// What an app gives to the client, and what the client makes of it once. A mistake here is the developer's, so this is
-// the one place that throws.
+/**
+ * What an app gives to the client, and what the client makes of it once. A mistake here is the developer's, so this is
+ * the one place that throws.
+ */
 
 import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 

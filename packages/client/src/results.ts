@@ -1,5 +1,7 @@
-// What the client's calls resolve to. Ordinary outcomes are values: nothing here is thrown.
-// Invariant: `source` says who decided. `online`: the service answered. `offline`: it could not be reached.
+/**
+ * What the client's calls resolve to. Ordinary outcomes are values: nothing here is thrown.
+ * Invariant: `source` says who decided. `online`: the service answered. `offline`: it could not be reached.
+ */
 
 /** Why a check was refused online (API document, Errors). `REJECTED`: by a code that this version does not know. */
 export type RejectionCode =

@@ -1,15 +1,18 @@
-// An end to waiting for what others promise.
+/** A time limit for promises that may never settle. */
 
-export class TooLate extends Error {}
+export class TimeoutError extends Error {}
 
-/** As `promised`, but rejects with TooLate when that takes longer. The wait keeps a program alive, unlike a signal's. */
-export async function within<Value>(timeoutMs: number, promised: Promise<Value>): Promise<Value> {
+/**
+ * Resolves as `promised` does, and rejects with a TimeoutError when that takes longer than `timeoutMs`. The timer keeps
+ * a Node process alive; the timer of `AbortSignal.timeout` would not.
+ */
+export async function withTimeout<Value>(timeoutMs: number, promised: Promise<Value>): Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new TooLate(`No answer in ${timeoutMs} ms.`)), timeoutMs)
+  const timedOut = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TimeoutError(`Timed out after ${timeoutMs} ms.`)), timeoutMs)
   })
   try {
-    return await Promise.race([promised, late])
+    return await Promise.race([promised, timedOut])
   } finally {
     clearTimeout(timer)
   }

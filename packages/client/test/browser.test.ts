@@ -1,4 +1,4 @@
-// The client in a browser: the example page online and offline, the vectors, and the size of what a page loads.
+/** The client in a browser: the example page online and offline, the vectors, and the size of what a page loads. */
 
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'

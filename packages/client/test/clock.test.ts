@@ -1,4 +1,4 @@
-// A clock set back does not make an old file good again.
+/** A clock set back does not make an old file good again. */
 
 import { describe, expect, test } from 'vitest'
 

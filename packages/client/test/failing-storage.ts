@@ -1,4 +1,4 @@
-// A storage that fails as a disk does that is full, read-only or unplugged.
+/** A storage that fails as a disk does that is full, read-only or unplugged. */
 
 import { type LicenseStorage, memoryStorage } from '../src/index.ts'
 

@@ -1,4 +1,4 @@
-// The file holds one whole text at any moment, readable by its owner alone.
+/** The file holds one whole text at any moment, readable by its owner alone. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

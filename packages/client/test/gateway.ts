@@ -1,5 +1,7 @@
-// What stands between the client and the service in production, and fails as it does there: it stops, hangs, slows down,
-// answers for the service, or cuts answers short. It also counts what passes.
+/**
+ * What stands between the client and the service in production, and fails as it does there: it stops, hangs, slows down,
+ * answers for the service, or cuts answers short. It also counts what passes.
+ */
 
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'

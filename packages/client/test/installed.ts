@@ -1,5 +1,7 @@
-// The client as its users get it: packed, then installed with npm into a folder outside the workspace, without a network.
-// What it depends on is packed from the workspace's own copies, so that npm needs no registry.
+/**
+ * The client as its users get it: packed, then installed with npm into a folder outside the workspace, without a network.
+ * What it depends on is packed from the workspace's own copies, so that npm needs no registry.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'

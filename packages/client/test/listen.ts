@@ -1,4 +1,4 @@
-// Servers of tests listen on a free port of the loopback address and close with their connections.
+/** Servers of tests listen on a free port of the loopback address and close with their connections. */
 
 import { once } from 'node:events'
 import type { Server } from 'node:http'

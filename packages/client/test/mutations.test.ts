@@ -1,4 +1,4 @@
-// Ten thousand altered files, and none is accepted: seeded, so that a failure can be seen again.
+/** Ten thousand altered files, and none is accepted: seeded, so that a failure can be seen again. */
 
 import { generateKeyPair, publicKeyToSpki, signLicenseFile } from '@keyward/license-file'
 import { random } from '@keyward/testkit'

@@ -1,4 +1,4 @@
-// The packed client outside the workspace: it installs with npm alone, its examples run and its types hold.
+/** The packed client outside the workspace: it installs with npm alone, its examples run and its types hold. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

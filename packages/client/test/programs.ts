@@ -1,4 +1,4 @@
-// The real validator and the real management service, each a process over one database, and a vendor with one license.
+/** The real validator and the real management service, each a process over one database, and a vendor with one license. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

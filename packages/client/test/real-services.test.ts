@@ -1,5 +1,7 @@
-// The client against the real validator and management service, which are killed, stopped, made to fail, cut short and
-// replaced by a liar. The gateway routes as a balancer does in production. The tests follow one app through its life.
+/**
+ * The client against the real validator and management service, which are killed, stopped, made to fail, cut short and
+ * replaced by a liar. The gateway routes as a balancer does in production. The tests follow one app through its life.
+ */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'

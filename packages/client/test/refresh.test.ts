@@ -1,4 +1,4 @@
-// The stored file stays fresh by itself, and nothing but a proper file ever takes its place.
+/** The stored file stays fresh by itself, and nothing but a proper file ever takes its place. */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// Attempts inside the time budget. No assertion on seconds: the budget is compared with what the service was asked.
+/** Attempts inside the time budget. No assertion on seconds: the budget is compared with what the service was asked. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,5 +1,7 @@
-// A small service with one organization and one license that answers as the API document says, over a real socket. It is
-// what the client's own tests run against; `real-services.test.ts` holds the same client against the real programs.
+/**
+ * A small service with one organization and one license that answers as the API document says, over a real socket. It is
+ * what the client's own tests run against; `real-services.test.ts` holds the same client against the real programs.
+ */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'

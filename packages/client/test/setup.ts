@@ -1,4 +1,4 @@
-// One service behind one gateway and a client that ships with its key, for one test.
+/** One service behind one gateway and a client that ships with its key, for one test. */
 
 import { afterAll } from 'vitest'
 

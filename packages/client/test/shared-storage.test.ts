@@ -1,5 +1,7 @@
-// Two processes with one storage, which fails for the first of them: what that one could not write takes the place of what
-// was stored then, and of nothing that the other has stored since.
+/**
+ * Two processes with one storage, which fails for the first of them: what that one could not write takes the place of what
+ * was stored then, and of nothing that the other has stored since.
+ */
 
 import { describe, expect, test } from 'vitest'
 

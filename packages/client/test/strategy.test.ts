@@ -1,4 +1,4 @@
-// The client strategy of the API document, row by row: who decides, the service or the file.
+/** The client strategy of the API document, row by row: who decides, the service or the file. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,4 +1,4 @@
-// Writes vectors/license-files.json. After a change to vectors.ts: `node scripts/make-vectors.ts`, then `npm run format`.
+/** Writes vectors/license-files.json. After a change to vectors.ts, run `node scripts/make-vectors.ts`, then `npm run format`. */
 
 import { writeFileSync } from 'node:fs'
 

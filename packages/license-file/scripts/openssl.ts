@@ -1,35 +1,37 @@
-// The OpenSSL command line as a second, independent implementation: it signs and verifies without any code of this
-// package. Used to make the vectors and by the tests.
+/**
+ * The OpenSSL command line as an independent implementation: it signs and verifies without any code of this package.
+ * The generator of the vectors and the tests use it.
+ */
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// PKCS #8 of an Ed25519 private key: all that stands before its 32 bytes.
+// PKCS #8 of an Ed25519 private key: all bytes that precede its 32-byte seed.
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Whether an OpenSSL that can sign with Ed25519 (3.0 or newer) is installed. */
+/** Returns whether an OpenSSL that can sign with Ed25519 (3.0 or newer) is installed. */
 export function hasOpenssl(): boolean {
   const { status, stdout } = spawnSync('openssl', ['version'], { encoding: 'utf8' })
   return status === 0 && /^OpenSSL [3-9]/.test(stdout)
 }
 
-/** The X.509 SubjectPublicKeyInfo of the private key with this 32-byte seed. */
+/** Returns the X.509 SubjectPublicKeyInfo of the private key with this 32-byte seed. */
 export function opensslPublicKey(seed: Uint8Array): Buffer {
   return withFiles({ key: pkcs8(seed) }, ({ key }) =>
     openssl(['pkey', '-inform', 'DER', '-in', key, '-pubout', '-outform', 'DER']),
   )
 }
 
-/** The 64-byte Ed25519 signature of `message`. */
+/** Returns the 64-byte Ed25519 signature of `message`. */
 export function opensslSign(message: Uint8Array, seed: Uint8Array): Buffer {
   return withFiles({ key: pkcs8(seed), message }, (paths) =>
     openssl(['pkeyutl', '-sign', '-rawin', '-keyform', 'DER', '-inkey', paths.key, '-in', paths.message]),
   )
 }
 
-/** Whether OpenSSL accepts the signature under a public key given as X.509 SubjectPublicKeyInfo. */
+/** Returns whether OpenSSL accepts the signature by a public key, which is given as X.509 SubjectPublicKeyInfo. */
 export function opensslVerifies(message: Uint8Array, signature: Uint8Array, spki: Uint8Array): boolean {
   return withFiles({ key: spki, message, signature }, (paths) => {
     const key = ['-pubin', '-keyform', 'DER', '-inkey', paths.key]
@@ -38,7 +40,7 @@ export function opensslVerifies(message: Uint8Array, signature: Uint8Array, spki
   })
 }
 
-/** The public key of a new private key of any algorithm, as X.509 SubjectPublicKeyInfo. */
+/** Generates a private key of any algorithm and returns its public key as X.509 SubjectPublicKeyInfo. */
 export function opensslNewPublicKey(algorithm: string): Buffer {
   const privateKey = openssl(['genpkey', '-algorithm', algorithm, '-outform', 'DER'])
   return withFiles({ key: privateKey }, ({ key }) =>

@@ -1,10 +1,12 @@
-// The test vectors: keys, files, the moment of judging and the expected outcome, for implementations in any language.
-// Every signature is OpenSSL's and every encoding Node's Buffer, so that the vectors owe nothing to this package's code.
-// Invariant: the keys are fixed and Ed25519 is deterministic, so the same vectors come out every time.
+/**
+ * Generates the test vectors for implementations in any language: keys, files, the time of judging and the expected
+ * outcome. OpenSSL makes every signature and Node's Buffer every encoding; no code of this package takes part.
+ * Invariant: the keys are fixed and Ed25519 is deterministic, so every run generates the same vectors.
+ */
 
 import { opensslPublicKey, opensslSign } from './openssl.ts'
 
-/** One case: judging `file` for `licenseKey` at `now`, trusting the keys named in `keyIds`. */
+/** One case: the judgement of `file` for `licenseKey` at `now` with the keys that `keyIds` names. */
 export interface Vector {
   name: string
   file: string
@@ -33,12 +35,12 @@ const ENDS_SOON = {
   refreshAfter: '2026-03-10T12:00:00.000Z',
 }
 
-const seeds = { current: seed(1), retired: seed(2), stranger: seed(3) }
-type KeyName = keyof typeof seeds
+const SEEDS = { current: seed(1), retired: seed(2), stranger: seed(3) }
+type KeyName = keyof typeof SEEDS
 
-/** Everything that goes into vectors/license-files.json. */
+/** Returns the content of vectors/license-files.json. */
 export function makeVectors(): { keys: object[]; cases: Vector[] } {
-  const keys = [seeds.current, seeds.retired, seeds.stranger].map((each) => {
+  const keys = [SEEDS.current, SEEDS.retired, SEEDS.stranger].map((each) => {
     const publicKey = opensslPublicKey(each)
     return { keyId: keyId(publicKey), algorithm: 'Ed25519', publicKey: publicKey.toString('base64') }
   })
@@ -180,20 +182,20 @@ function vector(name: string, altered: string, expected: string, given: Partial<
   return { name, file: altered, licenseKey: LICENSE_KEY, keyIds, now: NOW, latestSeen: null, ...given, expected }
 }
 
-/** A well-formed file: compact JSON with the kid of the key that signs it. */
+/** Returns a well-formed file: compact JSON with the kid of the key that signs it. */
 function file(payload: object, key: KeyName = 'current'): string {
   return sign(text({ ...payload, kid: id(key) }), key)
 }
 
 function sign(json: string | Buffer, key: KeyName = 'current'): string {
   const bytes = Buffer.from(json)
-  return `${bytes.toString('base64url')}.${opensslSign(bytes, seeds[key]).toString('base64url')}`
+  return `${bytes.toString('base64url')}.${opensslSign(bytes, SEEDS[key]).toString('base64url')}`
 }
 
 const ids = new Map<KeyName, string>()
 
 function id(key: KeyName): string {
-  const known = ids.get(key) ?? keyId(opensslPublicKey(seeds[key]))
+  const known = ids.get(key) ?? keyId(opensslPublicKey(SEEDS[key]))
   ids.set(key, known)
   return known
 }
@@ -218,13 +220,13 @@ function reversed(payload: object): object {
   return Object.fromEntries(Object.entries(payload).toReversed())
 }
 
-/** 64 bytes leave four unused bits in the last of 86 characters; this sets one of them. */
+/** Sets one of the four bits that 64 bytes leave unused in the last of 86 characters. */
 function withTrailingBit(signature: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   return signature.slice(0, -1) + (alphabet[alphabet.indexOf(signature.slice(-1)) + 1] ?? '')
 }
 
-/** S + L is the same number modulo the group order; a verifier that does not insist on S < L accepts both. */
+/** Replaces S by S + L, which is equal modulo the group order L. A verifier that does not require S < L accepts both. */
 function plusOrder(signature: string): string {
   const order = 2n ** 252n + 27742317777372353535851937790883648493n
   const bytes = Buffer.from(signature, 'base64url')

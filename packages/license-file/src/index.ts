@@ -1,12 +1,14 @@
-// Offline license files: Ed25519 keys, signing and strict verification. Runs in Node and in browsers; the only
-// dependency is @noble/curves. Ordinary outcomes are values, not exceptions.
+/**
+ * Offline license files: Ed25519 keys, signing and strict verification. Runs in Node and in browsers; the only
+ * dependency is @noble/curves. Expected outcomes are return values, not exceptions.
+ */
 
-export { type FileJudgement, type FileProblem, type Judge, judgeLicenseFile } from './judge.ts'
+export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'
 export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
 export { signLicenseFile } from './sign.ts'
-export { CLOCK_TOLERANCE_MS, type FileStanding, fileStanding } from './standing.ts'
 export { publicKeyToSpki } from './spki.ts'
+export { CLOCK_TOLERANCE_MS, type FileValidity, fileValidity } from './validity.ts'
 export { type FileVerification, verifyLicenseFile } from './verify.ts'

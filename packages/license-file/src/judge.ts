@@ -1,37 +1,39 @@
-// The whole judgement of an offline license file, in one fixed order: form, key, signature, license, clock, times.
-// Invariant: pure; what it knows of the world, the keys, the license and the times, comes in as parameters.
+/**
+ * Decides whether an offline license file can be trusted now. The order is fixed: form, key, signature, license, clock,
+ * times. Invariant: the decision is a pure function of its parameters; it reads no clock.
+ */
 
 import type { VerificationKey } from './keys.ts'
 import type { LicensePayload } from './payload.ts'
-import { type FileStanding, fileStanding } from './standing.ts'
+import { type FileValidity, fileValidity } from './validity.ts'
 import { type FileVerification, verifyLicenseFile } from './verify.ts'
 
-/** What a file is judged against. */
-export interface Judge {
+/** The facts that a file is judged by. */
+export interface JudgingFacts {
   /** The organization's public keys, shipped with the app. */
   keys: readonly VerificationKey[]
   /** The license key that the app runs with. */
   licenseKey: string
-  /** The device's clock. */
+  /** The time of the device's clock, in milliseconds since 1970. */
   nowMs: number
-  /** The latest time that the app has seen; 0 when none. */
+  /** The latest time that the app has seen, in milliseconds since 1970; 0 when it has seen none. */
   latestSeenMs: number
 }
 
-/** Why a file is not trusted; `WRONG_LICENSE` when it belongs to another license key. */
+/** The reason why a file is not trusted. `WRONG_LICENSE`: it belongs to another license key. */
 export type FileProblem =
   | Extract<FileVerification, { ok: false }>['reason']
-  | Exclude<FileStanding, 'GOOD'>
+  | Exclude<FileValidity, 'GOOD'>
   | 'WRONG_LICENSE'
 
-/** A file that may be trusted now, with what it says, or the first problem found. */
+/** The payload of a file that can be trusted now, or the first problem found. */
 export type FileJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: FileProblem }
 
-/** Judges a file (API document, Client strategy rule 3). Never throws for any text. */
-export function judgeLicenseFile(file: string, judge: Judge): FileJudgement {
-  const verified = verifyLicenseFile(file, judge.keys)
+/** Judges a file by the rules of docs/api.md#c3. Never throws, whatever the text. */
+export function judgeLicenseFile(file: string, facts: JudgingFacts): FileJudgement {
+  const verified = verifyLicenseFile(file, facts.keys)
   if (!verified.ok) return verified
-  if (verified.payload.licenseKey !== judge.licenseKey) return { ok: false, reason: 'WRONG_LICENSE' }
-  const standing = fileStanding(verified.payload, judge.nowMs, judge.latestSeenMs)
-  return standing === 'GOOD' ? verified : { ok: false, reason: standing }
+  if (verified.payload.licenseKey !== facts.licenseKey) return { ok: false, reason: 'WRONG_LICENSE' }
+  const validity = fileValidity(verified.payload, facts.nowMs, facts.latestSeenMs)
+  return validity === 'GOOD' ? verified : { ok: false, reason: validity }
 }

@@ -1,19 +1,21 @@
-// The payload of an offline license file: what it says, how it is written, and what counts as one.
-// Invariant: `parsePayload` accepts everything that `serializePayload` writes and returns equal values.
+/**
+ * The payload of an offline license file: its fields, its serialization and its parser.
+ * Invariant: `parsePayload` accepts everything that `serializePayload` writes and returns equal values.
+ */
 
 export const POLICY_TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const
 export type PolicyType = (typeof POLICY_TYPES)[number]
 
-/** Payload of an offline license file (API document, Offline license file). Times are ISO 8601 UTC with milliseconds. */
+/** The payload of an offline license file (docs/api.md#f1). Times are ISO 8601 UTC with milliseconds. */
 export interface LicensePayload {
   licenseKey: string
   licenseId: string
   customerEmail: string
   policy: {
     type: PolicyType
-    /** Null: any number of machines. */
+    /** Null means any number of machines. */
     maxMachines: number | null
-    /** Null: the license never expires. */
+    /** Null means that the license never expires. */
     expiresAt: string | null
   }
   issuedAt: string
@@ -22,16 +24,16 @@ export interface LicensePayload {
   kid: string
 }
 
-/** How long a file is good for when the license does not expire sooner (API document, Limits). */
+/** The lifetime of a file of a license that does not expire sooner (docs/api.md#f2). */
 export const FILE_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
 
-/** When a file issued at `issuedAtMs` stops being trusted: 30 days later, or at the license's expiry if sooner. */
+/** Returns when a file issued at `issuedAtMs` stops being trusted: 30 days later, or when the license expires if sooner. */
 export function refreshAfterMs(issuedAtMs: number, expiresAtMs: number | null): number {
   const latest = issuedAtMs + FILE_LIFETIME_MS
   return expiresAtMs === null ? latest : Math.min(latest, expiresAtMs)
 }
 
-/** The exact bytes that are signed: compact JSON, fields in the documented order whatever the order in `payload`. */
+/** Returns the exact bytes to sign: compact JSON with the fields in the documented order, whatever their order here. */
 export function serializePayload(payload: LicensePayload): Uint8Array {
   const { licenseKey, licenseId, customerEmail, policy, issuedAt, refreshAfter, kid } = payload
   const { type, maxMachines, expiresAt } = policy
@@ -48,8 +50,8 @@ export function serializePayload(payload: LicensePayload): Uint8Array {
 }
 
 /**
- * The payload in these bytes, or null when they are not strict UTF-8, not JSON, or a field is missing or of another type.
- * Fields that are not known here are ignored: an app in the field goes on reading files of a newer server.
+ * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a field is missing or has
+ * another type. Ignores unknown fields, so that apps in the field can read files of a newer server.
  */
 export function parsePayload(bytes: Uint8Array): LicensePayload | null {
   const value = parseJson(bytes)
@@ -67,7 +69,7 @@ export function parsePayload(bytes: Uint8Array): LicensePayload | null {
 
 function parseJson(bytes: Uint8Array): unknown {
   try {
-    // `ignoreBOM` keeps a byte order mark in the text, where JSON.parse refuses it.
+    // `ignoreBOM` keeps a byte order mark in the text, where JSON.parse rejects it.
     return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
   } catch {
     return null
@@ -90,7 +92,7 @@ function isMachineLimit(value: unknown): value is number | null {
   return value === null || (Number.isSafeInteger(value) && Number(value) >= 1)
 }
 
-/** Only the one spelling that `toISOString` gives, so that every language reads the same moment. */
+/** Accepts only the format of `toISOString`, so that every language reads the same moment. */
 function isTimestamp(value: unknown): value is string {
   if (typeof value !== 'string') return false
   const moment = new Date(value)

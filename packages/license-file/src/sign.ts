@@ -1,4 +1,4 @@
-// Signing an offline license file. The signature covers the exact payload bytes that stand in the file.
+/** Signs offline license files. The signature covers the exact payload bytes that the file contains. */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
 
@@ -6,9 +6,9 @@ import { encodeBase64Url } from './base64.ts'
 import { type LicensePayload, parsePayload, serializePayload } from './payload.ts'
 
 /**
- * The file `base64url(payload) + "." + base64url(signature)` (API document, Offline license file).
+ * Returns the file `base64url(payload) + "." + base64url(signature)` (docs/api.md#f1).
  * `privateKey` is the 32-byte seed of the key that `payload.kid` names. Throws a TypeError for a payload that no
- * verifier would accept, so that such a file is never handed out.
+ * verifier would accept, so that such a file is never issued.
  */
 export function signLicenseFile(payload: LicensePayload, privateKey: Uint8Array): string {
   const bytes = serializePayload(payload)

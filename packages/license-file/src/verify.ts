@@ -1,5 +1,7 @@
-// Verifying an offline license file: its form and its signature, nothing that depends on the time.
-// Invariant: a payload is only ever returned when the key that its `kid` names signed exactly those bytes.
+/**
+ * Verifies the form and the signature of an offline license file, and nothing that depends on the time.
+ * Invariant: a payload is returned only when the key that its `kid` names signed exactly those bytes.
+ */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
 
@@ -8,20 +10,20 @@ import type { VerificationKey } from './keys.ts'
 import { type LicensePayload, parsePayload } from './payload.ts'
 
 /**
- * What a file turned out to be. `MALFORMED`: not a file of the documented form. `UNKNOWN_KEY`: `kid` names none of the
- * given keys. `BAD_SIGNATURE`: the key that `kid` names did not sign these bytes.
+ * The result of a verification. `MALFORMED`: the text does not have the documented form. `UNKNOWN_KEY`: `kid` names none
+ * of the given keys. `BAD_SIGNATURE`: the key that `kid` names did not sign these bytes.
  */
 export type FileVerification =
   | { ok: true; payload: LicensePayload }
   | { ok: false; reason: 'MALFORMED' | 'UNKNOWN_KEY' | 'BAD_SIGNATURE' }
 
 const SIGNATURE_BYTES = 64
-// Far above any real file; keeps hostile input from costing anything.
+// Far above the length of any real file; bounds the cost of hostile input.
 const MAX_FILE_LENGTH = 16 * 1024
 
 /**
- * Verifies the form and the signature of a file with the key that its `kid` names. The caller compares the license key
- * and, with `fileStanding`, the times. Never throws for any text.
+ * Verifies the form of a file and its signature by the key that its `kid` names. The caller compares the license key
+ * and, with `fileValidity`, the times. Never throws, whatever the text.
  */
 export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]): FileVerification {
   if (file.length > MAX_FILE_LENGTH) return { ok: false, reason: 'MALFORMED' }
@@ -31,7 +33,7 @@ export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]
   const bytes = decodeBase64Url(payloadPart)
   const signature = decodeBase64Url(signaturePart)
   if (bytes === null || signature?.length !== SIGNATURE_BYTES) return { ok: false, reason: 'MALFORMED' }
-  // Read before it is verified, only to learn which key to verify with.
+  // Parsed before it is verified, only to find the key to verify with.
   const payload = parsePayload(bytes)
   if (payload === null) return { ok: false, reason: 'MALFORMED' }
   const key = keys.find((candidate) => candidate.keyId === payload.kid)
@@ -39,7 +41,7 @@ export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]
   return isSignedBy(key.publicKey, bytes, signature) ? { ok: true, payload } : { ok: false, reason: 'BAD_SIGNATURE' }
 }
 
-/** RFC 8032 verification: no non-canonical points and no small-order keys, which ZIP 215 would let through. */
+/** Verifies as in RFC 8032: unlike ZIP 215, it rejects non-canonical points and keys of small order. */
 function isSignedBy(publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, bytes, publicKey, { zip215: false })

@@ -1,4 +1,4 @@
-// A payload and a key that the tests share.
+/** A payload, a signing key and a signed file for the tests. */
 
 import { generateKeyPair, type LicensePayload, signLicenseFile } from '../src/index.ts'
 

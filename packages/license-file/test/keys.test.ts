@@ -3,34 +3,34 @@ import { expect, test } from 'vitest'
 import { hasOpenssl, opensslNewPublicKey, opensslPublicKey } from '../scripts/openssl.ts'
 import { generateKeyPair, keyIdOf, publicKeyToSpki, spkiToPublicKey } from '../src/index.ts'
 
-test('a key id is short, stable and taken from the key', () => {
+test('derives a short, stable id from the key', () => {
   const { keyId, publicKey } = generateKeyPair()
   expect(keyId).toMatch(/^[0-9a-f]{16}$/)
   expect(keyIdOf(publicKey)).toBe(keyId)
   expect(generateKeyPair().keyId).not.toBe(keyId)
 })
 
-test('a public key survives the way to X.509 and back', () => {
+test('converts a public key to X.509 and back', () => {
   const { publicKey } = generateKeyPair()
   expect(spkiToPublicKey(publicKeyToSpki(publicKey))).toEqual(publicKey)
 })
 
-test('a public key of a wrong length is not encoded', () => {
+test('throws for a public key of the wrong length', () => {
   expect(() => publicKeyToSpki(new Uint8Array(31))).toThrow(RangeError)
 })
 
-test.skipIf(!hasOpenssl())('the X.509 form is byte for byte that of OpenSSL (skipped without OpenSSL 3)', () => {
+test.skipIf(!hasOpenssl())('writes the same X.509 bytes as OpenSSL (skipped without OpenSSL 3)', () => {
   const { privateKey, publicKey } = generateKeyPair()
   expect(publicKeyToSpki(publicKey)).toBe(opensslPublicKey(privateKey).toString('base64'))
 })
 
-test.skipIf(!hasOpenssl())('keys of other algorithms are refused (skipped without OpenSSL 3)', () => {
+test.skipIf(!hasOpenssl())('returns null for keys of other algorithms (skipped without OpenSSL 3)', () => {
   for (const algorithm of ['X25519', 'ED448', 'RSA']) {
     expect(spkiToPublicKey(opensslNewPublicKey(algorithm).toString('base64')), algorithm).toBeNull()
   }
 })
 
-test('anything but the one spelling of a key is refused', () => {
+test('returns null for every text but the canonical one of a key', () => {
   const spki = publicKeyToSpki(generateKeyPair().publicKey)
   const bytes = Buffer.from(spki, 'base64')
   for (const text of [

@@ -14,18 +14,18 @@ import {
 } from '../src/index.ts'
 import { file, key, payload } from './fixtures.ts'
 
-test('a signed file verifies with the key that its kid names', () => {
+test('verifies a signed file with the key that its kid names', () => {
   expect(verifyLicenseFile(file, [generateKeyPair(), key])).toEqual({ ok: true, payload })
 })
 
-test.skipIf(!hasOpenssl())('OpenSSL verifies a file signed here (skipped without OpenSSL 3)', () => {
+test.skipIf(!hasOpenssl())('signs files that OpenSSL verifies (skipped without OpenSSL 3)', () => {
   const [bytes, signature] = file.split('.').map((part) => Buffer.from(part, 'base64url'))
   const spki = Buffer.from(publicKeyToSpki(key.publicKey), 'base64')
   expect(opensslVerifies(bytes ?? Buffer.alloc(0), signature ?? Buffer.alloc(0), spki)).toBe(true)
   expect(opensslVerifies(Buffer.from('other'), signature ?? Buffer.alloc(0), spki)).toBe(false)
 })
 
-test('the payload is compact JSON with its fields in the documented order, whatever the order of the object', () => {
+test('serializes compact JSON with the fields in the documented order, whatever the order of the object', () => {
   const { kid, policy, ...rest } = payload
   const { expiresAt, ...limits } = policy
   const shuffled = { kid, policy: { expiresAt, ...limits }, ...rest }
@@ -37,16 +37,16 @@ test('the payload is compact JSON with its fields in the documented order, whate
   )
 })
 
-test('only known fields are signed', () => {
+test('signs known fields only', () => {
   const withMore = { ...payload, secret: 'x' }
   expect(serializePayload(withMore)).toEqual(serializePayload(payload))
 })
 
-test('what is written is read back', () => {
+test('parses the payload that it serialized', () => {
   expect(parsePayload(serializePayload(payload))).toEqual(payload)
 })
 
-test('a payload that no verifier would accept is not signed', () => {
+test('throws instead of signing a payload that no verifier would accept', () => {
   for (const bad of [
     { ...payload, kid: '' },
     { ...payload, issuedAt: '2026-03-01' },
@@ -57,12 +57,12 @@ test('a payload that no verifier would accept is not signed', () => {
   }
 })
 
-test('signing is deterministic, and a stored private key gives the same key pair', () => {
+test('signs deterministically, and derives the same key pair from a stored private key', () => {
   expect(signLicenseFile(payload, key.privateKey)).toBe(file)
   expect(keyPairFromPrivateKey(key.privateKey)).toEqual(key)
 })
 
-test('a file is good for 30 days, or until the license expires if that is sooner', () => {
+test('returns a refreshAfter of 30 days after issue, or the expiry of the license if that is sooner', () => {
   const issued = Date.parse('2026-03-01T00:00:00.000Z')
   expect(refreshAfterMs(issued, null)).toBe(Date.parse('2026-03-31T00:00:00.000Z'))
   expect(refreshAfterMs(issued, issued + 5000)).toBe(issued + 5000)

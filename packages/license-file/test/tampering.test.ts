@@ -1,4 +1,4 @@
-// No file but the signed one is accepted.
+/** Only the signed file verifies: every altered one is rejected. */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { encodeBase64Url } from '../src/base64.ts'
 import { generateKeyPair, serializePayload, signLicenseFile, verifyLicenseFile } from '../src/index.ts'
 import { file, key, payload } from './fixtures.ts'
 
-test('any flipped bit of the file is refused', () => {
+test('rejects any flipped bit of the file', () => {
   const accepted: string[] = []
   for (let position = 0; position < file.length; position++) {
     for (let bit = 0; bit < 8; bit++) {
@@ -19,7 +19,7 @@ test('any flipped bit of the file is refused', () => {
   expect(accepted).toEqual([])
 })
 
-test('any flipped bit of the payload or the signature is refused when encoded properly', () => {
+test('rejects any flipped bit of the payload or the signature when it is encoded canonically', () => {
   const parts = file.split('.').map((part) => Buffer.from(part, 'base64url'))
   const accepted: string[] = []
   for (const part of parts) {
@@ -33,20 +33,20 @@ test('any flipped bit of the payload or the signature is refused when encoded pr
   expect(accepted).toEqual([])
 })
 
-test("another organization's key is refused, also under the same id", () => {
+test("rejects another organization's key, also under the same id", () => {
   const stranger = generateKeyPair()
   expect(verifyLicenseFile(file, [stranger])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
   expect(verifyLicenseFile(file, [{ ...stranger, keyId: key.keyId }])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
 })
 
-test('a changed kid is refused', () => {
+test('rejects a changed kid', () => {
   const second = generateKeyPair()
   const renamed = signLicenseFile({ ...payload, kid: second.keyId }, key.privateKey)
   expect(verifyLicenseFile(renamed, [key, second])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
   expect(verifyLicenseFile(renamed, [key])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
 })
 
-test('a key of small order, under which one signature fits every message, verifies nothing', () => {
+test('verifies nothing with a key of small order, for which one signature fits every message', () => {
   const neutral = ed25519.Point.ZERO.toBytes()
   const weak = { keyId: 'weak', publicKey: neutral }
   const bytes = serializePayload({ ...payload, kid: 'weak' })
@@ -57,11 +57,11 @@ test('a key of small order, under which one signature fits every message, verifi
   expect(verifyLicenseFile(forged, [weak])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
 })
 
-test('keys of a wrong length refuse instead of throwing', () => {
+test('returns BAD_SIGNATURE instead of throwing for a key of the wrong length', () => {
   const short = { ...key, publicKey: key.publicKey.subarray(1) }
   expect(verifyLicenseFile(file, [short])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
 })
 
-test('a huge text is refused unread', () => {
+test('rejects a huge text without decoding it', () => {
   expect(verifyLicenseFile(file.padEnd(1_000_000, 'A'), [key])).toEqual({ ok: false, reason: 'MALFORMED' })
 })

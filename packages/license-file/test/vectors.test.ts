@@ -1,4 +1,4 @@
-// The vectors are OpenSSL's work; here this package judges them, and OpenSSL makes them again.
+/** Judges the stored test vectors, which OpenSSL signed, and compares them with a new run of OpenSSL. */
 
 import { expect, test } from 'vitest'
 
@@ -25,15 +25,15 @@ test.each(vectors.cases)('$name: $expected', (vector) => {
   expect(judged.ok ? 'GOOD' : judged.reason).toBe(vector.expected)
 })
 
-test('the ids of the vector keys follow from the keys', () => {
+test('derives the ids of the vector keys from the keys', () => {
   for (const key of keys) expect(keyIdOf(key.publicKey)).toBe(key.keyId)
 })
 
-test.skipIf(!openssl)('the stored vectors are what OpenSSL makes (skipped without OpenSSL 3)', () => {
+test.skipIf(!openssl)('stores the vectors that OpenSSL generates (skipped without OpenSSL 3)', () => {
   expect(JSON.parse(JSON.stringify(makeVectors()))).toEqual(vectors)
 })
 
-test.skipIf(!openssl)('OpenSSL accepts the signature of every good vector (skipped without OpenSSL 3)', () => {
+test.skipIf(!openssl)('stores only good vectors whose signature OpenSSL accepts (skipped without OpenSSL 3)', () => {
   for (const { file, name } of vectors.cases.filter(({ expected }) => expected === 'GOOD')) {
     const [payload = '', signature = ''] = file.split('.')
     const bytes = Buffer.from(payload, 'base64url')

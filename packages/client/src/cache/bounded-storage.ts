@@ -1,23 +1,25 @@
-// The app's storage, given up on when it does not answer. Invariant: nothing is asked of it while something that was given
-// up on is still under way, so that a text written late never takes the place of a newer one, and a call waits once.
+/**
+ * Adds a timeout to the app's storage. Invariant: while an operation that timed out is still pending, every other one
+ * fails at once. So a text that is written late never replaces a newer one, and a call waits for one timeout at most.
+ */
 
 import type { LicenseStorage } from '../options.ts'
-import { TooLate, within } from '../timeout.ts'
+import { TimeoutError, withTimeout } from '../timeout.ts'
 
-/** As `storage`, but each use rejects that takes longer than `timeoutMs`, and until that one has settled every other. */
+/** Wraps `storage`: an operation that takes longer than `timeoutMs` rejects, and so does every other until it settles. */
 export function boundedStorage(storage: LicenseStorage, timeoutMs: number): LicenseStorage {
-  let hanging = 0
+  let pending = 0
 
-  async function bounded<Value>(use: () => Promise<Value>): Promise<Value> {
-    if (hanging > 0) throw new TooLate('The storage has not answered yet.')
-    const used = use()
+  async function bounded<Value>(operation: () => Promise<Value>): Promise<Value> {
+    if (pending > 0) throw new TimeoutError('An earlier operation of the storage is still pending.')
+    const started = operation()
     try {
-      return await within(timeoutMs, used)
+      return await withTimeout(timeoutMs, started)
     } catch (error) {
-      if (error instanceof TooLate) {
-        hanging++
-        const settle = () => hanging--
-        used.then(settle, settle)
+      if (error instanceof TimeoutError) {
+        pending++
+        const settle = () => pending--
+        started.then(settle, settle)
       }
       throw error
     }

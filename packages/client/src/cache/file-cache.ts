@@ -1,6 +1,8 @@
-// Keeps a fresh license file on the device: fetches a new one while the service can be reached, long before the old one
-// runs out. Invariants: never more than one fetch at a time; only a file for this license, signed by a shipped key, ever
-// replaces another; what was asked for before a refusal is not stored after it.
+/**
+ * Keeps a fresh license file on the device: fetches a new one while the service can be reached, long before the old one
+ * runs out. Invariants: never more than one fetch at a time; only a file for this license, signed by a shipped key, ever
+ * replaces another; what was asked for before a refusal is not stored after it.
+ */
 
 import type { Settings } from '../options.ts'
 import type { RefreshResult } from '../results.ts'

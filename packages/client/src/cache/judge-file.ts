@@ -1,4 +1,4 @@
-// Judging a license file on the device, when the service cannot be reached or has just handed one out.
+/** Judges license files on the device: the cached one during an outage, and each one that the service sends. */
 
 import { judgeLicenseFile, type LicensePayload, verifyLicenseFile } from '@keyward/license-file'
 
@@ -8,21 +8,21 @@ import type { Memory } from './store.ts'
 
 export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
 
-/** Whether the remembered file allows to go on at `nowMs` (API document, Client strategy rules 2 to 4). */
+/** Returns whether the cached file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
 export function judgeMemory(settings: Settings, { file, latestSeenMs }: Memory, nowMs: number): OfflineJudgement {
   if (file === null) return { ok: false, reason: 'NO_FILE' }
   const { keys, licenseKey } = settings
   return forApps(judgeLicenseFile(file, { keys, licenseKey, nowMs, latestSeenMs }))
 }
 
-/** Whether a file is for this license and signed by a shipped key, whatever its times. */
+/** Returns whether a file is for this license and signed by a shipped key, whatever its times. */
 export function authenticate({ keys, licenseKey }: Settings, file: string): OfflineJudgement {
   const verified = verifyLicenseFile(file, keys)
   const wrong = verified.ok && verified.payload.licenseKey !== licenseKey
   return wrong ? { ok: false, reason: 'WRONG_LICENSE' } : forApps(verified)
 }
 
-/** To an app, a file that is no file and a file that nobody signed are the same. */
+/** Reports a malformed file as `BAD_SIGNATURE`: an app treats both alike. */
 function forApps(
   judged: { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason | 'MALFORMED' },
 ): OfflineJudgement {

@@ -1,7 +1,9 @@
-// What the client remembers between runs: the license file and the latest time seen, as one text in the app's storage.
-// Invariants: uses run one after another and each change reads before it writes, so none is lost inside this process; a
-// time and a refusal hold in it until they are written, whatever the storage does; they take the place of what was stored
-// when they came, and of nothing that another process has stored since.
+/**
+ * What the client remembers between runs: the license file and the latest time seen, as one text in the app's storage.
+ * Invariants: uses run one after another and each change reads before it writes, so none is lost inside this process; a
+ * time and a refusal hold in it until they are written, whatever the storage does; they take the place of what was stored
+ * when they came, and of nothing that another process has stored since.
+ */
 
 import { parseObject } from '../json.ts'
 import type { LicenseStorage } from '../options.ts'

@@ -1,8 +1,8 @@
-// Storage for browsers. A write to localStorage replaces the whole value or fails; there is nothing in between.
+/** Storage for browsers. A write to localStorage either replaces the whole value or fails. */
 
 import type { LicenseStorage } from '../options.ts'
 
-/** Keeps the client's text in `localStorage`, under a name of its own for every license that the page uses. */
+/** Stores the client's text in `localStorage` under `name`. */
 export function browserStorage(name = 'keyward-license'): LicenseStorage {
   return {
     async read() {

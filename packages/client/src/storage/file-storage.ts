@@ -1,5 +1,7 @@
-// Storage in a file. Invariant: the file holds one whole text at any moment, readable by its owner alone; a crash while
-// writing leaves the text from before.
+/**
+ * Storage in a file. Invariant: the file contains one complete text at any moment, and only its owner can read it. A
+ * crash during a write leaves the previous text.
+ */
 
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
@@ -10,7 +12,7 @@ import type { LicenseStorage } from '../options.ts'
 const OWNER_READS_AND_WRITES = 0o600
 const OWNER_ONLY = 0o700
 
-/** Keeps the client's text in the file at `path`. A missing folder is made, for the owner alone. */
+/** Stores the client's text in the file at `path`. Creates a missing folder that only its owner can open. */
 export function fileStorage(path: string): LicenseStorage {
   return {
     async read() {
@@ -36,7 +38,7 @@ export function fileStorage(path: string): LicenseStorage {
   }
 }
 
-/** On the disk when it returns, so that the rename never uncovers an empty file after a power cut. */
+/** Writes a new file and flushes it to the disk, so that a power cut after the rename never leaves an empty file. */
 async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'wx', OWNER_READS_AND_WRITES)
   try {

@@ -1,7 +1,8 @@
-// A storage that lasts as long as the program, for apps that need no offline use across runs.
+/** Storage in memory, for apps that need no offline use across runs. */
 
 import type { LicenseStorage } from '../options.ts'
 
+/** Stores the client's text until the program ends. */
 export function memoryStorage(): LicenseStorage {
   let stored: string | null = null
   return {

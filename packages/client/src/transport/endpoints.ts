@@ -1,5 +1,7 @@
-// The four endpoints that the client calls, and what counts as an answer of each. A body that the service would never
-// send is not an answer, whatever its status: a proxy or a network's login page sent it.
+/**
+ * The four endpoints that the client calls and the parsers of their responses. A body that the service never sends is
+ * not a response of the service, whatever its status: a proxy or the login page of a network sent it.
+ */
 
 import { isObject, parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
@@ -10,8 +12,10 @@ export type Verdict =
   | { valid: true; expiresAt: string | null }
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
 
-/** The service's own file, or why it gives none. */
-export type FileAnswer = { file: string } | { code: FileRefusalCode; message: string }
+/** A license file, or the reason why the service issues none. */
+export type FileResponse = { file: string } | { code: FileRefusalCode; message: string }
+
+const DEFAULT_MESSAGE = 'The check was rejected.'
 
 const REJECTION_CODES: readonly RejectionCode[] = [
   'NOT_FOUND',
@@ -38,12 +42,12 @@ export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoin
   return { path: 'api/v1/deactivate', body, statuses: [200], read: readDeactivation }
 }
 
-export function fileEndpoint({ licenseKey, machineId }: Settings): Endpoint<FileAnswer> {
+export function fileEndpoint({ licenseKey, machineId }: Settings): Endpoint<FileResponse> {
   const body = { licenseKey, fingerprint: machineId }
-  return { path: 'api/v1/licenses/file', body, statuses: [200, 409], read: readFileAnswer }
+  return { path: 'api/v1/licenses/file', body, statuses: [200, 409], read: readFileResponse }
 }
 
-/** A verdict of v1 or v2 (API document, Validation response). */
+/** Parses a verdict of v1 or v2 (docs/api.md#h1). */
 function readVerdict(status: number, text: string): Verdict | null {
   const body = parseObject(text)
   if (body === null) return null
@@ -51,12 +55,12 @@ function readVerdict(status: number, text: string): Verdict | null {
   if (valid === true && status === 200 && code === 'VALID') return isMoment(expiresAt) ? { valid, expiresAt } : null
   if (valid !== false || typeof code !== 'string' || code === 'VALID') return null
   const machines = readMachines(body['machines'])
-  const refusal = {
+  const rejection = {
     valid: false as const,
     code: rejectionCode(code),
-    message: readMessage(body) ?? 'This check was refused.',
+    message: readMessage(body) ?? DEFAULT_MESSAGE,
   }
-  return machines === null ? refusal : { ...refusal, machines }
+  return machines === null ? rejection : { ...rejection, machines }
 }
 
 function readDeactivation(_status: number, text: string): { deactivated: boolean } | null {
@@ -64,14 +68,14 @@ function readDeactivation(_status: number, text: string): { deactivated: boolean
   return typeof deactivated === 'boolean' ? { deactivated } : null
 }
 
-function readFileAnswer(status: number, text: string): FileAnswer | null {
+function readFileResponse(status: number, text: string): FileResponse | null {
   if (status === 200) return { file: text }
   const body = parseObject(text)
   const code = body?.['code']
   if (body === null || typeof code !== 'string') return null
   return {
     code: code === 'MACHINE_NOT_ACTIVE' ? code : rejectionCode(code),
-    message: readMessage(body) ?? 'This check was refused.',
+    message: readMessage(body) ?? DEFAULT_MESSAGE,
   }
 }
 

@@ -1,19 +1,21 @@
-// One HTTP request, and what its answer means before anybody reads the body: an answer of the service, a mistake in the
-// app's set-up, or an outage. Nothing here throws.
+/**
+ * Sends one HTTP request and classifies its outcome: a response of the service, a mistake in the app's configuration,
+ * or an outage. `request` never throws.
+ */
 
 import { parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
 import type { ConfigurationReason, OutageCause } from '../results.ts'
-import { TooLate, within } from '../timeout.ts'
+import { TimeoutError, withTimeout } from '../timeout.ts'
 
-/** The service could not be reached. `retryAfterMs`: when it asked to be called again. */
+/** The service could not be reached. `retryAfterMs` is the pause that it asks for; 0 when it asks for none. */
 export interface Outage {
   kind: 'outage'
   cause: OutageCause
   retryAfterMs: number
 }
 
-/** A 4xx that is no verdict, and not 408. */
+/** The service responded with a 4xx that is neither a verdict nor 408. */
 export interface Misconfiguration {
   kind: 'misconfiguration'
   reason: ConfigurationReason
@@ -21,39 +23,41 @@ export interface Misconfiguration {
   message: string
 }
 
-/** What an endpoint answered. `dateMs`: the service's clock, where it told it. */
-export interface Answer<Value> {
-  kind: 'answer'
+/** A response of an endpoint. `dateMs` is the `Date` header in milliseconds since 1970; null when there is none. */
+export interface ServiceResponse<Value> {
+  kind: 'response'
   value: Value
   dateMs: number | null
 }
 
-export type Reply<Value> = Answer<Value> | Misconfiguration | Outage
+export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Outage
 
-/** One endpoint: which statuses are its answers, and how their bodies are read (null: the service never says that). */
+/** One endpoint of the service. */
 export interface Endpoint<Value> {
   path: string
   body: Readonly<Record<string, string | undefined>>
+  /** The statuses of its responses; any other status is an error. */
   statuses: readonly number[]
+  /** Parses the body of such a response. Returns null for a body that the service never sends. */
   read(status: number, body: string): Value | null
 }
 
 // A verdict has a few hundred bytes, a file a few thousand.
 const MAX_BODY_BYTES = 64 * 1024
 
-/** Calls an endpoint once, within `timeoutMs` for the whole answer. Redirects are not followed. */
+/** Calls an endpoint once, with `timeoutMs` for the whole response. Does not follow redirects. */
 export async function request<Value>(
   settings: Settings,
   endpoint: Endpoint<Value>,
   timeoutMs: number,
-): Promise<Reply<Value>> {
+): Promise<CallOutcome<Value>> {
   const abandoned = new AbortController()
   try {
-    // The signal alone would not do: an app's own `fetch` may not know of signals.
-    return await within(timeoutMs, exchange(settings, endpoint, abandoned.signal))
+    // The signal is not enough: an app's own `fetch` may ignore it.
+    return await withTimeout(timeoutMs, exchange(settings, endpoint, abandoned.signal))
   } catch (error) {
     abandoned.abort()
-    return outage(error instanceof TooLate ? 'TIMEOUT' : 'NETWORK_ERROR')
+    return outage(error instanceof TimeoutError ? 'TIMEOUT' : 'NETWORK_ERROR')
   }
 }
 
@@ -61,12 +65,12 @@ async function exchange<Value>(
   settings: Settings,
   endpoint: Endpoint<Value>,
   signal: AbortSignal,
-): Promise<Reply<Value>> {
+): Promise<CallOutcome<Value>> {
   const response = await settings.fetch(new URL(endpoint.path, settings.baseUrl), {
     method: 'POST',
     headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(endpoint.body),
-    // A redirect is never the service's; following one would also carry the API key elsewhere.
+    // The service never redirects; following a redirect would send the API key to another host.
     redirect: 'error',
     credentials: 'omit',
     signal,
@@ -74,19 +78,19 @@ async function exchange<Value>(
   return classify(endpoint, response, await readBody(response))
 }
 
-function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: string): Reply<Value> {
+function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: string): CallOutcome<Value> {
   const { status, headers } = response
   if (endpoint.statuses.includes(status)) {
     const value = endpoint.read(status, body)
     return value === null
       ? outage('UNEXPECTED_ANSWER')
-      : { kind: 'answer', value, dateMs: readDate(headers.get('date')) }
+      : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
   }
-  // The request came too slowly: of all 4xx the one that is the network's fault.
+  // The request arrived too slowly: the only 4xx that the network causes.
   if (status === 408) return outage('TIMEOUT')
   if (status >= 500) return outage('SERVER_ERROR', readRetryAfter(headers.get('retry-after')))
   if (status < 400) return outage('UNEXPECTED_ANSWER')
-  const message = readMessage(parseObject(body) ?? {}) ?? `The service answered ${status}.`
+  const message = readMessage(parseObject(body) ?? {}) ?? `The service responded with status ${status}.`
   return { kind: 'misconfiguration', reason: configurationReason(status), status, message }
 }
 
@@ -111,7 +115,7 @@ function configurationReason(status: number): ConfigurationReason {
   }
 }
 
-/** The body as text. Throws for one that is cut short, too long or not UTF-8; the caller takes that for an outage. */
+/** Reads the body as text. Throws when it is cut short, too long or not UTF-8; the caller treats that as an outage. */
 async function readBody(response: Response): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = response.body?.getReader()
@@ -121,7 +125,7 @@ async function readBody(response: Response): Promise<string> {
     bytes += part.value.length
     if (bytes > MAX_BODY_BYTES) {
       await reader?.cancel()
-      throw new RangeError('The answer is too long.')
+      throw new RangeError(`The body has more than ${MAX_BODY_BYTES} bytes.`)
     }
     text += decoder.decode(part.value, { stream: true })
   }

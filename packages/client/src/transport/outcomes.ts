@@ -1,4 +1,4 @@
-// The outcomes that every call shares, made from what the transport found.
+/** Converts outcomes of the transport to the results that every call shares. */
 
 import type { ConfigurationError, Unreachable } from '../results.ts'
 import type { Misconfiguration, Outage } from './http.ts'
