@@ -81,11 +81,11 @@ test('the same seed gives the same figures', () => {
   expect(other).not.toEqual(one)
 })
 
-test('the tables of the document are those of the result', () => {
+test('the lab notes contain the tables of the stored result', () => {
   const read = (path: string): string => readFileSync(join(import.meta.dirname, '..', path), 'utf8')
   const table = z.object({ title: z.string(), columns: z.array(z.string()), rows: z.array(z.array(z.string())) })
   const result = z.object({ data: z.object({ tables: z.array(table).min(5) }) })
-  const document = read('../docs/scaling.md')
+  const notes = read('notes/scaling.md')
   for (const one of result.parse(JSON.parse(read('results/scaling.json'))).data.tables)
-    expect(document).toContain(printTable(one).trim())
+    expect(notes).toContain(printTable(one).trim())
 })

@@ -103,8 +103,8 @@ function claims({ statementMs, claimMs }: Measured): Table {
     }),
   )
   return {
-    title: 'A new machine waits for its slot, simulated: 12 validators, Postgres with 4 cores for claims',
-    columns: ['a commit waits for', 'so long', 'new machines a second', 'p50', 'p99', 'claims in a statement'],
+    title: 'Wait of a new machine for its slot, simulated: 12 validators, Postgres with 4 cores for claims',
+    columns: ['commit waits for', 'commit time', 'new machines a second', 'p50', 'p99', 'claims per statement'],
     rows,
   }
 }
@@ -120,14 +120,14 @@ function sizes({ bytesPerLicense, loadRowsPerSecond }: Measured): Table {
       minutes < 2 ? `${Math.round(minutes * 60)} s` : `${Math.round(minutes)} min`,
       String(cells),
       cells === 1
-        ? 'as here'
+        ? 'the same'
         : `${(((licenses / cells) * bytesPerLicense) / 2 ** 30).toFixed(2)} GiB, ${Math.round(minutes / cells)} min`,
     ]
   })
   return {
     title:
-      'One validator by number of licenses, three machines each: computed from bytes and rows a second measured here',
-    columns: ['licenses', 'index', 'load', 'cells of 10 million', 'each validator then'],
+      'One validator by number of licenses, three machines each: computed from the measured bytes and rows a second',
+    columns: ['licenses', 'index', 'load', 'cells of 10 million', 'per validator in a cell'],
     rows,
   }
 }
@@ -141,7 +141,7 @@ function costs(): Table {
   })
   return {
     title: 'A billion checks, computed: cores kept at a third of what they can do, 0.04 a core and hour',
-    columns: ['checks a second a core can answer', 'core hours', 'cost'],
+    columns: ['checks a second per core', 'core hours', 'cost'],
     rows,
   }
 }
