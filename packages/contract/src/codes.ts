@@ -1,19 +1,10 @@
 /**
  * The codes that a check can end in, and the sentence that goes with each.
- * The sentences are the same for every caller and never say which access rule decided (API document, "Validation response").
+ * The sentences are the same for every caller and never say which access rule decided (docs/api.md#v5).
  */
 import { z } from 'zod'
 
-export const codes = [
-  'VALID',
-  'NOT_FOUND',
-  'BLACKLISTED',
-  'REVOKED',
-  'SUSPENDED',
-  'EXPIRED',
-  'FINGERPRINT_REQUIRED',
-  'TOO_MANY_MACHINES',
-] as const
+import { codes } from './vocabulary.ts'
 
 export const code = z.enum(codes).meta({ description: 'The outcome of a check.', example: 'VALID' })
 export type Code = z.infer<typeof code>

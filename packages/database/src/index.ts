@@ -1,5 +1,5 @@
 export type * from './feed/entities.ts'
-export { type Joined, joinFeed, type JoinOptions, openChangeLog } from './feed/load.ts'
+export { type LoadedFeed, loadFeed, type LoadOptions, openChangeLog } from './feed/load.ts'
 export { type Listening, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read.ts'

@@ -188,10 +188,10 @@ class Validator {
     const onFull = quietly(this.#log, 'The index is full: a row was skipped.')
     return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#keeper, {
       onError,
-      onPoison: (poison) => {
-        this.#metrics.poison.inc({ entity: poison.entity })
-        if (poison.reason === INDEX_IS_FULL) onFull(poison)
-        else this.#log.error(poison, 'A row was skipped.')
+      onUnreadable: (row) => {
+        this.#metrics.unreadableRows.inc({ entity: row.entity })
+        if (row.reason === INDEX_IS_FULL) onFull(row)
+        else this.#log.error(row, 'A row was skipped.')
       },
       onLoaded: (tookMs, rows, leftOut) => {
         // Who serves goes on with all that was there before.

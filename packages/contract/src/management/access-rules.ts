@@ -6,18 +6,19 @@ import { z } from 'zod'
 
 import { code } from '../codes.ts'
 import { exactText, maxMachineIdBytes, optionalExactText, text } from '../text.ts'
+import { ruleKinds, ruleScopes, ruleTypes } from '../vocabulary.ts'
 import { actor, exampleId, id, moment, timestamp } from './common.ts'
 import { licenseKey, maxImportRows } from './licenses.ts'
 
 export const ruleKind = z
-  .enum(['BLACKLIST', 'EXCLUSION'])
+  .enum(ruleKinds)
   .meta({ description: 'A blacklist refuses what matches, an exclusion lets it through.', example: 'BLACKLIST' })
-export const ruleType = z.enum(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']).meta({
+export const ruleType = z.enum(ruleTypes).meta({
   description: 'What the value is compared with; `COUNTRY` and `CUSTOMER` only with `BLACKLIST`.',
   example: 'IP',
 })
 export const ruleScope = z
-  .enum(['LICENSE', 'PRODUCT', 'ORGANIZATION'])
+  .enum(ruleScopes)
   .meta({ description: 'Where the rule holds; the most specific scope that matches decides.', example: 'ORGANIZATION' })
 export type RuleKind = z.infer<typeof ruleKind>
 export type RuleType = z.infer<typeof ruleType>

@@ -1,7 +1,8 @@
 /** What is recorded: activity, alerts, analytics, the audit log; and the validators that answer checks. Never an address, never a country. */
 import { z } from 'zod'
 
-import { code, codes } from '../codes.ts'
+import { code } from '../codes.ts'
+import { codes } from '../vocabulary.ts'
 import { actor, exampleId, id, moment, page, timestamp } from './common.ts'
 
 export const activityType = z

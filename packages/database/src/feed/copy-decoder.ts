@@ -1,111 +1,181 @@
-// Parses rows of binary COPY out of a stream. A row is handed on as soon as it is whole; the fields are read in place, so
-// that a large table costs few allocations. The format: a header, then for each row a 16-bit count of fields and for
-// each field a 32-bit length (-1: null) and its bytes, at the end a count of -1; all of it big-endian.
+/**
+ * Decodes rows in Postgres's binary format, as binary COPY streams them and as `record_send` returns one. A field is a 32-bit
+ * length (-1: null) followed by the output of its type's send function, all big-endian. Values are read in place, so that a
+ * large table costs few allocations.
+ *
+ *   COPY:         | 'PGCOPY\n\xff\r\n\0' | flags | length of the extension | rows… | -1 (16 bits) |
+ *   a row:        | number of fields (16 bits) | of each field: length, bytes |
+ *   record_send:  | number of fields (32 bits) | of each field: OID of its type, length, bytes |
+ */
+
+import type { ColumnReader } from './columns.ts'
 
 const SIGNATURE_BYTES = 11
+const HEADER_BYTES = SIGNATURE_BYTES + 8
+const OID_BYTES = 4
 
-/** The fields of one row. Its getters read the field of the given number; a `bytes` view lives as long as you keep it. */
-export class CopyRow {
-  buffer: Buffer = Buffer.alloc(0)
-  readonly offsets: Int32Array
-  readonly lengths: Int32Array
+/** Postgres counts from 2000-01-01, in microseconds. */
+const POSTGRES_EPOCH_MS = 946_684_800_000
+/** The upper halves of the `timestamptz` values `infinity` and `-infinity`; no finite time comes near them. */
+const INFINITY_HIGH = 0x7fff_ffff
+const MINUS_INFINITY_HIGH = -0x8000_0000
 
-  constructor(fields: number) {
-    this.offsets = new Int32Array(fields)
-    this.lengths = new Int32Array(fields)
+/** A position in a buffer of rows. Each method reads one field and moves behind it. */
+export class RowDecoder implements ColumnReader {
+  #buffer: Buffer = Buffer.alloc(0)
+  #at = 0
+  /** What precedes the length of each field. */
+  #prefixBytes = 0
+  #repeated: Uint8Array = new Uint8Array(0)
+
+  /** Moves to the first field of the row at `at` of a COPY stream. */
+  beginCopyRow(buffer: Buffer, at: number): void {
+    this.#buffer = buffer
+    this.#at = at + 2
+    this.#prefixBytes = 0
   }
 
-  isNull(field: number): boolean {
-    return this.length(field) < 0
+  /** Moves to the first field of the output of `record_send`. */
+  beginRecord(buffer: Buffer): void {
+    this.#buffer = buffer
+    this.#at = 4
+    this.#prefixBytes = OID_BYTES
   }
 
-  bytes(field: number): Uint8Array {
-    return new Uint8Array(this.buffer.buffer, this.buffer.byteOffset + this.offset(field), this.length(field))
+  uuid(): Uint8Array {
+    return this.#view(this.#length())
   }
 
-  /** Whether the field's bytes are those of `other`, found out without making a view. */
-  equals(field: number, other: Uint8Array): boolean {
-    const length = this.length(field)
-    if (length !== other.length) return false
-    const offset = this.offset(field)
-    for (let i = 0; i < length; i++) if (this.buffer[offset + i] !== other[i]) return false
+  uuidOrNull(): Uint8Array | null {
+    const length = this.#length()
+    return length < 0 ? null : this.#view(length)
+  }
+
+  repeatedUuid(): Uint8Array {
+    const length = this.#length()
+    if (!this.#isNext(this.#repeated, length)) this.#repeated = this.#view(length)
+    else this.#at += length
+    return this.#repeated
+  }
+
+  bytes(): Uint8Array {
+    return this.#view(this.#length())
+  }
+
+  text(): string {
+    const end = this.#length() + this.#at
+    const text = this.#buffer.toString('utf8', this.#at, end)
+    this.#at = end
+    return text
+  }
+
+  integer(): number {
+    this.#length()
+    const value = this.#buffer.readInt32BE(this.#at)
+    this.#at += 4
+    return value
+  }
+
+  integerOrNull(): number | null {
+    if (this.#length() < 0) return null
+    const value = this.#buffer.readInt32BE(this.#at)
+    this.#at += 4
+    return value
+  }
+
+  boolean(): boolean {
+    this.#length()
+    return this.#buffer[this.#at++] === 1
+  }
+
+  timeOrNever(): number {
+    if (this.#length() < 0) return Infinity
+    const high = this.#buffer.readInt32BE(this.#at)
+    const low = this.#buffer.readUInt32BE(this.#at + 4)
+    this.#at += 8
+    if (high === INFINITY_HIGH) return Infinity
+    if (high === MINUS_INFINITY_HIGH) return -Infinity
+    // Divides the 64 bits by 1,000 in two steps, because a number holds 53 bits exactly.
+    const quotient = Math.floor(high / 1_000)
+    const rest = (high - quotient * 1_000) * 2 ** 32 + low
+    return quotient * 2 ** 32 + Math.floor(rest / 1_000) + POSTGRES_EPOCH_MS
+  }
+
+  isSet(): boolean {
+    const length = this.#length()
+    this.#at += Math.max(0, length)
+    return length >= 0
+  }
+
+  /** Moves behind the length of the next field and returns it; -1 for null. */
+  #length(): number {
+    const at = this.#at + this.#prefixBytes
+    this.#at = at + 4
+    return this.#buffer.readInt32BE(at)
+  }
+
+  #view(length: number): Uint8Array {
+    const view = new Uint8Array(this.#buffer.buffer, this.#buffer.byteOffset + this.#at, length)
+    this.#at += length
+    return view
+  }
+
+  #isNext(bytes: Uint8Array, length: number): boolean {
+    if (bytes.length !== length) return false
+    for (let i = 0; i < length; i++) if (this.#buffer[this.#at + i] !== bytes[i]) return false
     return true
-  }
-
-  text(field: number): string {
-    const offset = this.offset(field)
-    return this.buffer.toString('utf8', offset, offset + this.length(field))
-  }
-
-  int4(field: number): number {
-    return this.buffer.readInt32BE(this.offset(field))
-  }
-
-  float8(field: number): number {
-    return this.buffer.readDoubleBE(this.offset(field))
-  }
-
-  boolean(field: number): boolean {
-    return this.buffer[this.offset(field)] === 1
-  }
-
-  private offset(field: number): number {
-    return this.offsets[field] ?? 0
-  }
-
-  private length(field: number): number {
-    return this.lengths[field] ?? -1
   }
 }
 
-/** Cuts a stream of chunks into rows. Chunks may end anywhere. */
-export class CopyParser {
-  readonly row: CopyRow
-  private pending: Buffer = Buffer.alloc(0)
-  private started = false
-  private readonly fields: number
+/** Cuts a COPY stream into rows. Chunks may end anywhere. */
+export class CopyDecoder<T> {
+  readonly #read: (columns: ColumnReader) => T
+  readonly #fields: number
+  readonly #decoder = new RowDecoder()
+  #pending: Buffer = Buffer.alloc(0)
+  #isStarted = false
 
-  constructor(fields: number) {
-    this.fields = fields
-    this.row = new CopyRow(fields)
+  constructor(read: (columns: ColumnReader) => T, fields: number) {
+    this.#read = read
+    this.#fields = fields
   }
 
-  /** Calls `onRow` with each row that the chunk completes; always the same object, to be read at once. */
-  push(chunk: Buffer, onRow: (row: CopyRow) => void): void {
-    const buffer = this.pending.length === 0 ? chunk : Buffer.concat([this.pending, chunk])
-    let at = 0
-    if (!this.started) {
-      const header = SIGNATURE_BYTES + 8
-      if (buffer.length < header || buffer.length < header + buffer.readUInt32BE(header - 4)) {
-        this.pending = buffer
-        return
+  /** Returns the rows that the chunk completes. */
+  push(chunk: Buffer): T[] {
+    const rows: T[] = []
+    const buffer = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
+    let at = this.#isStarted ? 0 : endOfHeader(buffer)
+    if (at >= 0) {
+      this.#isStarted = true
+      for (let end = this.#endOfRow(buffer, at); end > 0; end = this.#endOfRow(buffer, at)) {
+        this.#decoder.beginCopyRow(buffer, at)
+        rows.push(this.#read(this.#decoder))
+        at = end
       }
-      at = header + buffer.readUInt32BE(header - 4)
-      this.started = true
     }
-    this.row.buffer = buffer
-    for (let end = this.locate(buffer, at); end > 0; end = this.locate(buffer, at)) {
-      onRow(this.row)
-      at = end
-    }
-    this.pending = buffer.subarray(at)
+    this.#pending = at > 0 ? buffer.subarray(at) : buffer
+    return rows
   }
 
-  /** Finds the fields of the row that begins at `at` and returns where it ends, or 0 when it is not whole. */
-  private locate(buffer: Buffer, at: number): number {
+  /** Returns where the row that begins at `at` ends, or 0 when it is incomplete or the stream ends there. */
+  #endOfRow(buffer: Buffer, at: number): number {
     if (at + 2 > buffer.length) return 0
     const count = buffer.readInt16BE(at)
     if (count === -1) return 0
-    if (count !== this.fields) throw new Error(`COPY sent ${count} fields where ${this.fields} were asked for`)
+    if (count !== this.#fields) throw new Error(`COPY sent ${count} fields instead of ${this.#fields}`)
     let next = at + 2
     for (let field = 0; field < count; field++) {
       if (next + 4 > buffer.length) return 0
       const length = buffer.readInt32BE(next)
-      next += 4
-      this.row.offsets[field] = next
-      this.row.lengths[field] = length
-      if (length > 0) next += length
+      next += length > 0 ? 4 + length : 4
     }
     return next > buffer.length ? 0 : next
   }
+}
+
+/** Returns where the rows begin, or -1 when the header is incomplete. */
+function endOfHeader(buffer: Buffer): number {
+  if (buffer.length < HEADER_BYTES) return -1
+  const end = HEADER_BYTES + buffer.readUInt32BE(HEADER_BYTES - 4)
+  return buffer.length < end ? -1 : end
 }

@@ -1,114 +1,175 @@
-// What the feed hands on: one change an entity, with its row as it is now, or null when it is gone. The shapes fit those
-// of the decision engine; an access rule carries its value as it is stored, to be read by whoever compiles it.
-
-/** The 16 bytes of a UUID. */
-export type Id = Uint8Array
-
-export interface OrganizationRow {
-  readonly id: Id
-}
-export interface CredentialRow {
-  readonly id: Id
-  readonly organizationId: Id
-  /** SHA-256, 32 bytes. */
-  readonly secretHash: Uint8Array
-  /** Milliseconds since 1970; Infinity: never. */
-  readonly expiresAtMs: number
-  readonly revoked: boolean
-}
-export interface SigningKeyRow {
-  readonly id: Id
-  readonly organizationId: Id
-  readonly keyId: string
-  readonly publicKey: Uint8Array
-  readonly createdAtMs: number
-  /** Infinity: it is the current one. */
-  readonly retiredAtMs: number
-  /** Infinity: its files are trusted. */
-  readonly withdrawnAtMs: number
-}
-export interface ProductRow {
-  readonly id: Id
-  readonly organizationId: Id
-}
-export interface CustomerRow {
-  readonly id: Id
-  readonly organizationId: Id
-}
-export interface LicenseRow {
-  readonly id: Id
-  readonly organizationId: Id
-  readonly productId: Id
-  readonly customerId: Id
-  readonly key: Uint8Array
-  readonly status: 'active' | 'suspended' | 'revoked'
-  readonly expiresAtMs: number
-  readonly maxMachines: number | null
-  readonly used: number
-}
-export interface RuleRow {
-  readonly id: Id
-  readonly organizationId: Id
-  readonly kind: 'BLACKLIST' | 'EXCLUSION'
-  /** `IP`, `HWID`, `COUNTRY`, `CUSTOMER`, or whatever else stands in the table. */
-  readonly type: string
-  /** Canonical: the text of an address or network, a machine id, a country, a customer's id. */
-  readonly value: Uint8Array
-  readonly scope: 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
-  readonly scopeId: Id | null
-  readonly customerId: Id | null
-  readonly expiresAtMs: number
-  readonly allowSuspendedOrExpired: boolean
-}
-
-interface Rows {
-  organization: OrganizationRow
-  credential: CredentialRow
-  signingKey: SigningKeyRow
-  product: ProductRow
-  customer: CustomerRow
-  license: LicenseRow
-  rule: RuleRow
-}
-
-/** A row whose words nobody knows, such as a status from a later version; to be reported, the rest goes on. */
-export interface UnreadableChange {
-  readonly entity: 'unreadable'
-  readonly of: keyof Rows
-  readonly id: Id
-  readonly reason: string
-}
-
 /**
- * Whether the machine holds a slot (or is recorded) now, and how many slots its license has taken; null in a full load,
- * where the license's row says it.
+ * The one declaration of every entity of the change feed: its letter in the change log, its table, and its columns. The load,
+ * the reads of the change log and the row types come from it, so a column that a verdict needs is one line here, beside the
+ * column list of the triggers (migrations/; a test compares the two).
  */
-export interface MachineChange {
-  readonly entity: 'machine'
-  readonly licenseId: Id
-  readonly machineId: Uint8Array
-  readonly held: boolean
-  readonly used: number | null
+
+import type {
+  AccessRuleRecord,
+  CredentialRecord,
+  CustomerRecord,
+  Id,
+  LicenseRecord,
+  MachineChange,
+  OrganizationRecord,
+  ProductRecord,
+} from '@keyward/engine'
+
+import { type Column, type ColumnReader, columnsOf } from './columns.ts'
+
+export type { Id, MachineChange } from '@keyward/engine'
+
+/** An entity with its row as it is now, or null when it is gone. */
+export interface RowChange<Name extends string, Row> {
+  readonly entity: Name
+  readonly id: Id
+  readonly row: Row | null
 }
 
-type RowChange = {
-  [Entity in keyof Rows]: { readonly entity: Entity; readonly id: Id; readonly row: Rows[Entity] | null }
-}[keyof Rows]
-
-export type FeedChange = RowChange | MachineChange | UnreadableChange
-
-/** The words of a license and of a rule as they are stored, told from junk. */
-export function licenseChange(row: Omit<LicenseRow, 'status'>, status: string): FeedChange {
-  if (status === 'active' || status === 'suspended' || status === 'revoked')
-    return { entity: 'license', id: row.id, row: { ...row, status } }
-  return { entity: 'unreadable', of: 'license', id: row.id, reason: `unknown status ${status}` }
+export interface Entity<Name extends string, Row> {
+  /** `change_log.entity`. */
+  readonly letter: string
+  readonly table: string
+  /** The table with what is joined to it. */
+  readonly from: string
+  /** Which rows of the table belong to the feed. */
+  readonly where: string
+  readonly columns: readonly Column[]
+  readonly read: (columns: ColumnReader) => RowChange<Name, Row>
+  readonly gone: (id: Id) => RowChange<Name, Row>
 }
 
-export function ruleChange(row: Omit<RuleRow, 'kind' | 'scope'>, kind: string, scope: string): FeedChange {
-  const { id } = row
-  if (kind !== 'BLACKLIST' && kind !== 'EXCLUSION')
-    return { entity: 'unreadable', of: 'rule', id, reason: `unknown kind ${kind}` }
-  if (scope !== 'LICENSE' && scope !== 'PRODUCT' && scope !== 'ORGANIZATION')
-    return { entity: 'unreadable', of: 'rule', id, reason: `unknown scope ${scope}` }
-  return { entity: 'rule', id, row: { ...row, kind, scope } }
+/** Declares an entity. Text that a check of the table restricts is still `string`: the consumer validates it. */
+function entity<const Name extends string, Row extends { readonly id: Id }>(
+  name: Name,
+  letter: string,
+  table: string,
+  readRow: (columns: ColumnReader) => Row,
+  { from = table, where = 'true' }: { readonly from?: string; readonly where?: string } = {},
+): Entity<Name, Row> {
+  const read = (columns: ColumnReader): RowChange<Name, Row> => {
+    const row = readRow(columns)
+    return { entity: name, id: row.id, row }
+  }
+  const gone = (id: Id): RowChange<Name, Row> => ({ entity: name, id, row: null })
+  return { letter, table, from, where, columns: columnsOf(readRow), read, gone }
 }
+
+export const ORGANIZATION = entity('organization', 'O', 'organizations', (column): OrganizationRecord => ({
+  id: column.uuid('id'),
+}))
+
+export const PRODUCT = entity('product', 'P', 'products', (column): ProductRecord => ({
+  id: column.uuid('id'),
+  organizationId: column.uuid('organization_id'),
+}))
+
+export const CUSTOMER = entity('customer', 'U', 'customers', (column): CustomerRecord => ({
+  id: column.uuid('id'),
+  organizationId: column.uuid('organization_id'),
+}))
+
+export const CREDENTIAL = entity(
+  'credential',
+  'C',
+  'credentials',
+  (column): CredentialRecord => ({
+    id: column.uuid('id'),
+    organizationId: column.uuid('organization_id'),
+    secretHash: column.bytes('secret_hash'),
+    expiresAtMs: column.timeOrNever('expires_at'),
+    revoked: column.isSet('revoked_at'),
+  }),
+  { where: `kind = 'API_KEY'` },
+)
+
+export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) => ({
+  id: column.uuid('id'),
+  organizationId: column.uuid('organization_id'),
+  keyId: column.text('key_id'),
+  publicKey: column.bytes('public_key'),
+  createdAtMs: column.timeOrNever('created_at'),
+  /** Infinity: it is the current one. */
+  retiredAtMs: column.timeOrNever('retired_at'),
+  /** Infinity: its files are trusted. */
+  withdrawnAtMs: column.timeOrNever('withdrawn_at'),
+}))
+
+export const LICENSE = entity(
+  'license',
+  'L',
+  'licenses',
+  (column): Omit<LicenseRecord, 'status'> & { status: string } => ({
+    id: column.uuid('id'),
+    organizationId: column.uuid('organization_id'),
+    productId: column.uuid('product_id'),
+    customerId: column.uuid('customer_id'),
+    key: column.bytes('key'),
+    status: column.text('status'),
+    expiresAtMs: column.timeOrNever('expires_at'),
+    maxMachines: column.integerOrNull('max_machines'),
+    /** Each machine that is added or removed is a change of its own, so it is no change of the license. */
+    used: column.integer('used', { dependsOn: [] }),
+  }),
+  { from: 'licenses join license_slots on license_slots.license_id = licenses.id' },
+)
+
+type StoredRule = Omit<AccessRuleRecord, 'kind' | 'type' | 'scope'> & {
+  kind: string
+  type: string
+  /** Canonical: the text of an address or network, a machine id, a country code, the id of a customer. */
+  value: Uint8Array
+  scope: string
+  customerId: Id | null
+}
+
+export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredRule => ({
+  id: column.uuid('id'),
+  organizationId: column.uuid('organization_id'),
+  kind: column.text('kind'),
+  type: column.text('type'),
+  value: column.bytes('value'),
+  scope: column.text('scope'),
+  scopeId: column.uuidOrNull('scope_id', { dependsOn: ['product_id', 'license_id'] }),
+  customerId: column.uuidOrNull('customer_id'),
+  expiresAtMs: column.timeOrNever('expires_at'),
+  allowSuspendedOrExpired: column.boolean('allow_suspended_or_expired'),
+}))
+
+/** Every entity whose changes carry its row. Machines are apart: of them the feed carries only whether they hold a slot. */
+export const ENTITIES = [ORGANIZATION, PRODUCT, CUSTOMER, CREDENTIAL, SIGNING_KEY, LICENSE, ACCESS_RULE] as const
+
+export const MACHINE_LETTER = 'M'
+
+/** A machine in a load. Its license's row carries how many slots are taken. */
+export function readLoadedMachine(column: ColumnReader): MachineChange {
+  const licenseId = column.repeatedUuid('license_id')
+  return { entity: 'machine', licenseId, machineId: column.bytes('machine_id'), held: true, used: null }
+}
+
+/** A machine that was added or removed, as it is now; `changed` is its entry in the change log. */
+export function readChangedMachine(column: ColumnReader): MachineChange {
+  return {
+    entity: 'machine',
+    licenseId: column.uuid('license_id', { sql: 'changed.id' }),
+    machineId: column.bytes('machine_id', { sql: 'changed.machine_id' }),
+    held: column.boolean('held', {
+      sql: `exists (select from machines m where m.license_id = changed.id and m.machine_id = changed.machine_id)`,
+    }),
+    used: column.integer('used', {
+      sql: `coalesce((select used from license_slots s where s.license_id = changed.id), 0)`,
+    }),
+  }
+}
+
+type ChangeOf<E> = E extends Entity<infer Name, infer Row> ? RowChange<Name, Row> : never
+type RowOf<E> = NonNullable<ChangeOf<E>['row']>
+
+export type SigningKeyRow = RowOf<typeof SIGNING_KEY>
+/** Its status is what the table holds. */
+export type LicenseRow = RowOf<typeof LICENSE>
+/** Its kind, type, value and scope are what the table holds. */
+export type RuleRow = RowOf<typeof ACCESS_RULE>
+
+/** Those of organizations, products, customers, credentials and machines are changes of the engine as they are. */
+export type FeedChange = ChangeOf<(typeof ENTITIES)[number]> | MachineChange

@@ -1,103 +1,95 @@
-// Reads what became visible since a snapshot: no gap, no double, no waiting for other open transactions. It is one
-// statement, and so one snapshot: the log, the rows that changed and the new snapshot fit each other.
+/**
+ * Reads what became visible since a snapshot: no gap, no double, no waiting for transactions that are still open
+ * (docs/api.md#p1). It is one statement and so one snapshot: the log, the changed rows and the new snapshot fit each other.
+ */
 
 import type pg from 'pg'
 
-import { type FeedChange, licenseChange, ruleChange } from './entities.ts'
-import { READ_FEED } from './read-sql.ts'
+import { type Column, columnsOf } from './columns.ts'
+import { RowDecoder } from './copy-decoder.ts'
+import { ENTITIES, type FeedChange, MACHINE_LETTER, readChangedMachine } from './entities.ts'
 
 export interface FeedReading {
-  /** To be given to the next read. Text of a `pg_snapshot`. */
+  /** The text of a `pg_snapshot`, for the next read. */
   readonly snapshot: string
-  /** The log does not reach back to the given snapshot, or says so much that loading everything is quicker. */
+  /** The log does not reach back to the given snapshot, or contains so much that a load is faster. `changes` is empty then. */
   readonly behind: boolean
   readonly changes: FeedChange[]
 }
 
-/** More changes than this are no longer fetched one by one. */
-const MOST_CHANGES = 20_000
+/** A read that finds more changes reports `behind`. */
+const MAX_CHANGES = 20_000
+
+/** The letter of the row that carries the new snapshot. */
+const HEAD_LETTER = 'S'
 
 /**
- * What changed after `snapshot`, each entity once, with its row as it is now. When `behind`, there are no changes and
- * everything must be loaded again (`joinFeed`). Run it on the primary, outside of any transaction.
+ * Returns what changed after `snapshot`, each entity once, with its row as it is now. When `behind`, load everything again
+ * (`loadFeed`). Run it on the primary, outside of a transaction.
  */
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
   snapshot: string,
-  mostChanges: number = MOST_CHANGES,
+  maxChanges: number = MAX_CHANGES,
 ): Promise<FeedReading> {
-  const values = [snapshot, mostChanges + 1]
-  const { rows } = await client.query<Row>({ name: 'keyward-read-feed', text: READ_FEED, values })
-  const head = rows.find((row) => row.entity === 'S')
-  if (head === undefined) throw new Error('The change log has no state; migrate the database')
-  if (head.flag || rows.length - 1 > mostChanges) return { snapshot: head.textA, behind: true, changes: [] }
+  const values = [snapshot, maxChanges + 1]
+  const { rows } = await client.query<LogRow>({ name: 'keyward-read-feed', text: READ_FEED, values })
+  const head = rows.find(({ letter }) => letter === HEAD_LETTER)
+  if (!head?.snapshot) throw new Error('The change log has no state; migrate the database')
+  if (head.behind === true || rows.length - 1 > maxChanges)
+    return { snapshot: head.snapshot, behind: true, changes: [] }
+  const decoder = new RowDecoder()
   const changes: FeedChange[] = []
-  for (const row of rows) if (row !== head) changes.push(toChange(row))
-  return { snapshot: head.textA, behind: false, changes }
+  for (const row of rows) if (row !== head) changes.push(toChange(row, decoder))
+  return { snapshot: head.snapshot, behind: false, changes }
 }
 
-/** The columns that all branches of the statement share; each fills those that it needs. */
-interface Row {
-  readonly entity: string
+interface LogRow {
+  readonly letter: string
   readonly id: Buffer
-  readonly present: boolean
-  readonly organization: Buffer
-  readonly idA: Buffer
-  readonly idB: Buffer
-  readonly bytes: Buffer
-  readonly textA: string
-  readonly textB: string
-  readonly textC: string
-  readonly numberA: number
-  readonly numberB: number
-  readonly numberC: number
-  readonly flag: boolean
+  /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
+  readonly record: Buffer | null
+  /** Of the head alone. */
+  readonly snapshot: string | null
+  readonly behind: boolean | null
 }
 
-function toChange(row: Row): FeedChange {
-  const { id, organization: organizationId } = row
-  switch (row.entity) {
-    case 'M':
-      return { entity: 'machine', licenseId: id, machineId: row.bytes, held: row.flag, used: row.numberA }
-    case 'O':
-      return { entity: 'organization', id, row: row.present ? { id } : null }
-    case 'P':
-      return { entity: 'product', id, row: row.present ? { id, organizationId } : null }
-    case 'U':
-      return { entity: 'customer', id, row: row.present ? { id, organizationId } : null }
-    case 'C':
-      return { entity: 'credential', id, row: row.present ? toCredential(row) : null }
-    case 'K':
-      return { entity: 'signingKey', id, row: row.present ? toSigningKey(row) : null }
-    case 'L':
-      return row.present ? toLicense(row) : { entity: 'license', id, row: null }
-    case 'R':
-      return row.present ? toRule(row) : { entity: 'rule', id, row: null }
-    default:
-      throw new Error(`The change log has entries of an unknown kind (${row.entity})`)
-  }
+const BY_LETTER = new Map(ENTITIES.map((entity) => [entity.letter, entity]))
+
+function toChange({ letter, id, record }: LogRow, decoder: RowDecoder): FeedChange {
+  if (record !== null) decoder.beginRecord(record)
+  if (letter === MACHINE_LETTER) return readChangedMachine(decoder)
+  const entity = BY_LETTER.get(letter)
+  if (entity === undefined) throw new Error(`The change log has entries of an unknown kind (${letter})`)
+  return record === null ? entity.gone(id) : entity.read(decoder)
 }
 
-function toCredential(row: Row) {
-  const { id, organization: organizationId, bytes: secretHash, numberA: expiresAtMs, flag: revoked } = row
-  return { id, organizationId, secretHash, expiresAtMs, revoked }
+function listOf(columns: readonly Column[]): string {
+  return columns.map(({ sql }) => sql).join(', ')
 }
 
-function toSigningKey(row: Row) {
-  const { id, organization: organizationId, textA: keyId, bytes: publicKey } = row
-  const { numberA: createdAtMs, numberB: retiredAtMs, numberC: withdrawnAtMs } = row
-  return { id, organizationId, keyId, publicKey, createdAtMs, retiredAtMs, withdrawnAtMs }
+/** Fetches the rows of one entity by their ids; `offset 0` keeps the planner from scanning a whole table for them. */
+function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
+  return `select changed.entity::text, uuid_send(changed.id), record_send(t), null, null
+    from changed left join lateral (
+      select ${listOf(columns)} from ${from} where ${table}.id = changed.id and ${where} offset 0) t on true
+    where changed.entity = '${letter}'`
 }
 
-function toLicense(row: Row): FeedChange {
-  const { id, organization: organizationId, idA: productId, idB: customerId, bytes: key } = row
-  const maxMachines = row.numberB === Infinity ? null : row.numberB
-  const license = { id, organizationId, productId, customerId, key, expiresAtMs: row.numberA, maxMachines }
-  return licenseChange({ ...license, used: row.numberC }, row.textA)
-}
-
-function toRule(row: Row): FeedChange {
-  const { id, organization: organizationId, textB: type, bytes: value, idA, idB } = row
-  const rule = { id, organizationId, type, value, scopeId: idA, customerId: idB, expiresAtMs: row.numberA }
-  return ruleChange({ ...rule, allowSuspendedOrExpired: row.flag }, row.textA, row.textC)
-}
+/** $1: the snapshot of the last read; $2: how many changes are fetched at most. */
+const READ_FEED = `
+  with feed as materialized (
+    -- A snapshot that knows more than the server does is of another history: of a restored copy, for example.
+    select pg_current_snapshot() as snapshot, not (snap_covers($1::pg_snapshot, pruned)
+      and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
+    from feed_state
+  ), changed as materialized (
+    select entity, id, machine_id from changed_since($1::pg_snapshot) where (select not behind from feed)
+    limit $2
+  )
+  select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind from feed
+  union all
+  ${ENTITIES.map(branch).join('\n  union all\n  ')}
+  union all
+  select changed.entity::text, uuid_send(changed.id), record_send(row(${listOf(columnsOf(readChangedMachine))})), null, null
+  from changed where changed.entity = '${MACHINE_LETTER}'`

@@ -4,7 +4,7 @@ import { createTestDatabase, insertOrganization, random, type TestDatabase } fro
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { bytesToUuid, joinFeed, pruneFeed, readFeed, uuidv7 } from '../../src/index.ts'
+import { bytesToUuid, loadFeed, pruneFeed, readFeed, uuidv7 } from '../../src/index.ts'
 
 const WRITERS = 16
 const ROUNDS = process.env['KEYWARD_LONG'] === '1' ? 400 : 40
@@ -59,7 +59,7 @@ async function write(seed: number, committed: Set<string>): Promise<void> {
 test('under 16 writers, roll-backs, savepoints and a long open transaction: nothing lost, nothing twice', async () => {
   const seed = 20_261_120
   const reader = await connected(database.validatorUrl)
-  let { snapshot } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+  let { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
   const seen = new Map<string, number>()
   const read = async (): Promise<void> => {
     const reading = await readFeed(reader, snapshot)
@@ -100,7 +100,7 @@ test('under 16 writers, roll-backs, savepoints and a long open transaction: noth
 test('a reader whose connection is killed again and again goes on from its snapshot and misses nothing', async () => {
   const writer = await connected(database.url)
   let reader = await connected(database.validatorUrl)
-  let { snapshot } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+  let { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
   const seen: string[] = []
   const written: string[] = []
   for (let i = 0; i < 40; i++) {

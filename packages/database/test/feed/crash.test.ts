@@ -7,7 +7,7 @@ import { insertOrganization } from '@keyward/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { joinFeed, readFeed } from '../../src/index.ts'
+import { loadFeed, readFeed } from '../../src/index.ts'
 import { migrate } from '../../src/migrate.ts'
 
 // Its own server, since it is stopped and crashed here.
@@ -17,7 +17,7 @@ let postgres: RunningPostgres
 const start = async () => {
   postgres = await startPostgres({ dataFolder: join(folder, 'data') })
 }
-const joined = () => joinFeed(postgres.url, { onBatch: () => undefined })
+const joined = () => loadFeed(postgres.url, { onBatch: () => undefined })
 
 async function onServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: postgres.url })

@@ -11,7 +11,7 @@ import {
 } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { joinFeed } from '../../src/index.ts'
+import { loadFeed } from '../../src/index.ts'
 
 let database: TestDatabase
 
@@ -31,13 +31,13 @@ test('loading gives up on a server that falls silent', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   for (let i = 0; i < 5; i++) await insertOrganization(database.pool)
   const onBatch = (): void => proxy.swallow()
-  await expect(joinFeed(through(proxy.port), { onBatch, stallMs: 150 })).rejects.toThrow(/silent for 150 ms/)
+  await expect(loadFeed(through(proxy.port), { onBatch, stallMs: 150 })).rejects.toThrow(/silent for 150 ms/)
   await proxy.close()
 })
 
 test('a connection that breaks while everything is loaded ends the load', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
-  await expect(joinFeed(through(proxy.port), { onBatch: proxy.cut })).rejects.toThrow(/terminated|reset/i)
+  await expect(loadFeed(through(proxy.port), { onBatch: proxy.cut })).rejects.toThrow(/terminated|reset/i)
   await proxy.close()
 })
 
@@ -45,7 +45,7 @@ test('a database that was not migrated is told as such', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_empty_${randomBytes(4).toString('hex')}`
   await onServer(server, (client) => client.query(`create database ${name}`))
-  const joined = joinFeed(withDatabase(server, name), { onBatch: () => undefined })
+  const joined = loadFeed(withDatabase(server, name), { onBatch: () => undefined })
   await expect(joined).rejects.toThrow('The database has not been migrated yet')
   await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
 })
@@ -58,5 +58,5 @@ test('a standby is refused', async () => {
     `select replace(pg_get_functiondef('open_change_log'::regproc), 'pg_is_in_recovery()', 'pg_temp_standby()') as text`,
   )
   await database.pool.query(rows[0]?.text ?? '')
-  await expect(joinFeed(database.validatorUrl, { onBatch: () => undefined })).rejects.toThrow(/standby/)
+  await expect(loadFeed(database.validatorUrl, { onBatch: () => undefined })).rejects.toThrow(/standby/)
 })

@@ -2,7 +2,7 @@ import { createTestDatabase, insertLicense, insertOrganization, type TestDatabas
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { type Claim, claimSlots, joinFeed, readFeed, releaseSlot, uuidToBytes } from '../../src/index.ts'
+import { type Claim, claimSlots, loadFeed, readFeed, releaseSlot, uuidToBytes } from '../../src/index.ts'
 
 let database: TestDatabase
 let validator: pg.Pool
@@ -102,7 +102,7 @@ describe('claimSlots', () => {
   test('its transaction is the one that a feed sees', async () => {
     const id = await license(1)
     const reader = await database.pool.connect()
-    const { snapshot } = await joinFeed(database.url, { onBatch: () => undefined })
+    const { snapshot } = await loadFeed(database.url, { onBatch: () => undefined })
     const [answer] = await claimSlots(validator, [claim(id, 'a')])
     const reading = await readFeed(reader, snapshot)
     reader.release()

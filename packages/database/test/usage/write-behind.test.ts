@@ -16,7 +16,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   BATCH_ROWS,
   countRows,
-  joinFeed,
+  loadFeed,
   readFeed,
   type RecordBatch,
   splitBatch,
@@ -186,7 +186,7 @@ describe('writeBehind', () => {
 
   test('wakes nobody and is no change', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
-    const { snapshot } = await joinFeed(database.validatorUrl, { onBatch: () => undefined })
+    const { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     const listener = await database.pool.connect()
     let woken = 0
     listener.on('notification', () => void woken++)

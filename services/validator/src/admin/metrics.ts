@@ -22,7 +22,7 @@ export interface MetricSources {
 export class Metrics {
   readonly registry = new Registry()
   readonly #register = { registers: [this.registry] }
-  readonly poison = new Counter({
+  readonly unreadableRows = new Counter({
     name: 'keyward_feed_skipped_rows_total',
     help: 'Rows that could not be read or applied and were skipped.',
     labelNames: ['entity'],
@@ -65,7 +65,7 @@ export class Metrics {
 
   /** Adds what is read from elsewhere at the moment of asking. */
   observe(sources: MetricSources): void {
-    for (const entity of ENTITIES) this.poison.inc({ entity }, 0) // an increase is seen only after a zero
+    for (const entity of ENTITIES) this.unreadableRows.inc({ entity }, 0) // an increase is seen only after a zero
     this.#observeWorkers(sources.pool)
     this.#gauge('keyward_feed_silence_seconds', 'Seconds since Postgres was last heard.', () =>
       Math.min(sources.freshness.silentMs / 1_000, 1e9),

@@ -1,17 +1,19 @@
 /**
- * From what the change log hands on to what the engine is told. A row that cannot be read (a bad range, an unknown word) is
- * set aside with a reason that holds none of its content; the rest goes on.
+ * Converts what the change feed delivers to changes of the engine. It is the one place that judges a row's text: status, kind,
+ * scope, type and value. A row that it cannot read is reported with a reason that contains none of the row's content, and its
+ * entity is removed from the index, as if this validator had just started; the other rows go on.
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import type { FeedChange, RuleRow } from '@keyward/database'
+import { isOneOf, ruleKinds, ruleScopes, storedStatuses } from '@keyward/contract/vocabulary'
+import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import type { AccessRuleRecord, Change, RuleMatch } from '@keyward/engine'
+import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
 
-/** A row that is skipped: what kind it is, its id, and why. */
-export interface Poison {
+/** A row that was skipped. `id` is in hexadecimal. */
+export interface UnreadableRow {
   entity: string
   id: string
   reason: string
@@ -20,68 +22,39 @@ export interface Poison {
 export interface Converted {
   changes: Change[]
   signingKeys: SigningKeyChange[]
-  poison: Poison[]
+  unreadable: UnreadableRow[]
 }
 
-const text = new TextDecoder('utf-8', { fatal: true })
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function readMatch(row: RuleRow): RuleMatch | string {
-  switch (row.type) {
-    case 'IP': {
-      const network = parseNetwork(text.decode(row.value))
-      return network ? { type: 'IP', network } : 'its value is no address or range'
-    }
-    case 'HWID':
-      return { type: 'HWID', machineId: row.value }
-    case 'COUNTRY': {
-      const country = parseCountryCode(text.decode(row.value))
-      return country === null ? 'its value is no country' : { type: 'COUNTRY', country }
-    }
-    case 'CUSTOMER':
-      return row.customerId ? { type: 'CUSTOMER', customerId: row.customerId } : 'it names no customer'
-    default:
-      return 'its type is unknown'
-  }
-}
-
-function convertRule(row: RuleRow): AccessRuleRecord | string {
-  let match: RuleMatch | string
-  try {
-    match = readMatch(row)
-  } catch {
-    match = 'its value is not UTF-8'
-  }
-  if (typeof match === 'string') return match
-  const { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
-  return { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }
+/** Returns the changes to apply, in the given order, and the rows that could not be read. */
+export function convertChanges(changes: readonly FeedChange[]): Converted {
+  const converted: Converted = { changes: [], signingKeys: [], unreadable: [] }
+  for (const change of changes) convertOne(change, converted)
+  return converted
 }
 
 function convertOne(change: FeedChange, into: Converted): void {
   switch (change.entity) {
+    case 'license': {
+      const row = change.row === null ? null : readLicense(change.row)
+      if (typeof row === 'string') report(change, row, into)
+      into.changes.push({ entity: 'license', id: change.id, row: typeof row === 'string' ? null : row })
+      return
+    }
     case 'rule': {
-      const record = change.row === null ? null : convertRule(change.row)
-      if (typeof record !== 'string') into.changes.push({ entity: 'rule', id: change.id, row: record })
-      else {
-        into.poison.push({ entity: 'rule', id: toHex(change.id), reason: record })
-        // What the rule was before no longer holds.
-        into.changes.push({ entity: 'rule', id: change.id, row: null })
-      }
+      const row = change.row === null ? null : readRule(change.row)
+      if (typeof row === 'string') report(change, row, into)
+      into.changes.push({ entity: 'rule', id: change.id, row: typeof row === 'string' ? null : row })
       return
     }
     case 'signingKey':
-      into.signingKeys.push({ id: change.id, row: change.row })
-      return
-    case 'unreadable':
-      into.poison.push({ entity: change.of, id: toHex(change.id), reason: change.reason })
-      // As after a restart, which would not load it either.
-      if (change.of === 'signingKey') into.signingKeys.push({ id: change.id, row: null })
-      else into.changes.push({ entity: change.of, id: change.id, row: null })
+      into.signingKeys.push(change)
       return
     case 'organization':
     case 'credential':
     case 'product':
     case 'customer':
-    case 'license':
     case 'machine':
       into.changes.push(change)
       return
@@ -90,8 +63,53 @@ function convertOne(change: FeedChange, into: Converted): void {
   }
 }
 
-export function convertChanges(changes: readonly FeedChange[]): Converted {
-  const converted: Converted = { changes: [], signingKeys: [], poison: [] }
-  for (const change of changes) convertOne(change, converted)
-  return converted
+function report({ entity, id }: { entity: string; id: Uint8Array }, reason: string, into: Converted): void {
+  into.unreadable.push({ entity, id: toHex(id), reason })
+}
+
+/** Returns the record, or why the row cannot be read. */
+function readLicense(row: LicenseRow): LicenseRecord | string {
+  return isReadable(row) ? row : 'its status is unknown'
+}
+
+function isReadable(row: LicenseRow): row is LicenseRecord {
+  return isOneOf(storedStatuses, row.status)
+}
+
+/** Returns the record, or why the row cannot be read. */
+function readRule(row: RuleRow): AccessRuleRecord | string {
+  const { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
+  if (!isOneOf(ruleKinds, kind)) return 'its kind is unknown'
+  if (!isOneOf(ruleScopes, scope)) return 'its scope is unknown'
+  const match = readMatch(row)
+  if (typeof match === 'string') return match
+  return { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }
+}
+
+function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {
+  switch (type) {
+    case 'IP': {
+      const network = parseNetwork(textOf(value))
+      return network ? { type, network } : 'its value is no address or range'
+    }
+    case 'HWID':
+      return { type, machineId: value }
+    case 'COUNTRY': {
+      const country = parseCountryCode(textOf(value))
+      return country === null ? 'its value is no country' : { type, country }
+    }
+    case 'CUSTOMER':
+      return customerId ? { type, customerId } : 'it names no customer'
+    default:
+      return 'its type is unknown'
+  }
+}
+
+/** Returns '' for bytes that are not UTF-8, which is no value of any type. */
+function textOf(value: Uint8Array): string {
+  try {
+    return utf8.decode(value)
+  } catch {
+    return ''
+  }
 }

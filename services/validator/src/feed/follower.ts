@@ -15,7 +15,7 @@ import type { FeedChange } from '@keyward/database'
 import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
-import { convertChanges, type Poison } from './convert.ts'
+import { convertChanges, type UnreadableRow } from './convert.ts'
 
 /** A connection that listens for changes; every question on it has a time-out. */
 export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
@@ -40,7 +40,7 @@ export interface FeedSource {
 /** Where changes go. Calls come in order: `beginReload`, batches, `endReload`; or `apply` alone. */
 export interface FeedTarget {
   beginReload(isOtherServer: boolean): void
-  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): Poison[]
+  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): UnreadableRow[]
   endReload(): void
   /** Everything up to the snapshot is applied. */
   heard(snapshot: string): void
@@ -49,7 +49,7 @@ export interface FeedTarget {
 }
 
 export interface FollowerEvents {
-  onPoison(poison: Poison): void
+  onUnreadable(row: UnreadableRow): void
   onError(error: unknown): void
   /** `leftOut`: how many of the rows the index had no room for. */
   onLoaded(tookMs: number, rows: number, leftOut: number): void
@@ -163,7 +163,7 @@ export class Follower {
   #apply(changes: readonly FeedChange[], snapshot: string): number {
     const converted = convertChanges(changes)
     const rejected = this.#target.apply(converted.changes, converted.signingKeys, snapshot)
-    for (const poison of [...converted.poison, ...rejected]) this.#events.onPoison(poison)
+    for (const row of [...converted.unreadable, ...rejected]) this.#events.onUnreadable(row)
     return rejected.filter(({ reason }) => reason === INDEX_IS_FULL).length
   }
 

@@ -8,7 +8,7 @@ import type { Change, IndexWriter, Rejected } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
 import type { KeyRing } from '../public-keys/store.ts'
-import type { Poison } from './convert.ts'
+import type { UnreadableRow } from './convert.ts'
 import type { FeedTarget } from './follower.ts'
 import { parseSnapshot, Pending } from './own-writes.ts'
 
@@ -44,7 +44,7 @@ export class Keeper implements FeedTarget {
     this.#keys.beginReload()
   }
 
-  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): Poison[] {
+  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): UnreadableRow[] {
     this.#keys.apply(signingKeys)
     this.#hasSeen = parseSnapshot(snapshot)
     return this.#index.apply(this.#pending.filter(changes, snapshot)).map(describeRejected)
@@ -79,6 +79,6 @@ export class Keeper implements FeedTarget {
   }
 }
 
-function describeRejected({ change, reason }: Rejected): Poison {
+function describeRejected({ change, reason }: Rejected): UnreadableRow {
   return { entity: change.entity, id: toHex(change.entity === 'machine' ? change.licenseId : change.id), reason }
 }

@@ -3,7 +3,7 @@
  * has identified, and one beside it that listens and only wakes. When either is lost, both are made anew.
  */
 
-import { createPool, joinFeed, listenForChanges, openChangeLog, readFeed, requireMigrated } from '@keyward/database'
+import { createPool, loadFeed, listenForChanges, openChangeLog, readFeed, requireMigrated } from '@keyward/database'
 
 import type { FeedConnection, FeedSource } from './follower.ts'
 
@@ -54,9 +54,9 @@ export class PostgresSource implements FeedSource {
         },
         read: (snapshot) => readFeed(reader, snapshot),
         async load(identity, isFirst, onBatch) {
-          const joined = await joinFeed(url, {
+          const joined = await loadFeed(url, {
             onBatch,
-            asItComes: isFirst,
+            immediate: isFirst,
             applicationName: 'keyward validator load',
           })
           if (joined.server !== identity) throw new Error('Another server answered while everything was loaded.')

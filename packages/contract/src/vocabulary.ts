@@ -1,0 +1,29 @@
+/**
+ * The words that more than one part of Keyward compares: the verdict codes of a check, the status of a license, and what access
+ * rules are made of. The engine imports nothing and has them as types; each list here is checked against its type.
+ */
+import type * as engine from '@keyward/engine'
+
+/** In the order of the numbers that the engine's verdicts carry (a test compares the two). */
+export const codes = [
+  'VALID',
+  'NOT_FOUND',
+  'BLACKLISTED',
+  'REVOKED',
+  'SUSPENDED',
+  'EXPIRED',
+  'FINGERPRINT_REQUIRED',
+  'TOO_MANY_MACHINES',
+] as const satisfies readonly engine.Code[]
+
+/** What is stored; that a license has expired is computed (docs/api.md#v9). */
+export const storedStatuses = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]
+
+export const ruleKinds = ['BLACKLIST', 'EXCLUSION'] as const satisfies readonly engine.RuleKind[]
+export const ruleTypes = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const satisfies readonly engine.RuleType[]
+export const ruleScopes = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
+
+/** Whether a text is one of the given words. */
+export function isOneOf<T extends string>(words: readonly T[], text: string): text is T {
+  return words.some((word) => word === text)
+}
