@@ -1,7 +1,8 @@
 /**
- * Runs haproxy or nginx on this machine with the configurations that are shipped, only their servers, ports and certificate
- * replaced: what is tried here is what a cluster runs.
+ * Runs haproxy or nginx on this machine with the shipped configuration. Only servers, ports and the certificate are
+ * replaced, so what runs here is what a deployment runs.
  */
+
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 
 const INFRA = fileURLToPath(new URL('..', import.meta.url))
 
-/** Whether a program can be run here. */
+/** Returns whether a program is installed: whether it exits with 0 for these arguments. */
 export function isInstalled(program: string, ...args: string[]): boolean {
   try {
     execFileSync(program, args, { stdio: 'ignore' })
@@ -26,37 +27,40 @@ export function isInstalled(program: string, ...args: string[]): boolean {
 export interface BalancerPorts {
   https: number
   http: number
-  /** Of haproxy, for Prometheus. */
+  /** The metrics of haproxy. nginx has none. */
   metrics: number
 }
 
 export abstract class Balancer {
   #output = ''
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
-  /** Its own certificate, for clients to trust. */
+  /** The self-signed certificate that clients have to trust, in PEM. */
   certificate = ''
   #child: ChildProcess | undefined
 
-  /** `servers` maps what the configuration calls a server (`validator-1:8080`, `port 9080` behind it) to real ports. */
+  /**
+   * Starts the balancer and resolves when it listens. `configuration` is a path in `infra/`; `replace` puts this machine's
+   * ports into its text. Rejects when the port is taken or the program ends.
+   */
   async start(configuration: string, ports: BalancerPorts, replace: (text: string) => string): Promise<void> {
     chmodSync(this.folder, 0o755)
     const text = replace(readFileSync(join(INFRA, configuration), 'utf8').replaceAll('/etc/keyward', this.folder))
     writeFileSync(join(this.folder, 'balancer.conf'), text)
     this.#makeCertificate()
-    // Whoever listens there would be taken for the balancer; a validator would even share its port with haproxy.
-    if (await accepts(ports.https)) throw new Error(`Port ${ports.https} is taken by another program`)
+    // Another program on that port would look like the balancer; a validator would even share the port with haproxy.
+    if (await isListening(ports.https)) throw new Error(`Port ${ports.https} is taken by another program`)
     const [program = '', ...args] = this.command(join(this.folder, 'balancer.conf'))
     this.#child = spawn(program, args, { cwd: join(INFRA, 'haproxy'), stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()))
     for (let attempt = 0; attempt < 500 && this.#child.exitCode === null; attempt++) {
-      if ((await accepts(ports.https)) && this.#child.exitCode === null) return
+      if ((await isListening(ports.https)) && this.#child.exitCode === null) return
       await sleep(10)
     }
     throw new Error(`The balancer did not start: ${this.output}`)
   }
 
-  /** What it logged. */
+  /** Everything that the balancer logged. */
   get output(): string {
     const log = join(this.folder, 'log')
     return this.#output + (existsSync(log) ? readFileSync(log, 'utf8') : '')
@@ -103,8 +107,8 @@ export class Nginx extends Balancer {
   }
 }
 
-/** Whether somebody listens on a port of this machine. */
-export async function accepts(port: number): Promise<boolean> {
+/** Returns whether a program listens on a port of this machine. */
+export async function isListening(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   try {
     await once(socket, 'connect')

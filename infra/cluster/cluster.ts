@@ -1,12 +1,12 @@
 /**
- * The topology of compose.yaml as processes of this machine: management processes and validators behind haproxy with TLS,
- * the balancer with the shipped configuration. Every process keeps its ports over restarts, as a container its name.
+ * The topology of compose.yaml as processes of this machine: management processes and validators behind haproxy with TLS
+ * and the shipped configuration. A process keeps its ports when it restarts, as a container keeps its name.
  */
 
 import { ConfigError } from '@keyward/process'
 
 import { freePort } from '../shared/ports.ts'
-import { startService, untilReady, type Service, type ServiceName } from '../shared/service-process.ts'
+import { startService, untilReady, type ServiceProcess, type ServiceName } from '../shared/service-process.ts'
 import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
@@ -17,9 +17,9 @@ export interface ClusterOptions {
   masterKey: string
   validators?: number
   managements?: number
-  /** Threads of each validator. */
+  /** Worker threads per validator. */
   workers?: number
-  /** Default: a free one. */
+  /** The port of the balancer. Default: a free one. */
   edgePort?: number
 }
 
@@ -33,12 +33,12 @@ async function freePorts(): Promise<Ports> {
   return { port, adminPort: await freePort(new Set([port])) }
 }
 
-/** One process of the cluster. */
+/** One process of the cluster, which keeps its name and ports over restarts. */
 export class Member {
   readonly name: string
   readonly #kind: ServiceName
   readonly #env: Record<string, string>
-  #service: Service | undefined
+  #service: ServiceProcess | undefined
 
   constructor(kind: ServiceName, number: number, env: Record<string, string>) {
     this.name = `${kind}-${number}`
@@ -46,19 +46,19 @@ export class Member {
     this.#env = env
   }
 
-  get service(): Service {
+  get service(): ServiceProcess {
     if (!this.#service) throw new Error(`${this.name} does not run`)
     return this.#service
   }
 
-  /** Resolves when it is ready. */
+  /** Starts the process and resolves when it is ready. */
   async start(): Promise<void> {
     this.#service = await this.#startOn(this.#service ?? (await freePorts()), 3)
     await untilReady(this.name, this.#service.adminPort)
   }
 
-  /** A first start that finds a port taken a moment after it was free takes others. */
-  async #startOn(ports: Ports, attempts: number): Promise<Service> {
+  /** At the first start, retries with other ports, because a free port may be taken a moment later. */
+  async #startOn(ports: Ports, attempts: number): Promise<ServiceProcess> {
     const prefix = this.#kind.toUpperCase()
     const env = { [`${prefix}_PORT`]: String(ports.port), [`${prefix}_ADMIN_PORT`]: String(ports.adminPort) }
     try {
@@ -69,18 +69,18 @@ export class Member {
     }
   }
 
-  /** As an orchestrator does: SIGTERM, wait for its end, start anew, wait until it is ready. */
+  /** Restarts as an orchestrator does: sends SIGTERM, waits for the end, starts again, waits until ready. */
   async restart(): Promise<void> {
     await this.service.stop()
     await this.start()
   }
 
-  /** Does nothing when it was never started. */
+  /** Stops the process, if it was ever started. */
   async stop(): Promise<void> {
     await this.#service?.stop()
   }
 
-  /** Without any warning. */
+  /** Sends SIGKILL and resolves when the process has ended. */
   async kill(): Promise<void> {
     process.kill(this.service.pid, 'SIGKILL')
     await this.service.ended
@@ -88,26 +88,26 @@ export class Member {
 }
 
 export interface Cluster {
-  /** With https. */
+  /** The https address of the balancer. */
   baseUrl: string
-  /** What a client has to trust. */
+  /** The certificate that clients have to trust, in PEM. */
   certificate: string
-  /** haproxy's own metrics. */
+  /** The address of haproxy's metrics. */
   metricsUrl: string
   validators: readonly Member[]
   managements: readonly Member[]
-  /** What the balancer logged. */
+  /** Returns everything that the balancer logged. */
   balancerOutput: () => string
   stop: () => Promise<void>
 }
 
-/** Throws ConfigError where haproxy or openssl is missing. */
+/** Resolves when every process is ready. Throws ConfigError when haproxy or openssl is missing. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   for (const [program, flag] of [
     ['haproxy', '-v'],
     ['openssl', 'version'],
   ] as const)
-    if (!isInstalled(program, flag)) throw new ConfigError(`A cluster on this machine needs ${program}; install it`)
+    if (!isInstalled(program, flag)) throw new ConfigError(`The cluster needs ${program}; install it`)
   const common = {
     PATH: process.env['PATH'] ?? '',
     TRUSTED_PROXIES: '127.0.0.1',
@@ -134,7 +134,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   try {
     await Promise.all(all.map((member) => member.start()))
     const ports = { https: options.edgePort ?? (await freePort()), http: await freePort(), metrics: await freePort() }
-    await balancer.start('haproxy/haproxy.cfg', ports, (text) => place(listen(text, ports), all))
+    await balancer.start('haproxy/haproxy.cfg', ports, (text) => replaceServers(replacePorts(text, ports), all))
     return {
       baseUrl: `https://127.0.0.1:${ports.https}`,
       certificate: balancer.certificate,
@@ -154,15 +154,15 @@ function members(kind: ServiceName, count: number, env: Record<string, string>):
   return Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env))
 }
 
-function listen(text: string, ports: { https: number; http: number; metrics: number }): string {
+function replacePorts(text: string, ports: { https: number; http: number; metrics: number }): string {
   return text
     .replace('bind :443', `bind 127.0.0.1:${ports.https}`)
     .replace('bind :80\n', `bind 127.0.0.1:${ports.http}\n`)
     .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`)
 }
 
-/** `server validator-2 validator-2:8080 port 9080` gets the real ports; servers that do not run are left out. */
-function place(text: string, all: readonly Member[]): string {
+/** Replaces lines such as `server validator-2 validator-2:8080 port 9080` by the real ports, or removes them. */
+function replaceServers(text: string, all: readonly Member[]): string {
   return text.replaceAll(/^ {4}server (\S+) \S+ port \d+$/gm, (_line, name: string) => {
     const service = all.find((member) => member.name === name)?.service
     return service ? `    server ${name} 127.0.0.1:${service.port} port ${service.adminPort}` : ''

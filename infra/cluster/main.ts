@@ -1,8 +1,9 @@
 /**
- * `npm run cluster`: the topology of compose.yaml on this machine, as processes with the same configurations: Postgres, the
- * migration, two management processes and three validators behind haproxy with TLS. It is there to be tried, and to be
- * tested against; everything it made is gone when it ends. EDGE_PORT names the port; 0 lets the system choose.
+ * `npm run cluster`: the topology of compose.yaml as processes of this machine, to try and to test against. It starts
+ * Postgres, two management processes and three validators behind haproxy with TLS, all with the shipped configuration.
+ * It deletes its data when it ends. EDGE_PORT is the port of haproxy; 0 lets the system choose.
  */
+
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,7 +26,7 @@ async function main(): Promise<void> {
   const { EDGE_PORT } = await choosePorts(readConfig(z.object({ EDGE_PORT: port().default(8443) })))
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
   stops.push(() => rm(folder, { recursive: true, force: true }))
-  await chmod(folder, 0o755) // Postgres runs as another user when root runs this
+  await chmod(folder, 0o755) // when root runs this, Postgres runs as another user
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   stops.push(() => postgres.stop())
   await migrate(postgres.url)
@@ -42,28 +43,28 @@ async function main(): Promise<void> {
   const [management] = cluster.managements
   const access = { url: `http://127.0.0.1:${management?.service.port}`, operatorToken }
   const { demo } = await ensureDemo(access, undefined, () => Promise.resolve())
-  process.stdout.write(describe(cluster, certificate, operatorToken, demo))
+  process.stdout.write(readyMessage(cluster, certificate, operatorToken, demo))
 }
 
-function describe(cluster: Cluster, certificate: string, operatorToken: string, demo: Demo): string {
+function readyMessage(cluster: Cluster, certificate: string, operatorToken: string, demo: Demo): string {
   const check = JSON.stringify({ license: demo.licenseKey, fingerprint: 'my-machine' })
-  const watched = [...cluster.validators, ...cluster.managements].map(
+  const metrics = [...cluster.validators, ...cluster.managements].map(
     ({ name, service }) => `  ${name}: http://127.0.0.1:${service.adminPort}/metrics`,
   )
   return `
 Three validators and two management processes are ready behind ${cluster.baseUrl} (${(performance.now() / 1_000).toFixed(1)} s)
 
-Check the demo license; the answer is VALID:
+Check the demo license. The verdict is VALID:
 
   curl --cacert ${certificate} ${cluster.baseUrl}/api/v2/license/validate -H 'authorization: Bearer ${demo.apiKey}' -d '${check}'
 
-Look at the validators:
+Show the validators:
 
   NODE_EXTRA_CA_CERTS=${certificate} OPERATOR_TOKEN=${operatorToken} npm run keyward -- --url ${cluster.baseUrl} status
 
-For Prometheus:
+Metrics for Prometheus:
 
-${watched.join('\n')}
+${metrics.join('\n')}
   haproxy: ${cluster.metricsUrl}
 
 Stop with Ctrl-C.

@@ -1,21 +1,22 @@
 /**
- * Checks at a fixed rate through the balancer. Every latency counts from the moment at which its check was due, so that a
- * pause cannot hide the checks that had to wait; every answer is compared with the verdict that it must be.
+ * Sends checks at a fixed rate through the balancer and compares every response with the expected verdict. A latency counts
+ * from the time at which the check was due, so that a pause shows in all checks that it delayed.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { z } from 'zod'
 
-import type { Client } from './client.ts'
-import type { CheckCase, World } from './world.ts'
+import type { CheckCase, Fixture } from './fixture.ts'
+import type { HttpsClient } from './https-client.ts'
 
 export interface LoadReport {
   checks: number
-  /** No answer, or one that is no verdict. */
+  /** Checks without a response, or whose response is no verdict. */
   failed: number
-  /** A verdict, but not the one it must be. */
+  /** Checks with another verdict than the expected one. */
   wrong: number
-  /** What failed or was wrong, the first few. */
+  /** Descriptions of the first failed and wrong checks, at most 20. */
   examples: string[]
   p50Ms: number
   p99Ms: number
@@ -23,18 +24,18 @@ export interface LoadReport {
 }
 
 export interface Load {
-  /** Ends sending, waits for the last answers. */
+  /** Stops sending and waits for the outstanding responses. */
   stop: () => Promise<LoadReport>
-  /** How many were answered so far. */
-  answered: () => number
+  /** Returns the number of completed checks. */
+  completed: () => number
 }
 
-const verdict = z.object({ valid: z.boolean(), code: z.string() })
-const MOST_EXAMPLES = 20
+const verdictSchema = z.object({ valid: z.boolean(), code: z.string() })
+const MAX_EXAMPLES = 20
 
-/** `next` gives numbers of at least 0 and less than 1. */
-export function startLoad(client: Client, world: World, perSecond: number, next: () => number): Load {
-  const cases = world.cases.flatMap((one) => Array.from({ length: one.weight }, () => one))
+/** Starts the load. `next` returns random numbers from 0 up to, but not including, 1. */
+export function startLoad(client: HttpsClient, fixture: Fixture, perSecond: number, next: () => number): Load {
+  const cases = fixture.cases.flatMap((one) => Array.from({ length: one.weight }, () => one))
   const latencies: number[] = []
   const examples: string[] = []
   const counts = { failed: 0, wrong: 0 }
@@ -42,17 +43,17 @@ export function startLoad(client: Client, world: World, perSecond: number, next:
   const stopping = new AbortController()
 
   async function check(one: CheckCase, turn: number, dueMs: number): Promise<void> {
-    const complain = (kind: 'failed' | 'wrong', what: string): void => {
+    const record = (kind: 'failed' | 'wrong', detail: string): void => {
       counts[kind]++
-      if (examples.length < MOST_EXAMPLES) examples.push(`${kind}: ${one.expected}: ${what}`)
+      if (examples.length < MAX_EXAMPLES) examples.push(`${kind}: ${one.expected}: ${detail}`)
     }
     try {
-      const answer = await client.send('POST', '/api/v2/license/validate', world.apiKey, one.body(turn))
-      const parsed = verdict.safeParse(answer.body)
-      if (!parsed.success) complain('failed', `${answer.status} ${JSON.stringify(answer.body)}`)
-      else if (parsed.data.code !== one.expected) complain('wrong', parsed.data.code)
+      const response = await client.send('POST', '/api/v2/license/validate', fixture.apiKey, one.body(turn))
+      const parsed = verdictSchema.safeParse(response.body)
+      if (!parsed.success) record('failed', `${response.status} ${JSON.stringify(response.body)}`)
+      else if (parsed.data.code !== one.expected) record('wrong', parsed.data.code)
     } catch (error) {
-      complain('failed', String(error))
+      record('failed', String(error))
     }
     latencies.push(performance.now() - dueMs)
   }
@@ -72,7 +73,7 @@ export function startLoad(client: Client, world: World, perSecond: number, next:
 
   const sending = send()
   return {
-    answered: () => latencies.length,
+    completed: () => latencies.length,
     stop: async () => {
       stopping.abort()
       await sending

@@ -1,8 +1,9 @@
 /**
- * `npm run rolling`: a cluster on this machine (haproxy, three validators, two management processes, a Postgres of its
- * own), restarted, killed and upgraded under load. Prints what callers saw; exits with 1 when they saw anything.
- * CHECKS_PER_SECOND and PAUSE change the load and how long each state lasts.
+ * `npm run rolling`: upgrades, restarts and kills a cluster on this machine under load, and prints what callers noticed.
+ * Exits with 1 when a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, PAUSE the time between two
+ * events.
  */
+
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,7 +16,7 @@ import { z } from 'zod'
 
 import { startCluster } from '../cluster/cluster.ts'
 import { ensureValidatorLogin } from '../shared/validator-login.ts'
-import { roll, type RollReport } from './roll.ts'
+import { rollingUpgrade, type UpgradeReport } from './rolling-upgrade.ts'
 
 const LOGIN = 'keyward_rolling_validator'
 
@@ -24,13 +25,13 @@ async function main(): Promise<void> {
     z.object({ CHECKS_PER_SECOND: integer(1, 20_000).default(1_000), PAUSE: durationMs().default(5_000) }),
   )
   const folder = await mkdtemp(join(tmpdir(), 'keyward-rolling-'))
-  await chmod(folder, 0o755) // Postgres runs as another user when root runs this
+  await chmod(folder, 0o755) // when root runs this, Postgres runs as another user
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   try {
     await migrate(postgres.url)
     await ensureValidatorLogin(postgres.url, LOGIN)
-    const report = await rollOver(postgres.url, config.CHECKS_PER_SECOND, config.PAUSE)
-    process.stdout.write(describeRoll(report, config.CHECKS_PER_SECOND))
+    const report = await runUpgrade(postgres.url, config.CHECKS_PER_SECOND, config.PAUSE)
+    process.stdout.write(formatReport(report, config.CHECKS_PER_SECOND))
     if (report.load.failed + report.load.wrong + report.changes.failed.length > 0) process.exitCode = 1
   } finally {
     await postgres.stop()
@@ -38,7 +39,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function rollOver(databaseUrl: string, checksPerSecond: number, pauseMs: number): Promise<RollReport> {
+async function runUpgrade(databaseUrl: string, checksPerSecond: number, pauseMs: number): Promise<UpgradeReport> {
   const validatorUrl = new URL(databaseUrl)
   validatorUrl.username = LOGIN
   const operatorToken = randomBytes(32).toString('base64url')
@@ -47,23 +48,23 @@ async function rollOver(databaseUrl: string, checksPerSecond: number, pauseMs: n
   const report = (line: string): void => void process.stderr.write(`${line}\n`)
   try {
     const options = { cluster, databaseUrl, operatorToken, checksPerSecond, pauseMs, report }
-    return await roll({ ...options, connections: 64, next: Math.random })
+    return await rollingUpgrade({ ...options, connections: 64, next: Math.random })
   } finally {
     await cluster.stop()
   }
 }
 
-function describeRoll({ load, changes, events }: RollReport, checksPerSecond: number): string {
+function formatReport({ load, changes, events }: UpgradeReport, checksPerSecond: number): string {
   const ms = (value: number): string => `${value.toFixed(1)} ms`
   return `
 | | |
 |---|---|
-| events | ${events.length}, ${(events.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1_000).toFixed(1)} s of them |
+| events, total duration | ${events.length}, ${(events.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1_000).toFixed(1)} s |
 | checks | ${load.checks} at ${checksPerSecond}/s |
 | without a verdict | ${load.failed} |
 | with a wrong verdict | ${load.wrong} |
 | p50, p99, longest | ${ms(load.p50Ms)}, ${ms(load.p99Ms)}, ${ms(load.longestMs)} |
-| licenses made, checked, revoked, checked | ${changes.rounds} |
+| licenses created, checked, revoked, checked again | ${changes.rounds} |
 | management requests that failed | ${changes.failed.length} |
 ${[...load.examples, ...changes.failed.slice(0, 20)].map((line) => `\n${line}`).join('')}
 `

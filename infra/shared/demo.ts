@@ -1,11 +1,12 @@
 /**
- * The demo organization, made through the management API as a vendor's would be. What already exists is kept, each
- * step is saved before the next, and a start that was killed half-way is continued where it stopped.
+ * The demo organization, created through the management API as a vendor's would be. Existing objects are kept. Each step
+ * is saved before the next, so that an interrupted start continues where it stopped.
  */
+
 import { z } from 'zod'
 
-/** The demo organization, its secrets, and what was made in it. */
-export const Demo = z.object({
+/** The demo organization, its secrets, and the objects in it. */
+export const demoSchema = z.object({
   organizationId: z.string(),
   managementToken: z.string(),
   apiKey: z.string(),
@@ -14,15 +15,20 @@ export const Demo = z.object({
   licenseId: z.string(),
   licenseKey: z.string(),
 })
-export type Demo = z.infer<typeof Demo>
+export type Demo = z.infer<typeof demoSchema>
 
-export const DemoState = Demo.partial({ productId: true, customerId: true, licenseId: true, licenseKey: true })
-/** What exists of it so far. */
-export type DemoState = z.infer<typeof DemoState>
+export const demoStateSchema = demoSchema.partial({
+  productId: true,
+  customerId: true,
+  licenseId: true,
+  licenseKey: true,
+})
+/** The part of the demo that exists so far. */
+export type DemoState = z.infer<typeof demoStateSchema>
 
 export interface DemoResult {
   demo: Demo
-  /** Whether the license is new, so that the validator may not know it yet. */
+  /** Whether the license is new. The validator may not have received it yet. */
   created: boolean
 }
 
@@ -34,40 +40,43 @@ export interface ManagementAccess {
 
 const DAY_MS = 86_400_000
 
-const Created = z.object({ id: z.string() })
-const CreatedOrganization = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
-const CreatedLicense = z.object({ id: z.string(), key: z.string() })
-const License = z.object({ status: z.string(), policy: z.object({ expiresAt: z.string().nullable() }) })
+const createdSchema = z.object({ id: z.string() })
+const createdOrganizationSchema = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
+const createdLicenseSchema = z.object({ id: z.string(), key: z.string() })
+const licenseSchema = z.object({ status: z.string(), policy: z.object({ expiresAt: z.string().nullable() }) })
 
-/** Returns a demo with a license that is good for at least a day; `save` is called after each thing that is created. */
+/**
+ * Returns a demo whose license is active for at least another day, and creates what `known` lacks. Calls `save` after each
+ * object that it creates.
+ */
 export async function ensureDemo(
   access: ManagementAccess,
   known: DemoState | undefined,
   save: (demo: DemoState) => Promise<void>,
 ): Promise<DemoResult> {
-  const complete = Demo.safeParse(known)
-  if (complete.success && (await licenseIsGood(access, complete.data))) return { demo: complete.data, created: false }
+  const stored = demoSchema.safeParse(known)
+  if (stored.success && (await isLicenseUsable(access, stored.data))) return { demo: stored.data, created: false }
   let demo = known !== undefined && (await tokenWorks(access, known)) ? known : await createOrganization(access)
   await save(demo)
   const call = <T>(path: string, body: object, schema: z.ZodType<T>) =>
     post(access, path, demo.managementToken, body, schema)
 
-  const productId = demo.productId ?? (await call('/products', { name: 'Demo app' }, Created)).id
+  const productId = demo.productId ?? (await call('/products', { name: 'Demo app' }, createdSchema)).id
   await save((demo = { ...demo, productId }))
   const buyer = { email: 'customer@example.com', name: 'Demo customer' }
-  const customerId = demo.customerId ?? (await call('/customers', buyer, Created)).id
+  const customerId = demo.customerId ?? (await call('/customers', buyer, createdSchema)).id
   await save((demo = { ...demo, customerId }))
   const policy = { type: 'SUBSCRIPTION', maxMachines: 5, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString() }
-  const license = await call('/licenses', { productId, customerId, policy }, CreatedLicense)
-  const made: Demo = { ...demo, productId, customerId, licenseId: license.id, licenseKey: license.key }
-  await save(made)
-  return { demo: made, created: true }
+  const license = await call('/licenses', { productId, customerId, policy }, createdLicenseSchema)
+  const complete: Demo = { ...demo, productId, customerId, licenseId: license.id, licenseKey: license.key }
+  await save(complete)
+  return { demo: complete, created: true }
 }
 
-async function licenseIsGood(access: ManagementAccess, demo: Demo): Promise<boolean> {
+async function isLicenseUsable(access: ManagementAccess, demo: Demo): Promise<boolean> {
   const response = await request(access, 'GET', `/licenses/${demo.licenseId}`, demo.managementToken)
   if (!response.ok) return false
-  const { status, policy } = License.parse(await response.json())
+  const { status, policy } = licenseSchema.parse(await response.json())
   return status === 'active' && (policy.expiresAt === null || Date.parse(policy.expiresAt) > Date.now() + DAY_MS)
 }
 
@@ -77,8 +86,8 @@ async function tokenWorks(access: ManagementAccess, demo: DemoState): Promise<bo
 
 async function createOrganization(access: ManagementAccess): Promise<DemoState> {
   const body = { name: 'Demo', plan: 'STANDARD' }
-  const made = await post(access, '/organizations', access.operatorToken, body, CreatedOrganization)
-  return { organizationId: made.id, managementToken: made.managementToken, apiKey: made.apiKey }
+  const created = await post(access, '/organizations', access.operatorToken, body, createdOrganizationSchema)
+  return { organizationId: created.id, managementToken: created.managementToken, apiKey: created.apiKey }
 }
 
 async function post<T>(
@@ -90,7 +99,7 @@ async function post<T>(
 ): Promise<T> {
   const response = await request(access, 'POST', path, token, body)
   if (response.status !== 201)
-    throw new Error(`The demo could not be made: POST ${path} answered ${response.status}: ${await response.text()}`)
+    throw new Error(`Cannot create the demo: POST ${path} returned ${response.status}: ${await response.text()}`)
   return schema.parse(await response.json())
 }
 

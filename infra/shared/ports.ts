@@ -1,14 +1,15 @@
-/** Ports of this machine: listening on one, choosing free ones, and naming one that is taken before anything is started. */
+/** Ports of this machine: listens on one, chooses free ones, and reports taken ones before anything starts. */
+
 import { randomInt } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ConfigError } from '@keyward/process'
 
-/** The programs of a start that was killed need a moment to notice and to let their ports go. */
+/** How long to wait for a taken port. The services of a killed start need a moment to stop and release theirs. */
 const PATIENCE_MS = 3_000
 
-/** Listens on the loopback address and returns the port; 0 lets the system choose. Rejects when it cannot be had. */
+/** Listens on the loopback address and returns the port; 0 lets the system choose. Rejects when the port is taken. */
 export async function listenOn(server: Server, port: number): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -19,8 +20,8 @@ export async function listenOn(server: Server, port: number): Promise<number> {
 }
 
 /**
- * `ports` maps the variable's name to the port. Returns the same with a free port for each 0. Throws ConfigError with a
- * line for each port that is taken.
+ * Returns `ports`, which maps names of variables to ports, with a free port in place of each 0. Throws ConfigError with
+ * one line per port that is still taken after `patienceMs`.
  */
 export async function choosePorts<Name extends string>(
   ports: Record<Name, number>,
@@ -43,15 +44,15 @@ export async function choosePorts<Name extends string>(
 }
 
 /**
- * A port that is free now and not among `used`, below the range from which the system takes ports for outgoing
- * connections, so that none takes it during a restart.
+ * Returns a port that is free now and not in `used`. It is below the range from which the system takes ports for outgoing
+ * connections, so no such connection takes it during a restart.
  */
 export async function freePort(used: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(10_240, 32_768)
     if (!used.has(port) && (await isFree(port))) return port
   }
-  throw new ConfigError('There is no free port between 10240 and 32767')
+  throw new ConfigError('No port between 10240 and 32767 is free')
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -1,7 +1,8 @@
 /**
- * One service as a child process. It tells over IPC where it listens, and it stops by itself when this process is gone.
- * What it says on standard error before that is the reason why it could not start.
+ * A service as a child process. It sends its ports over IPC, and it stops when this process ends. If it ends before it
+ * listens, its standard error output is the reason.
  */
+
 import { fork, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -9,11 +10,11 @@ import { fileURLToPath } from 'node:url'
 import { LAUNCH } from '@keyward/process'
 import { z } from 'zod'
 
-export interface Service {
+export interface ServiceProcess {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when the process has ended, for whatever reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -21,15 +22,18 @@ export interface Service {
 export type ServiceName = 'validator' | 'management'
 
 const START_MS = 30_000
-/** Longer than a service allows itself for its own stop. */
+/** Longer than a service's own limit for its stop. After this time it is killed. */
 const STOP_MS = 20_000
 
-const Listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
+const listeningSchema = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
 
-/** Resolves when the service listens; rejects with what it said when it ends before. */
-export async function startService(name: ServiceName, env: Record<string, string | undefined>): Promise<Service> {
+/** Resolves when the service listens. Rejects with its standard error output when it ends before that. */
+export async function startService(
+  name: ServiceName,
+  env: Record<string, string | undefined>,
+): Promise<ServiceProcess> {
   const main = fileURLToPath(new URL(`../../services/${name}/src/main.ts`, import.meta.url))
-  // In a process group of its own: Ctrl-C reaches the starter alone, which stops things in order.
+  // In a process group of its own: Ctrl-C reaches only the parent, which stops its children in order.
   const launch = LAUNCH[name]
   const child = fork(main, {
     execArgv: [...process.execArgv, ...launch.nodeArguments],
@@ -51,23 +55,23 @@ export async function startService(name: ServiceName, env: Record<string, string
   }
 }
 
-function listening(child: ChildProcess, name: string): Promise<z.infer<typeof Listening>> {
+function listening(child: ChildProcess, name: string): Promise<z.infer<typeof listeningSchema>> {
   return new Promise((resolve, reject) => {
-    let said = ''
-    const keep = (chunk: Buffer): void => void (said += chunk.toString())
-    child.stderr?.on('data', keep)
-    const late = setTimeout(() => reject(new Error(`The ${name} did not start within ${START_MS} ms`)), START_MS)
+    let errors = ''
+    const collect = (chunk: Buffer): void => void (errors += chunk.toString())
+    child.stderr?.on('data', collect)
+    const timeout = setTimeout(() => reject(new Error(`The ${name} did not start within ${START_MS} ms`)), START_MS)
     child.once('error', (error) => reject(error))
     child.once('close', (code, signal) => {
-      clearTimeout(late)
-      reject(new Error(said.trim() || `The ${name} ended at its start (${signal ?? `exit code ${code}`})`))
+      clearTimeout(timeout)
+      reject(new Error(errors.trim() || `The ${name} ended before it listened (${signal ?? `exit code ${code}`})`))
     })
     child.on('message', (message) => {
-      const announced = Listening.safeParse(message)
+      const announced = listeningSchema.safeParse(message)
       if (!announced.success) return
-      clearTimeout(late)
-      child.stderr?.off('data', keep)
-      process.stderr.write(said)
+      clearTimeout(timeout)
+      child.stderr?.off('data', collect)
+      process.stderr.write(errors)
       child.stderr?.pipe(process.stderr, { end: false })
       resolve(announced.data)
     })
@@ -77,22 +81,22 @@ function listening(child: ChildProcess, name: string): Promise<z.infer<typeof Li
 async function stopChild(child: ChildProcess, ended: Promise<void>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill('SIGTERM')
-  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+  const timeout = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
   await ended
-  clearTimeout(late)
+  clearTimeout(timeout)
 }
 
-/** Resolves when `/readyz` of the admin port says so; rejects with its reasons after `limitMs`. */
+/** Resolves when `/readyz` on the admin port returns 200. Rejects with the reasons that it gives after `limitMs`. */
 export async function untilReady(name: string, adminPort: number, limitMs = START_MS): Promise<void> {
   const startedAt = performance.now()
-  let reasons = 'no answer'
+  let reasons = 'no response'
   while (performance.now() - startedAt < limitMs) {
     try {
       const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
       if (response.ok) return
       reasons = await response.text()
     } catch {
-      reasons = 'no answer'
+      reasons = 'no response'
     }
     await sleep(10)
   }

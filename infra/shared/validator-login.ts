@@ -1,11 +1,14 @@
 /**
- * A login for validators: a member of the group role `keyward_validator`, which the migration makes, and nothing else. Made
- * when it is missing; a password that is given is set either way. Without one a new login has none, which is right where
- * Postgres lets it in by certificate or peer.
+ * The role that validators log in as: a member of the group role `keyward_validator`, which the migration creates, and of
+ * nothing else.
  */
+
 import { createPool } from '@keyward/database'
 
-/** Resolves with whether the login was made. */
+/**
+ * Creates the role if it does not exist, and sets its password if one is given. Without a password, a new role can log in
+ * only where Postgres authenticates it by certificate or peer. Resolves with whether the role was created.
+ */
 export async function ensureValidatorLogin(url: string, login: string, password?: string): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward start', max: 1 })
   try {
@@ -17,7 +20,7 @@ export async function ensureValidatorLogin(url: string, login: string, password?
     await pool.end()
   }
 
-  /** Statements about roles take no parameters; the server quotes the values itself. */
+  /** Statements about roles take no parameters, so the server quotes the values with `format`. */
   async function run(template: string, ...values: string[]): Promise<void> {
     const { rows } = await pool.query<{ statement: string }>('select format($1, variadic $2::text[]) as statement', [
       template,

@@ -1,12 +1,13 @@
 /**
- * The variables that `npm start` reads itself. Everything else that the services take goes to them as it is and is
- * judged there.
+ * The environment variables that `npm start` itself reads. All others are passed to the services unchanged, and the
+ * services validate them.
  */
+
 import { parseTrustedProxies } from '@keyward/address'
 import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/process'
 import { z } from 'zod'
 
-const schema = z.object({
+const configSchema = z.object({
   GATEWAY_PORT: port().default(8000),
   VALIDATOR_HOST: host().default('127.0.0.1'),
   VALIDATOR_PORT: port().default(8080),
@@ -19,30 +20,31 @@ const schema = z.object({
   OPERATOR_TOKEN: text().optional(),
   MASTER_KEY: text().optional(),
   MASTER_KEY_PREVIOUS: text().optional(),
-  // Judged here, too, because the services get it with the gateway's own address added.
+  // Validated here as well: the services receive it with the gateway's address added.
   TRUSTED_PROXIES: variable('addresses and CIDR ranges separated by commas, or all', (value) =>
     parseTrustedProxies(value) === null ? undefined : value,
   ).optional(),
   LOG_LEVEL: logLevel().default('warn'),
 })
 
-export type StartConfig = z.infer<typeof schema>
+export type StartConfig = z.infer<typeof configSchema>
 
 export type PortVariable = `${'GATEWAY' | 'VALIDATOR' | 'VALIDATOR_ADMIN' | 'MANAGEMENT' | 'MANAGEMENT_ADMIN'}_PORT`
 
+/** Returns the ports alone, by the names of their variables. */
 export function portsOf(config: StartConfig): Record<PortVariable, number> {
   const { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT } = config
   return { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT }
 }
 
-/** Throws ConfigError, also when two programs are given one port. */
+/** Reads the configuration. Throws ConfigError when a value is invalid or two programs would share a port. */
 export function readStartConfig(env: Record<string, string | undefined>): StartConfig {
-  const config = readConfig(schema, env)
+  const config = readConfig(configSchema, env)
   const owners = new Map<number, string>()
   for (const [name, number] of Object.entries(portsOf(config))) {
     const owner = owners.get(number)
     if (number !== 0 && owner !== undefined)
-      throw new ConfigError(`${name} and ${owner} are both ${number}; they take a port each`)
+      throw new ConfigError(`${name} and ${owner} are both ${number}; give each a port of its own`)
     owners.set(number, name)
   }
   return config

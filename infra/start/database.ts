@@ -1,7 +1,8 @@
 /**
- * The database of a start: the one that DATABASE_URL names, or an embedded Postgres whose data lies in `.keyward/`.
- * Either way it is migrated before a service sees it, and the validator gets its restricted role where there is one.
+ * The database of `npm start`: the one that DATABASE_URL names, or an embedded Postgres with its data in `.keyward/`.
+ * Either is migrated before a service connects. With the embedded one, the validator uses a restricted role.
  */
+
 import { join } from 'node:path'
 
 import { createPool } from '@keyward/database'
@@ -11,7 +12,7 @@ import { ConfigError, explainStart } from '@keyward/process'
 
 import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { FOLDER } from './state.ts'
-import { keepRunning } from './supervisor.ts'
+import { supervise } from './supervisor.ts'
 
 export interface StartDatabase {
   /** For management and migrations. */
@@ -21,7 +22,8 @@ export interface StartDatabase {
   stop: () => Promise<void>
 }
 
-export interface GivenUrls {
+/** The databases that the environment names, if any. */
+export interface DatabaseUrls {
   DATABASE_URL?: string | undefined
   VALIDATOR_DATABASE_URL?: string | undefined
 }
@@ -29,9 +31,13 @@ export interface GivenUrls {
 const DATABASE = 'keyward'
 const VALIDATOR_LOGIN = 'keyward_embedded_validator'
 
-/** `parent` is where `.keyward/` lies. A Postgres that is killed is started again on the same port. */
+/**
+ * Starts or connects to the database and migrates it. `parent` is the folder that contains `.keyward/`. An embedded
+ * Postgres is supervised: after a crash it restarts on the same port. Rejects with ConfigError when the database that
+ * DATABASE_URL names cannot be used.
+ */
 export async function startDatabase(
-  given: GivenUrls,
+  given: DatabaseUrls,
   parent: string,
   report: (line: string) => void,
 ): Promise<StartDatabase> {
@@ -46,9 +52,9 @@ export async function startDatabase(
   }
   const dataFolder = join(parent, FOLDER, 'postgres')
   let port: { port: number } | undefined
-  const begin = (): Promise<RunningPostgres> => startPostgres({ dataFolder, ...port }).catch(explainVersion)
-  const kept = await keepRunning('Postgres', begin, report)
-  const postgres = kept.current()
+  const start = (): Promise<RunningPostgres> => startPostgres({ dataFolder, ...port }).catch(explainVersion)
+  const supervised = await supervise('Postgres', start, report)
+  const postgres = supervised.current()
   port = { port: postgres.port }
   try {
     const url = withDatabase(postgres.url)
@@ -57,17 +63,17 @@ export async function startDatabase(
     await ensureValidatorLogin(url, VALIDATOR_LOGIN)
     const validatorUrl = new URL(url)
     validatorUrl.username = VALIDATOR_LOGIN
-    return { url, validatorUrl: given.VALIDATOR_DATABASE_URL ?? validatorUrl.href, stop: kept.stop }
+    return { url, validatorUrl: given.VALIDATOR_DATABASE_URL ?? validatorUrl.href, stop: supervised.stop }
   } catch (error) {
-    await kept.stop()
+    await supervised.stop()
     throw error
   }
 }
 
-/** Postgres does not read the data of another major version. */
+/** Adds what to do when the data belongs to another major version of Postgres, which this one cannot read. */
 function explainVersion(error: unknown): never {
   if (!(error instanceof Error && error.message.includes('incompatible with server'))) throw error
-  const advice = `Remove the folder ${FOLDER} to begin anew, or go on with the version of Keyward that made it`
+  const advice = `Remove the folder ${FOLDER} to start over, or use the version of Keyward that created it`
   throw new ConfigError(`${error.message} ${advice}`, { cause: error })
 }
 

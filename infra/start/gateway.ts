@@ -1,7 +1,8 @@
 /**
- * Gives the validator and the management service one base address on this machine, as a balancer does in production.
- * `x-forwarded-for` is always the caller's address as seen here, whatever the caller sent. Nothing is logged.
+ * A reverse proxy that gives validator and management one base address on this machine, as a balancer does in production.
+ * It sets `x-forwarded-for` to the address of its peer, whatever the caller sent. It logs nothing.
  */
+
 import { Agent, createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,6 +11,7 @@ import { createProxyServer, type ProxyServer } from 'httpxy'
 
 import { listenOn } from '../shared/ports.ts'
 
+/** The paths that the validator serves; management serves all others. */
 export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v2/license/validate',
   '/api/v1/validate',
@@ -19,10 +21,10 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v1/public-keys',
 ])
 
-/** Below the time after which the services close an idle connection, so that none is used as it closes. */
+/** Shorter than the services' own idle timeout, so that the gateway never reuses a connection as it closes. */
 const UPSTREAM_IDLE_MS = 4_000
 
-/** How long a stopping gateway goes on answering, each answer closing its connection, before idle ones are cut. */
+/** How long a stopping gateway still responds, closing each connection after its response, before it closes idle ones. */
 const DRAIN_MS = 300
 
 const VALIDATION_BODY_BYTES = 16 * 1024
@@ -37,22 +39,22 @@ export interface Targets {
   management: () => string
 }
 
-/** The targets are base addresses, asked for at each request. Rejects when the port cannot be had. */
+/** Starts the gateway. `targets` returns the base addresses and is called per request. Rejects when the port is taken. */
 export async function startGateway(port: number, targets: Targets): Promise<Gateway> {
   const agent = new Agent({ keepAlive: true, timeout: UPSTREAM_IDLE_MS })
   const proxy = createProxyServer({ agent, proxyTimeout: 30_000 })
   proxy.on('error', (_error, _request, response) => {
-    if (response instanceof ServerResponse) unavailable(response)
+    if (response instanceof ServerResponse) sendUnavailable(response)
     else response?.destroy()
   })
   let isStopping = false
   const server = createServer((request, response) => {
-    if (isStopping) request.headers.connection = 'close' // which the answer repeats
+    if (isStopping) request.headers.connection = 'close' // the response repeats it
     request.headers['x-forwarded-for'] = request.socket.remoteAddress ?? ''
-    const passed = VALIDATION_PATHS.has(pathOf(request))
-      ? passFramed(proxy, request, response, targets.validator())
+    const forwarded = VALIDATION_PATHS.has(pathOf(request))
+      ? forwardWithLength(proxy, request, response, targets.validator())
       : proxy.web(request, response, { target: targets.management() })
-    passed.catch(() => unavailable(response))
+    forwarded.catch(() => sendUnavailable(response))
   })
   return {
     port: await listenOn(server, port),
@@ -69,22 +71,22 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   }
 }
 
-/** The validator takes a body only with its length. One that comes in chunks is gathered and sent on with it. */
-async function passFramed(
+/** Forwards a request to the validator. A chunked body is buffered and sent with a content-length. */
+async function forwardWithLength(
   proxy: ProxyServer,
   request: IncomingMessage,
   response: ServerResponse,
   target: string,
 ): Promise<void> {
   if (request.headers['transfer-encoding'] === undefined) return proxy.web(request, response, { target })
-  const body = await gather(request)
+  const body = await readBody(request)
   delete request.headers['transfer-encoding']
   request.headers['content-length'] = String(body.length)
   return proxy.web(request, response, { target, buffer: Readable.from([body]) })
 }
 
-/** Stops when there is more than the validator takes: what there is then is refused by its length. */
-async function gather(request: IncomingMessage): Promise<Buffer> {
+/** Reads the body, but not far beyond the validator's limit: the validator rejects a longer body by its length. */
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
@@ -100,13 +102,13 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0] ?? '/'
 }
 
-/** A 503 in the shape of management's errors, with the `message` that the validation API's clients know. */
-function unavailable(response: ServerResponse): void {
+/** Sends a 503 in the shape of management's errors, with the `message` that clients of the validation API read. */
+function sendUnavailable(response: ServerResponse): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
-  const detail = 'The service behind this address does not answer; try again shortly.'
+  const detail = 'The service behind this address does not respond. Try again shortly.'
   const problem = {
     type: 'about:blank',
     title: 'Service Unavailable',

@@ -1,8 +1,9 @@
 /**
- * `npm start`: everything on one machine with one command. Postgres, the migration, validator and management as child
- * processes, a gateway in front of them, a demo organization, and one message that says what to do next. It all ends
- * with this process, however that ends.
+ * `npm start`: runs all of Keyward on one machine. It starts Postgres, migrates it, starts validator and management as
+ * child processes with a gateway in front, creates a demo organization, and prints what to try. Every child ends with this
+ * process, even when it is killed.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { explainStart, onStop } from '@keyward/process'
@@ -14,12 +15,12 @@ import { portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
 import { readyMessage } from './message.ts'
-import { startServices, type Secrets } from './service-processes.ts'
+import { startServiceProcesses, type Secrets } from './service-processes.ts'
 import { openState, type StateStore } from './state.ts'
 
-/** How what has been started is stopped, in the order of starting. */
+/** Stop functions of what runs, in the order of starting. */
 const stops: (() => Promise<void>)[] = []
-/** The folder in which `.keyward/` lies. */
+/** The folder that contains `.keyward/`. */
 const home = process.cwd()
 
 async function main(): Promise<void> {
@@ -31,15 +32,15 @@ async function main(): Promise<void> {
   stops.push(database.stop)
 
   const secrets = chooseSecrets(config, store)
-  const { validator, management } = await startServices(config, secrets, database, report)
+  const { validator, management } = await startServiceProcesses(config, secrets, database, report)
   stops.push(async () => void (await Promise.all([validator.stop(), management.stop()])))
-  const validatorUrl = `http://${reachable(config.VALIDATOR_HOST)}:${validator.current().port}`
-  const managementUrl = `http://${reachable(config.MANAGEMENT_HOST)}:${management.current().port}`
+  const validatorUrl = `http://${reachableHost(config.VALIDATOR_HOST)}:${validator.current().port}`
+  const managementUrl = `http://${reachableHost(config.MANAGEMENT_HOST)}:${management.current().port}`
   await untilReady('management', management.current().adminPort)
   const access = { url: managementUrl, operatorToken: secrets.operatorToken }
   const { demo, created } = await ensureDemo(access, store.state.demo, (next) => store.saveDemo(next))
   await untilReady('validator', validator.current().adminPort)
-  if (created) await untilKnown(validatorUrl, demo)
+  if (created) await untilReplicated(validatorUrl, demo)
 
   const gateway = await startGateway(config.GATEWAY_PORT, {
     validator: () => validatorUrl,
@@ -62,14 +63,14 @@ function chooseSecrets(config: StartConfig, store: StateStore): Secrets {
   }
 }
 
-/** Where this machine reaches a service that listens on `host`. */
-function reachable(host: string): string {
+/** Returns the host under which this machine reaches a service that listens on `host`. */
+function reachableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Resolves when the validator knows the license: without a machine id it then asks for one, which takes no slot. */
-async function untilKnown(validatorUrl: string, demo: Demo): Promise<void> {
+/** Resolves when the validator has the license. A check without a machine id shows that and claims no slot. */
+async function untilReplicated(validatorUrl: string, demo: Demo): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const response = await fetch(`${validatorUrl}/api/v1/validate`, {
       method: 'POST',
@@ -79,7 +80,7 @@ async function untilKnown(validatorUrl: string, demo: Demo): Promise<void> {
     if ((await response.text()).includes('FINGERPRINT_REQUIRED')) return
     await sleep(10)
   }
-  throw new Error('The validator does not learn of the demo license')
+  throw new Error('The validator did not receive the demo license in time')
 }
 
 function report(line: string): void {
@@ -90,7 +91,7 @@ async function stopAll(): Promise<void> {
   for (const stop of stops.splice(0).toReversed()) await stop()
 }
 
-/** npm hands signals on to this process, but cannot hand on its own sudden death. */
+/** Stops this process when npm is killed. npm forwards signals, but SIGKILL leaves it no time to. */
 function stopWithNpm(): void {
   if (process.env['npm_lifecycle_event'] === undefined) return
   const npm = process.ppid

@@ -1,38 +1,39 @@
 /**
- * Both services, kept running, each with the environment that it may see: secrets go to management alone, and the
- * validator gets no database but its own.
+ * The supervised services of `npm start`, each with a restricted environment: only management receives secrets, and the
+ * validator receives only its own database URL.
  */
+
 import { ConfigError } from '@keyward/process'
 
-import { startService, type Service, type ServiceName } from '../shared/service-process.ts'
+import { startService, type ServiceProcess, type ServiceName } from '../shared/service-process.ts'
 import { portsOf, type StartConfig } from './config.ts'
 import type { StartDatabase } from './database.ts'
-import { keepRunning, type Kept } from './supervisor.ts'
+import { supervise, type Supervised } from './supervisor.ts'
 
 export interface Secrets {
   operatorToken: string
   masterKey: string
-  /** While the master key is being replaced. */
+  /** Set while the master key is being replaced. */
   masterKeyPrevious: string | undefined
 }
 
-export interface Services {
-  validator: Kept<Service>
-  management: Kept<Service>
+export interface ServiceProcesses {
+  validator: Supervised<ServiceProcess>
+  management: Supervised<ServiceProcess>
 }
 
 type Environment = Record<string, string | undefined>
 
-/** Starts both at once. When one cannot start, the other is stopped, and what they said is one error. */
-export async function startServices(
+/** Starts both concurrently. When one fails, stops the other and rejects with one ConfigError that gives both reasons. */
+export async function startServiceProcesses(
   config: StartConfig,
   secrets: Secrets,
   database: StartDatabase,
   report: (line: string) => void,
-): Promise<Services> {
+): Promise<ServiceProcesses> {
   const [validator, management] = await Promise.allSettled([
-    keepService('validator', validatorEnvironment(config, database), report),
-    keepService('management', managementEnvironment(config, secrets, database), report),
+    superviseService('validator', validatorEnvironment(config, database), report),
+    superviseService('management', managementEnvironment(config, secrets, database), report),
   ])
   if (validator.status === 'fulfilled' && management.status === 'fulfilled')
     return { validator: validator.value, management: management.value }
@@ -48,8 +49,12 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function keepService(name: ServiceName, env: Environment, report: (line: string) => void): Promise<Kept<Service>> {
-  return keepRunning(`The ${name}`, () => startService(name, env), report)
+function superviseService(
+  name: ServiceName,
+  env: Environment,
+  report: (line: string) => void,
+): Promise<Supervised<ServiceProcess>> {
+  return supervise(`The ${name}`, () => startService(name, env), report)
 }
 
 function commonEnvironment(config: StartConfig): Environment {
@@ -74,7 +79,7 @@ function managementEnvironment(config: StartConfig, secrets: Secrets, database: 
   return { ...env, DATABASE_URL: database.url, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
 }
 
-/** The gateway of this start is a proxy that the services trust, beside those that are given. */
+/** Returns the proxies that the services trust: the gateway in addition to the configured ones. */
 function withGateway(trustedProxies: string | undefined): string {
   if (trustedProxies === 'all') return 'all'
   return ['127.0.0.0/8', '::1', trustedProxies].filter((part) => part !== undefined).join(',')

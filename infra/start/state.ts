@@ -1,8 +1,9 @@
 /**
- * What a start on one machine remembers in `.keyward/`: the secrets of this installation and the demo organization.
- * `state.json` is what later starts read and always whole; `demo.json` is made from it for people and scripts.
- * The folder is for its owner only.
+ * The state of `npm start` in `.keyward/`: the secrets of this installation and the demo organization. Later starts read
+ * `state.json`, which is replaced atomically. `demo.json` is derived from it for people and scripts. Only the owner can
+ * read the folder.
  */
+
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,36 +11,36 @@ import { join } from 'node:path'
 import { ConfigError } from '@keyward/process'
 import { z } from 'zod'
 
-import { Demo, DemoState } from '../shared/demo.ts'
+import { demoSchema, type DemoState, demoStateSchema } from '../shared/demo.ts'
 
 export const FOLDER = '.keyward'
 
-const State = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: DemoState.optional() })
-export type State = z.infer<typeof State>
+const stateSchema = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: demoStateSchema.optional() })
+export type State = z.infer<typeof stateSchema>
 
-/** `demo.json`: everything that is needed to use this installation. */
-export const DemoFile = Demo.extend({
+/** The content of `demo.json`: everything needed to use this installation. */
+export const demoFileSchema = demoSchema.extend({
   baseUrl: z.url(),
   validatorUrl: z.url(),
   managementUrl: z.url(),
   operatorToken: z.string(),
-  /** Of the embedded superuser, or DATABASE_URL. */
+  /** DATABASE_URL, or that of the embedded superuser. */
   databaseUrl: z.url(),
 })
-export type DemoFile = z.infer<typeof DemoFile>
+export type DemoFile = z.infer<typeof demoFileSchema>
 
 export interface StateStore {
   readonly state: State
-  /** Replaces the demo part on disk before it resolves. */
+  /** Resolves when `state.json` with this demo is on disk. */
   saveDemo(demo: DemoState): Promise<void>
   writeDemoFile(file: DemoFile): Promise<void>
 }
 
-/** Opens the folder below `parent`, and creates it with new secrets the first time. */
+/** Opens `.keyward/` in `parent`. Creates it with new secrets if it does not exist. Throws ConfigError if it is unusable. */
 export async function openState(parent: string): Promise<StateStore> {
   const folder = join(parent, FOLDER)
   const path = join(folder, 'state.json')
-  const state = await readOrMakeState(folder, path).catch((error: unknown) => {
+  const state = await readOrCreateState(folder, path).catch((error: unknown) => {
     throw explainFolder(folder, error)
   })
   let { demo } = state
@@ -56,27 +57,30 @@ export async function openState(parent: string): Promise<StateStore> {
   }
 }
 
-async function readOrMakeState(folder: string, path: string): Promise<State> {
+async function readOrCreateState(folder: string, path: string): Promise<State> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   const found = await readState(path)
   if (found !== null) return found
-  const made = { operatorToken: randomBytes(32).toString('base64url'), masterKey: randomBytes(32).toString('base64') }
-  await replaceFile(path, made)
-  return made
+  const created = {
+    operatorToken: randomBytes(32).toString('base64url'),
+    masterKey: randomBytes(32).toString('base64'),
+  }
+  await replaceFile(path, created)
+  return created
 }
 
-/** What can be done where the folder cannot be used. */
+/** Adds what to do when the folder cannot be used. */
 function explainFolder(folder: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EEXIST' || code === 'ENOTDIR')
-    return new ConfigError(`${folder} has to be a folder; remove the file, or start in another folder`)
+    return new ConfigError(`${folder} must be a folder; remove the file, or start in another folder`)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return new ConfigError(`${folder} cannot be used by this user; start as its owner, or in a folder of your own`)
+    return new ConfigError(`${folder} is not writable by this user; start as its owner, or in another folder`)
   return error
 }
 
-/** Null when there is none. A damaged one is never replaced: the signing keys in the database need its master key. */
+/** Returns null when the file does not exist. A damaged file is never replaced: its master key decrypts the signing keys. */
 async function readState(path: string): Promise<State | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
@@ -84,15 +88,13 @@ async function readState(path: string): Promise<State | null> {
   })
   if (text === null) return null
   try {
-    return State.parse(JSON.parse(text))
+    return stateSchema.parse(JSON.parse(text))
   } catch {
-    throw new ConfigError(
-      `${path} is damaged; bring it back from a backup, or remove the folder ${FOLDER} to begin anew`,
-    )
+    throw new ConfigError(`${path} is damaged; restore it from a backup, or remove the folder ${FOLDER} to start over`)
   }
 }
 
-/** Writes beside the file and renames, so that a reader, or the next start after a crash, finds the old or the new. */
+/** Writes a temporary file and renames it, so that readers find the old or the new content, also after a crash. */
 async function replaceFile(path: string, value: object): Promise<void> {
   const unfinished = `${path}.unfinished`
   const file = await open(unfinished, 'w', 0o600)

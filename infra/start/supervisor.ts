@@ -1,66 +1,68 @@
 /**
- * Keeps one part of the system running: a part that ends without being asked is started again, at first at once, then
- * after longer and longer pauses. After `stop` nothing is started any more.
+ * Restarts one part of the system when it ends unexpectedly: at once the first time, then after increasing delays. After
+ * `stop`, nothing is started any more.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A part that runs: a process with its ways to end. */
+/** A running part, such as a process. */
 export interface Running {
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended, for whatever reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
 
-export interface Kept<T extends Running> {
-  /** The one that runs now, or ran last. */
+export interface Supervised<T extends Running> {
+  /** Returns the instance that runs, or the last one while a restart is due. */
   readonly current: () => T
   readonly stop: () => Promise<void>
 }
 
-export interface Pauses {
+/** The delays before restarts: the first, doubled each time up to the maximum. */
+export interface Backoff {
   firstMs: number
-  longestMs: number
-  /** A part that ran this long is taken for sound again. */
-  calmMs: number
+  maxMs: number
+  /** An instance that ran this long resets the delay to the first. */
+  resetAfterMs: number
 }
 
-const PAUSES: Pauses = { firstMs: 100, longestMs: 5_000, calmMs: 30_000 }
+const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000, resetAfterMs: 30_000 }
 
-/** Rejects when the first start fails; later failures are reported and tried again. */
-export async function keepRunning<T extends Running>(
+/** Starts a part and supervises it. Rejects when the first start fails; later failures are reported and retried. */
+export async function supervise<T extends Running>(
   name: string,
-  begin: () => Promise<T>,
+  start: () => Promise<T>,
   report: (line: string) => void,
-  pauses: Pauses = PAUSES,
-): Promise<Kept<T>> {
-  let current = await begin()
+  backoff: Backoff = BACKOFF,
+): Promise<Supervised<T>> {
+  let current = await start()
   const stopping = new AbortController()
-  let pauseMs = pauses.firstMs
+  let delayMs = backoff.firstMs
 
-  /** Returns when a new one runs, or `stop` came. */
-  async function beginAgain(): Promise<void> {
+  /** Resolves when a new instance runs, or after `stop`. */
+  async function restart(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
-      pauseMs = Math.min(pauseMs * 2, pauses.longestMs)
+      delayMs = Math.min(delayMs * 2, backoff.maxMs)
       try {
-        current = await begin()
+        current = await start()
         report(`${name} runs again.`)
         return
       } catch (error) {
-        report(`${name} could not be started again: ${error instanceof Error ? error.message : String(error)}`)
+        report(`${name} could not be restarted: ${error instanceof Error ? error.message : String(error)}`)
       }
     }
   }
 
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const begunAt = performance.now()
+      const startedAt = performance.now()
       await current.ended
       if (stopping.signal.aborted) return
-      if (performance.now() - begunAt >= pauses.calmMs) pauseMs = pauses.firstMs
-      report(`${name} ended unexpectedly; it is started again.`)
-      await beginAgain()
+      if (performance.now() - startedAt >= backoff.resetAfterMs) delayMs = backoff.firstMs
+      report(`${name} ended unexpectedly; restarting it.`)
+      await restart()
     }
   }
 
@@ -71,7 +73,7 @@ export async function keepRunning<T extends Running>(
       stopping.abort()
       await current.stop()
       await watching
-      await current.stop() // one that was being started when the stop came
+      await current.stop() // `stop` may have come while a new instance was starting
     },
   }
 }

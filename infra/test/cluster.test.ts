@@ -7,13 +7,13 @@ import { expect, test } from 'vitest'
 
 import { listenOn } from '../shared/ports.ts'
 
-const UP = fileURLToPath(new URL('../cluster/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../cluster/main.ts', import.meta.url))
 
-test('a cluster whose port belongs to somebody else does not start, and names the variable', async () => {
+test('does not start when EDGE_PORT is taken, and names the variable', async () => {
   const server = createServer((socket) => socket.end())
   const port = await listenOn(server, 0)
   const env = { ...process.env, EDGE_PORT: String(port) }
-  const started = promisify(execFile)(process.execPath, [UP], { env, timeout: 30_000 })
+  const started = promisify(execFile)(process.execPath, [MAIN], { env, timeout: 30_000 })
   await expect(started).rejects.toMatchObject({
     code: 1,
     stdout: '',

@@ -5,18 +5,18 @@ import { expect, test } from 'vitest'
 import { choosePorts, listenOn } from '../shared/ports.ts'
 import { readStartConfig } from '../start/config.ts'
 
-test('everything has a default', () => {
+test('has a default for every variable', () => {
   const config = readStartConfig({})
   expect([config.GATEWAY_PORT, config.VALIDATOR_PORT, config.MANAGEMENT_PORT]).toEqual([8000, 8080, 8081])
   expect(config.DATABASE_URL).toBeUndefined()
 })
 
-test('a port for two programs is refused; 0 may be given to all', () => {
+test('rejects one port for two programs, except 0', () => {
   expect(() => readStartConfig({ GATEWAY_PORT: '8081' })).toThrow('MANAGEMENT_PORT and GATEWAY_PORT are both 8081')
   expect(readStartConfig({ GATEWAY_PORT: '0', VALIDATOR_PORT: '0' }).VALIDATOR_PORT).toBe(0)
 })
 
-test('taken ports are named with their variables', async () => {
+test('names taken ports with their variables', async () => {
   const server = createServer()
   const port = await listenOn(server, 0)
   await expect(choosePorts({ GATEWAY_PORT: port, VALIDATOR_PORT: 0 }, 200)).rejects.toThrow(
@@ -26,7 +26,7 @@ test('taken ports are named with their variables', async () => {
   expect(await choosePorts({ GATEWAY_PORT: port })).toEqual({ GATEWAY_PORT: port })
 })
 
-test('a port that the system may choose is a free one that no outgoing connection takes', async () => {
+test('chooses free ports outside the range of outgoing connections', async () => {
   const { a, b } = await choosePorts({ a: 0, b: 0 })
   expect(a).not.toBe(b)
   expect([a, b].every((port) => port >= 10_240 && port < 32_768)).toBe(true)

@@ -2,10 +2,10 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type DemoState, ensureDemo, type ManagementAccess } from '../shared/demo.ts'
-import { startService, untilReady, type Service } from '../shared/service-process.ts'
+import { startService, untilReady, type ServiceProcess } from '../shared/service-process.ts'
 
 let database: TestDatabase
-let management: Service
+let management: ServiceProcess
 let access: ManagementAccess
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ async function count(table: 'organizations' | 'products' | 'customers' | 'licens
   return rows[0]?.n ?? 0
 }
 
-test('a demo that was cut off after any step is finished, and nothing is made twice', async () => {
+test('completes a demo that was interrupted after any step, without duplicates', async () => {
   for (let steps = 1; steps <= 4; steps++) {
     let saved: DemoState | undefined
     let left = steps
@@ -52,7 +52,7 @@ test('a demo that was cut off after any step is finished, and nothing is made tw
   expect(await Promise.all(tables.map(count))).toEqual([4, 4, 4, 4])
 })
 
-test('a demo of another database is made anew, and so is a license that is good for nothing', async () => {
+test('replaces a demo of another database and a license that is not active', async () => {
   const nowhere = { organizationId: 'x', managementToken: 'kwm_unknown', apiKey: 'kwk_unknown' }
   const save = (): Promise<void> => Promise.resolve()
   const { demo, created } = await ensureDemo(access, nowhere, save)

@@ -120,7 +120,7 @@ test('what the document has Prometheus scrape in Kubernetes are the jobs that ru
 })
 
 describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs prometheus)', () => {
-  test('accepts what the document has Prometheus scrape in Kubernetes', () => {
+  test('isListening what the document has Prometheus scrape in Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     // Some packages of Prometheus are built without its discovery of pods.
     const anywhere = scraping.replace(/kubernetes_sd_configs: .*/, 'static_configs: [{ targets: [pod] }]')
@@ -163,7 +163,7 @@ test("the balancer's configuration is the one of every other installation but fo
 })
 
 describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
-  test('accepts it', () => {
+  test('isListening it', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     const pem = join(folder, 'tls.pem')
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']

@@ -24,23 +24,21 @@ afterAll(async () => {
 const run = (env: Record<string, string>) =>
   promisify(execFile)(process.execPath, [MIGRATE], { env: { ...process.env, ...env } })
 
-test('migrates, and says so once only', async () => {
+test('reports that a migrated schema is up to date', async () => {
   expect((await run({ DATABASE_URL: database.url })).stdout).toBe('The schema is up to date.\n')
 })
 
-test('says what it did about the login', async () => {
+test('reports whether it created the role and set its password', async () => {
   const login = async (password: Record<string, string>): Promise<string> =>
     (await run({ DATABASE_URL: database.url, VALIDATOR_LOGIN: LOGIN, ...password })).stdout.split('\n')[1] ?? ''
-  expect(await login({})).toMatch(
-    /^The login odd "name' \d+ is made, without a password: set VALIDATOR_PASSWORD unless /,
-  )
-  expect(await login({})).toMatch(/is there; its password is what it was\.$/)
+  expect(await login({})).toMatch(/^Created role odd "name' \d+ without a password\. Set VALIDATOR_PASSWORD unless /)
+  expect(await login({})).toMatch(/already exists; its password was not changed\.$/)
   expect(await login({ VALIDATOR_PASSWORD: "pass'word" })).toMatch(
-    /is there, with the password of VALIDATOR_PASSWORD\.$/,
+    /already exists; its password was set to VALIDATOR_PASSWORD\.$/,
   )
 })
 
-test('the login it makes is a member of the restricted role and may not write licenses', async () => {
+test('creates a role that is a member of keyward_validator and cannot write licenses', async () => {
   await ensureValidatorLogin(database.url, LOGIN, "other'pass")
   const url = new URL(database.url)
   url.username = encodeURIComponent(LOGIN)
@@ -52,14 +50,14 @@ test('the login it makes is a member of the restricted role and may not write li
   await pool.end()
 })
 
-test('a password without the login whose it is is refused', async () => {
+test('rejects VALIDATOR_PASSWORD without VALIDATOR_LOGIN', async () => {
   await expect(run({ DATABASE_URL: database.url, VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
     stdout: '',
-    stderr: 'VALIDATOR_LOGIN is not set; it takes the name of the role whose password VALIDATOR_PASSWORD is\n',
+    stderr: 'VALIDATOR_LOGIN is not set; it takes the name of the role that VALIDATOR_PASSWORD belongs to\n',
   })
 })
 
-test('says in a sentence what is wrong', async () => {
+test('names the variable that is invalid', async () => {
   await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
     'DATABASE_URL has a bad value (not shown); it takes an address such as',
   )

@@ -11,9 +11,9 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { accepts, isInstalled } from '../cluster/balancer.ts'
+import { isListening, isInstalled } from '../cluster/balancer.ts'
 import { freePort } from '../shared/ports.ts'
-import { startService, untilReady, type Service } from '../shared/service-process.ts'
+import { startService, untilReady, type ServiceProcess } from '../shared/service-process.ts'
 
 const PGBOUNCER = 'pgbouncer'
 
@@ -22,8 +22,8 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
   const folder = mkdtempSync(join(tmpdir(), 'keyward-pooler-'))
   let database: TestDatabase
   let pooler: ChildProcess
-  let management: Service
-  let validator: Service
+  let management: ServiceProcess
+  let validator: ServiceProcess
 
   beforeAll(async () => {
     database = await createTestDatabase()
@@ -35,7 +35,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     pooler = spawn(PGBOUNCER, [...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' })
     const through = (name: string): string => `postgres://pooled@127.0.0.1:${port}/${name}`
     const common = { PATH: process.env['PATH'] ?? '', TRUSTED_PROXIES: '127.0.0.1', LOG_LEVEL: 'error' }
-    while (!(await accepts(port))) await sleep(20)
+    while (!(await isListening(port))) await sleep(20)
     ;[management, validator] = await Promise.all([
       startService('management', {
         ...common,

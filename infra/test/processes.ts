@@ -1,4 +1,5 @@
-/** Which processes run on this machine, and waiting for some to be gone. */
+/** The processes that run on this machine. */
+
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,7 +23,7 @@ function fromProc(): RunningProcess[] {
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
       return [{ pid: Number(name), parent: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), command }]
     } catch {
-      return [] // ended while it was looked at
+      return [] // ended between the reads
     }
   })
 }
@@ -35,14 +36,14 @@ function fromPs(): RunningProcess[] {
   })
 }
 
-/** The names of the variables that a process was started with; undefined where the system does not tell. */
+/** Returns the names of a process's environment variables; undefined where the system does not expose them. */
 export function variablesOf({ pid }: RunningProcess): Set<string> | undefined {
   if (process.platform !== 'linux') return undefined
   const lines = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
   return new Set(lines.map((line) => line.replace(/=[^]*/, '')))
 }
 
-/** The process and everything below it. */
+/** Returns the process and its descendants. */
 export function familyOf(pid: number): RunningProcess[] {
   const all = runningProcesses()
   const family = all.filter((one) => one.pid === pid)
@@ -50,7 +51,7 @@ export function familyOf(pid: number): RunningProcess[] {
   return family
 }
 
-/** Rejects with what still runs after `limitMs`. */
+/** Resolves when none of them runs. Rejects after `limitMs` with those that still run. */
 export async function untilGone(processes: readonly RunningProcess[], limitMs = 20_000): Promise<void> {
   const startedAt = performance.now()
   for (;;) {

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
-import { roll } from '../rolling/roll.ts'
+import { rollingUpgrade } from '../rolling/rolling-upgrade.ts'
 
 const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 const isLong = process.env['KEYWARD_LONG'] === '1'
 
-describe.skipIf(!isHere)('a cluster behind haproxy (needs haproxy and openssl)', () => {
+describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => {
   const operatorToken = 'operator-of-this-test'
   let database: TestDatabase
   let cluster: Cluster
@@ -28,8 +28,8 @@ describe.skipIf(!isHere)('a cluster behind haproxy (needs haproxy and openssl)',
     await database.drop()
   }, 60_000)
 
-  test('nobody outside notices upgrades, restarts and a kill', { timeout: 300_000 }, async () => {
-    const { load, changes, events } = await roll({
+  test('causes no failed or wrong check', { timeout: 300_000 }, async () => {
+    const { load, changes, events } = await rollingUpgrade({
       cluster,
       databaseUrl: database.url,
       operatorToken,
@@ -37,7 +37,7 @@ describe.skipIf(!isHere)('a cluster behind haproxy (needs haproxy and openssl)',
       connections: 16,
       pauseMs: isLong ? 5_000 : 200,
       next: random(7).next,
-      isHurried: !isLong,
+      isConcurrent: !isLong,
       report: () => undefined,
     })
     expect(load.examples).toEqual([])

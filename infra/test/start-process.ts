@@ -1,4 +1,5 @@
-/** Runs `start.ts` in a folder of its own, as a newcomer's terminal would, with ports that the system chooses. */
+/** `npm start` as a child process, in a folder of its own and on ports that the system chooses. */
+
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -7,10 +8,10 @@ import { fileURLToPath } from 'node:url'
 
 import { z } from 'zod'
 
-import { DemoFile } from '../start/state.ts'
+import { type DemoFile, demoFileSchema } from '../start/state.ts'
 import { familyOf, type RunningProcess } from './processes.ts'
 
-const START = fileURLToPath(new URL('../start/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../start/main.ts', import.meta.url))
 const PORTS = ['GATEWAY', 'VALIDATOR', 'VALIDATOR_ADMIN', 'MANAGEMENT', 'MANAGEMENT_ADMIN'].map(
   (name) => `${name}_PORT`,
 )
@@ -22,11 +23,11 @@ export class StartProcess {
   errors = ''
   readonly #home: string
 
-  /** `through`: a program between, as npm is, that is killed without a word when the test ends it. */
+  /** `through` is the command of a parent process that runs the start, as npm does. */
   constructor(home: string, env: Record<string, string> = {}, through: string[] = []) {
     this.#home = home
     const inherited = Object.entries(process.env).filter(([name]) => !/DATABASE_URL|NODE_|VITEST|KEYWARD/.test(name))
-    this.child = spawn(process.execPath, [...through, START], {
+    this.child = spawn(process.execPath, [...through, MAIN], {
       cwd: home,
       env: {
         ...Object.fromEntries(inherited),
@@ -41,7 +42,7 @@ export class StartProcess {
     this.ended = once(this.child, 'close')
   }
 
-  /** Resolves when the ready message is there; rejects when the process ends without it. */
+  /** Resolves when the ready message is printed. Rejects when the process ends before that. */
   async ready(): Promise<void> {
     await Promise.race([
       this.ended,
@@ -56,7 +57,7 @@ export class StartProcess {
     if (this.child.exitCode !== null) throw new Error(`The start ended: ${this.errors}`)
   }
 
-  /** The process, its services and its Postgres. */
+  /** Returns the process, its services and its Postgres. */
   family(): RunningProcess[] {
     return familyOf(this.child.pid ?? 0)
   }
@@ -70,10 +71,10 @@ export class StartProcess {
   }
 
   async demo(): Promise<DemoFile> {
-    return DemoFile.strict().parse(JSON.parse(await readFile(join(this.#home, '.keyward', 'demo.json'), 'utf8')))
+    return demoFileSchema.strict().parse(JSON.parse(await readFile(join(this.#home, '.keyward', 'demo.json'), 'utf8')))
   }
 
-  /** The `curl` lines of the ready message, in order. */
+  /** Returns the `curl` commands of the ready message, in order. */
   curlLines(): string[] {
     return this.output.split('\n').flatMap((line) => (line.startsWith('  curl ') ? [line.trim()] : []))
   }
@@ -85,8 +86,8 @@ export class StartProcess {
   }
 }
 
-/** Does what pasting one of the printed lines into a shell does. */
-export async function paste(line: string): Promise<{ status: number; body: Record<string, unknown> }> {
+/** Sends the request of a printed `curl` command. */
+export async function runCurl(line: string): Promise<{ status: number; body: Record<string, unknown> }> {
   const url = /^curl (\S+)/.exec(line)?.[1] ?? ''
   const headers = [...line.matchAll(/-H '([^:]+): ([^']*)'/g)].map(([, name = '', value = '']): [string, string] => [
     name,

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenOn } from '../shared/ports.ts'
 import { variablesOf, untilGone } from './processes.ts'
-import { paste, StartProcess } from './start-process.ts'
+import { runCurl, StartProcess } from './start-process.ts'
 
 const running: StartProcess[] = []
 let home: string
@@ -27,11 +27,11 @@ async function newHome(): Promise<string> {
   return folder
 }
 
-/** Calls until the answer is the one that is waited for; the last one is returned. */
-async function until<T>(call: () => Promise<T>, isGood: (answer: T) => boolean): Promise<T> {
+/** Calls until `isExpected` accepts the result, for about 10 s. Returns the last result. */
+async function until<T>(call: () => Promise<T>, isExpected: (result: T) => boolean): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const answer = await call()
-    if (isGood(answer) || attempt === 400) return answer
+    const result = await call()
+    if (isExpected(result) || attempt === 400) return result
     await sleep(25)
   }
 }
@@ -44,15 +44,15 @@ async function stopAll(): Promise<void> {
   }
 }
 
-describe('a start', { timeout: 60_000 }, () => {
+describe('npm start', { timeout: 60_000 }, () => {
   let started: StartProcess
-  let check: () => ReturnType<typeof paste>
+  let check: () => ReturnType<typeof runCurl>
 
   beforeAll(async () => {
     home = await newHome()
     started = start()
     await started.ready()
-    check = () => paste(started.curlLines()[0] ?? '')
+    check = () => runCurl(started.curlLines()[0] ?? '')
   }, 60_000)
 
   afterAll(async () => {
@@ -60,13 +60,13 @@ describe('a start', { timeout: 60_000 }, () => {
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
-  test('prints lines that show a verdict, and a rule that changes it', async () => {
+  test('prints commands that show a verdict and a rule that changes it', async () => {
     const [, blacklist = ''] = started.curlLines()
     expect(await check()).toMatchObject({ status: 200, body: { valid: true, code: 'VALID' } })
-    const rule = await paste(blacklist)
+    const rule = await runCurl(blacklist)
     expect(rule.status).toBe(201)
-    const refused = await until(check, ({ body }) => body['code'] === 'BLACKLISTED')
-    expect(refused).toMatchObject({ status: 400, body: { valid: false, code: 'BLACKLISTED' } })
+    const rejected = await until(check, ({ body }) => body['code'] === 'BLACKLISTED')
+    expect(rejected).toMatchObject({ status: 400, body: { valid: false, code: 'BLACKLISTED' } })
     const { baseUrl, managementToken } = await started.demo()
     const deleted = await fetch(`${baseUrl}/api/v1/access-rules/${String(rule.body['id'])}`, {
       method: 'DELETE',
@@ -76,7 +76,7 @@ describe('a start', { timeout: 60_000 }, () => {
     expect(await until(check, ({ status }) => status === 200)).toMatchObject({ body: { code: 'VALID' } })
   })
 
-  test('says everything in demo.json, for its owner only', async () => {
+  test('writes addresses to demo.json, which only its owner can read', async () => {
     const demo = await started.demo()
     expect(demo.databaseUrl).toMatch(/^postgres:\/\/postgres@127\.0\.0\.1:\d+\/keyward$/)
     for (const url of [demo.baseUrl, demo.validatorUrl, demo.managementUrl])
@@ -85,7 +85,7 @@ describe('a start', { timeout: 60_000 }, () => {
     expect((await stat(join(home, '.keyward', 'demo.json'))).mode & 0o777).toBe(0o600)
   })
 
-  test('makes an organization on the plan STANDARD with a license for a year and 5 machines', async () => {
+  test('creates an organization on the plan STANDARD with a license for 5 machines', async () => {
     const demo = await started.demo()
     const get = async (path: string, token: string): Promise<unknown> =>
       (await fetch(`${demo.baseUrl}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } })).json()
@@ -101,14 +101,14 @@ describe('a start', { timeout: 60_000 }, () => {
     expect(validator.status).toBe(200)
   })
 
-  test("sees the caller's address, not the one it claims", async () => {
+  test("uses the caller's address, not the one in its headers", async () => {
     const { baseUrl, managementToken } = await started.demo()
     const headers = { authorization: `Bearer ${managementToken}`, 'x-forwarded-for': '203.0.113.7' }
-    const answer = await fetch(`${baseUrl}/api/v1/access-rules/my-ip`, { headers })
-    expect(await answer.json()).toMatchObject({ ip: '127.0.0.1' })
+    const response = await fetch(`${baseUrl}/api/v1/access-rules/my-ip`, { headers })
+    expect(await response.json()).toMatchObject({ ip: '127.0.0.1' })
   })
 
-  test.each(['validator', 'management', 'postgres'] as const)('brings back a %s that was killed', async (part) => {
+  test.each(['validator', 'management', 'postgres'] as const)('restarts a %s that was killed', async (part) => {
     const before = started.member(part)
     process.kill(before.pid, 'SIGKILL')
     await untilGone([before])
@@ -121,7 +121,7 @@ describe('a start', { timeout: 60_000 }, () => {
     expect(started.member(part).pid).not.toBe(before.pid)
   })
 
-  test('finds everything again after the starter was killed', async () => {
+  test('restores everything after npm start was killed', async () => {
     const demo = await started.demo()
     const orphans = started.family()
     await started.end('SIGKILL')
@@ -134,14 +134,14 @@ describe('a start', { timeout: 60_000 }, () => {
     expect((await check()).body['code']).toBe('VALID')
   })
 
-  test('leaves no process behind when it is told to stop', async () => {
+  test('leaves no process running after SIGTERM', async () => {
     const family = started.family()
     expect(family.length).toBeGreaterThan(4)
     expect(await started.end('SIGTERM')).toBe(0)
     await untilGone(family, 2_000)
   })
 
-  test('stops when the npm that runs it is killed', async () => {
+  test('stops when its npm process is killed', async () => {
     const npm = new StartProcess(home, { npm_lifecycle_event: 'start' }, [
       '-e',
       `require('node:child_process').spawn(process.execPath, [process.argv[1]], { stdio: 'inherit' })`,
@@ -154,7 +154,7 @@ describe('a start', { timeout: 60_000 }, () => {
     await untilGone(family, 10_000)
   })
 
-  test('passes on, once, what the services say of a variable, and leaves nothing behind then either', async () => {
+  test('prints the error of a service once and leaves no process running', async () => {
     started = start({ EDGE: 'nowhere' })
     await started.ended
     expect(started.child.exitCode).toBe(1)
@@ -168,37 +168,33 @@ function addressesOf(demo: object): object {
   return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
 }
 
-test(
-  'a start over a Postgres that is given embeds none, and management alone gets the secrets',
-  { timeout: 60_000 },
-  async () => {
-    home = await newHome()
-    const database = await createTestDatabase()
-    const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
-    const secrets = { OPERATOR_TOKEN: 'of-the-operator-alone', MASTER_KEY: '5e'.repeat(32) }
-    const started = start({ ...given, ...secrets, MASTER_KEY_PREVIOUS: 'a7'.repeat(32) })
-    await started.ready()
-    expect(await paste(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
-    expect((await started.demo()).databaseUrl).toBe(database.url)
-    expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
-    const management = variablesOf(started.member('management'))
-    const validator = variablesOf(started.member('validator'))
-    const names = [...Object.keys(secrets), 'MASTER_KEY_PREVIOUS', 'DATABASE_URL']
-    expect(names.filter((name) => management?.has(name) === false)).toEqual([])
-    expect(names.filter((name) => validator?.has(name))).toEqual([])
-    await stopAll()
-    await database.drop()
-    await rm(home, { recursive: true, force: true })
-  },
-)
+test('starts no Postgres with DATABASE_URL, and passes secrets only to management', { timeout: 60_000 }, async () => {
+  home = await newHome()
+  const database = await createTestDatabase()
+  const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
+  const secrets = { OPERATOR_TOKEN: 'of-the-operator-alone', MASTER_KEY: '5e'.repeat(32) }
+  const started = start({ ...given, ...secrets, MASTER_KEY_PREVIOUS: 'a7'.repeat(32) })
+  await started.ready()
+  expect(await runCurl(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
+  expect((await started.demo()).databaseUrl).toBe(database.url)
+  expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
+  const management = variablesOf(started.member('management'))
+  const validator = variablesOf(started.member('validator'))
+  const names = [...Object.keys(secrets), 'MASTER_KEY_PREVIOUS', 'DATABASE_URL']
+  expect(names.filter((name) => management?.has(name) === false)).toEqual([])
+  expect(names.filter((name) => validator?.has(name))).toEqual([])
+  await stopAll()
+  await database.drop()
+  await rm(home, { recursive: true, force: true })
+})
 
-describe('a start that cannot', { timeout: 60_000 }, () => {
+describe('a failing npm start', { timeout: 60_000 }, () => {
   afterEach(async () => {
     await stopAll()
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
-  test('names the variable that is wrong', async () => {
+  test('names the variable that is invalid', async () => {
     home = await newHome()
     const started = start({ GATEWAY_PORT: 'eighty' })
     await started.ended
@@ -206,7 +202,7 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     expect(started.errors).toBe('GATEWAY_PORT got "eighty"; it takes a port from 0 to 65535\n')
   })
 
-  test('names the port that is taken', async () => {
+  test('names the port that is taken and its variable', async () => {
     home = await newHome()
     const server = createServer()
     const port = await listenOn(server, 0)
@@ -219,7 +215,7 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     )
   })
 
-  test('says what can be done about data of another version of Postgres', async () => {
+  test('says what to do about data of another version of Postgres', async () => {
     home = await newHome()
     const dataFolder = join(home, '.keyward', 'postgres')
     await (await startPostgres({ dataFolder })).stop()
@@ -227,10 +223,10 @@ describe('a start that cannot', { timeout: 60_000 }, () => {
     const started = start()
     await started.ended
     expect([started.child.exitCode, started.output]).toEqual([1, ''])
-    expect(started.errors).toMatch(/by PostgreSQL version 14, .* Remove the folder \.keyward to begin anew, or .*\n$/)
+    expect(started.errors).toMatch(/by PostgreSQL version 14, .* Remove the folder \.keyward to start over, or .*\n$/)
   })
 
-  test('says that its state is damaged and leaves it alone', async () => {
+  test('reports a damaged state and does not change it', async () => {
     home = await newHome()
     await mkdir(join(home, '.keyward'))
     const path = join(home, '.keyward', 'state.json')

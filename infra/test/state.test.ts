@@ -16,46 +16,46 @@ afterEach(() => rm(home, { recursive: true }))
 
 const demo = { organizationId: 'o', managementToken: 'kwm_', apiKey: 'kwk_' }
 
-test('the first start makes secrets, later ones find them again', async () => {
+test('creates secrets at the first start and reads them at later ones', async () => {
   const first = await openState(home)
   expect(Buffer.from(first.state.masterKey, 'base64')).toHaveLength(32)
   expect(first.state.operatorToken.length).toBeGreaterThanOrEqual(40)
   expect((await openState(home)).state).toEqual(first.state)
 })
 
-test('what is saved of the demo is there at the next start', async () => {
+test('returns the saved demo at the next start', async () => {
   await (await openState(home)).saveDemo({ ...demo, productId: 'p' })
   expect((await openState(home)).state.demo).toEqual({ ...demo, productId: 'p' })
 })
 
-test('folder and files are for their owner only', async () => {
+test('creates folder and files that only their owner can read', async () => {
   const store = await openState(home)
   await store.saveDemo(demo)
   expect((await stat(join(home, '.keyward'))).mode & 0o777).toBe(0o700)
   expect((await stat(join(home, '.keyward', 'state.json'))).mode & 0o777).toBe(0o600)
 })
 
-test('a write that was cut short leaves the old state', async () => {
+test('keeps the old state when a write was interrupted', async () => {
   const store = await openState(home)
   await writeFile(join(home, '.keyward', 'state.json.unfinished'), '{"operatorTok')
   expect((await openState(home)).state).toEqual(store.state)
 })
 
-test('a file in the place of the folder is named, and what to do about it', async () => {
+test('reports a file in place of the folder, with what to do', async () => {
   await writeFile(join(home, '.keyward'), '')
-  await expect(openState(home)).rejects.toThrow(/\.keyward has to be a folder; remove the file, or start in another/)
+  await expect(openState(home)).rejects.toThrow(/\.keyward must be a folder; remove the file, or start in another/)
 })
 
 test.skipIf(process.getuid?.() === 0)(
-  'a folder that may not be written is named (needs a user that is not root)',
+  'reports a folder that is not writable (needs a user other than root)',
   async () => {
     await chmod(home, 0o500)
-    await expect(openState(home)).rejects.toThrow(/\.keyward cannot be used by this user; start as its owner, or/)
+    await expect(openState(home)).rejects.toThrow(/\.keyward is not writable by this user; start as its owner, or/)
     await chmod(home, 0o700)
   },
 )
 
-test('a damaged state is not replaced, because its master key is needed', async () => {
+test('never replaces a damaged state file', async () => {
   await openState(home)
   const path = join(home, '.keyward', 'state.json')
   await writeFile(path, '{"operatorToken":')

@@ -9,7 +9,7 @@ import { z } from 'zod'
 
 import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
-import { type Answer, type Client, createClient } from '../rolling/client.ts'
+import { type HttpResponse, type HttpsClient, createHttpsClient } from '../rolling/https-client.ts'
 
 const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 const idOf = z.object({ id: z.string() })
@@ -20,7 +20,7 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
   const operatorToken = 'operator-of-this-test'
   let database: TestDatabase
   let cluster: Cluster
-  let client: Client
+  let client: HttpsClient
   let token: string
   let apiKey: string
   let productId: string
@@ -33,16 +33,16 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
   }
   const createLicense = (policy: object = {}): Promise<License> =>
     make('/licenses', { productId, customerId, policy: { type: 'PERPETUAL', ...policy } }, licenseOf)
-  const v1 = (body: object, path = '/api/v1/validate'): Promise<Answer> => client.send('POST', path, apiKey, body)
-  const v2 = (body: object): Promise<Answer> => client.send('POST', '/api/v2/license/validate', apiKey, body)
-  const get = (path: string, as = apiKey): Promise<Answer> => client.send('GET', `/api/v1${path}`, as)
+  const v1 = (body: object, path = '/api/v1/validate'): Promise<HttpResponse> => client.send('POST', path, apiKey, body)
+  const v2 = (body: object): Promise<HttpResponse> => client.send('POST', '/api/v2/license/validate', apiKey, body)
+  const get = (path: string, as = apiKey): Promise<HttpResponse> => client.send('GET', `/api/v1${path}`, as)
 
   beforeAll(async () => {
     database = await createTestDatabase()
     const masterKey = Buffer.alloc(32, 7).toString('base64')
     const urls = { databaseUrl: database.url, validatorUrl: database.validatorUrl }
     cluster = await startCluster({ ...urls, operatorToken, masterKey, validators: 2 })
-    client = createClient(cluster.baseUrl, cluster.certificate, 8)
+    client = createHttpsClient(cluster.baseUrl, cluster.certificate, 8)
     const secrets = z.object({ managementToken: z.string(), apiKey: z.string() })
     const made = await make('/organizations', { name: 'Acme', plan: 'STANDARD' }, secrets, operatorToken)
     token = made.managementToken
@@ -97,7 +97,7 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
         body: { code: 'TOO_MANY_MACHINES', machines: { used: 1, max: 1 } },
       })
     }
-    const release = (): Promise<Answer> => v1({ licenseKey: key, fingerprint: 'a' }, '/api/v1/deactivate')
+    const release = (): Promise<HttpResponse> => v1({ licenseKey: key, fingerprint: 'a' }, '/api/v1/deactivate')
     expect(await release()).toMatchObject({ status: 200, body: { deactivated: true } })
     expect(await release()).toMatchObject({ status: 200, body: { deactivated: false } })
     while ((await v2({ license: key, fingerprint: 'b' })).status !== 200) await sleep(20)
@@ -142,7 +142,7 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
   })
 
   test('what is no verdict never looks like one', async () => {
-    const cases: [Answer, number][] = [
+    const cases: [HttpResponse, number][] = [
       [await client.send('POST', '/api/v2/license/validate', 'kwk_wrong', { license: 'x' }), 401],
       [await v2({ license: 7 }), 422],
       [await v2({ license: 'x'.repeat(20_000) }), 413],

@@ -9,14 +9,14 @@ import { z } from 'zod'
 
 import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
-import { createClient } from '../rolling/client.ts'
+import { createFixture } from '../rolling/fixture.ts'
+import { createHttpsClient } from '../rolling/https-client.ts'
 import { startLoad } from '../rolling/load.ts'
-import { createWorld } from '../rolling/world.ts'
 import { INFRA, readYaml } from './manifests.ts'
 import { type Prometheus, startPrometheus } from './prometheus.ts'
 
 const read = (path: string): string => readFileSync(join(INFRA, path), 'utf8')
-const rulesOf = z.object({
+const rulesSchema = z.object({
   groups: z.array(
     z.object({
       rules: z.array(
@@ -31,7 +31,7 @@ const rulesOf = z.object({
     }),
   ),
 })
-const dashboardOf = z.object({
+const dashboardSchema = z.object({
   panels: z.array(
     z.object({
       title: z.string(),
@@ -41,12 +41,12 @@ const dashboardOf = z.object({
     }),
   ),
 })
-const rules = rulesOf.parse(readYaml('prometheus/rules.yml')[0]).groups.flatMap((group) => group.rules)
+const rules = rulesSchema.parse(readYaml('prometheus/rules.yml')[0]).groups.flatMap((group) => group.rules)
 const alerts = rules.filter(({ alert }) => alert !== undefined)
-const { panels } = dashboardOf.parse(JSON.parse(read('grafana/dashboards/keyward.json')))
-const asked = panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })))
+const { panels } = dashboardSchema.parse(JSON.parse(read('grafana/dashboards/keyward.json')))
+const queries = panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })))
 
-test('every alert has a severity, a sentence and a paragraph that it leads to', () => {
+test('every alert has a severity, a summary and a section in the runbook', () => {
   const runbook = read('../docs/operations/alerts.md')
   for (const { alert = '', labels, annotations } of alerts) {
     expect(labels, alert).toBeDefined()
@@ -56,7 +56,7 @@ test('every alert has a severity, a sentence and a paragraph that it leads to', 
   expect(headings).toEqual(alerts.map(({ alert }) => alert))
 })
 
-test('no panel of the dashboard covers another', () => {
+test('no panel of the dashboard overlaps another', () => {
   const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
     Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
   )
@@ -75,15 +75,15 @@ describe.skipIf(!hasPrometheus)('promtool (needs prometheus)', () => {
   })
 })
 
-const hasEdge = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
+const hasBalancer = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 
-describe.skipIf(!hasPrometheus || !hasEdge)('a cluster and its Prometheus (needs prometheus and haproxy)', () => {
+describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (needs prometheus and haproxy)', () => {
   const operatorToken = 'operator-of-this-test'
   let database: TestDatabase
   let cluster: Cluster
   let prometheus: Prometheus
   let exposed: string
-  let trouble: string[]
+  let failures: string[]
 
   beforeAll(async () => {
     database = await createTestDatabase()
@@ -99,12 +99,12 @@ describe.skipIf(!hasPrometheus || !hasEdge)('a cluster and its Prometheus (needs
       'keyward-balancer': [host(cluster.metricsUrl)],
     }
     prometheus = await startPrometheus(targets)
-    const client = createClient(cluster.baseUrl, cluster.certificate, 8)
+    const client = createHttpsClient(cluster.baseUrl, cluster.certificate, 8)
     let turn = 0
-    const load = startLoad(client, await createWorld(client, operatorToken), 200, () => (turn++ % 100) / 100)
-    // Prometheus looks for its targets every 5 s, and a rate needs two looks at them.
+    const load = startLoad(client, await createFixture(client, operatorToken), 200, () => (turn++ % 100) / 100)
+    // A rate needs two scrapes of every target.
     while ((await prometheus.query('count_over_time(up[1m]) > 5')).length < 4) await sleep(100)
-    trouble = (await load.stop()).examples
+    failures = (await load.stop()).examples
     client.close()
     const pages = Object.values(targets).flat()
     exposed = (await Promise.all(pages.map(async (one) => (await fetch(`http://${one}/metrics`)).text()))).join('\n')
@@ -116,17 +116,17 @@ describe.skipIf(!hasPrometheus || !hasEdge)('a cluster and its Prometheus (needs
     await database.drop()
   }, 60_000)
 
-  test('the checks it watches go well', () => {
-    expect(trouble).toEqual([])
+  test('the monitored checks succeed', () => {
+    expect(failures).toEqual([])
   })
 
-  test('every metric that rules and dashboard name exists', () => {
+  test('every metric in rules and dashboard exists', () => {
     const known = new Set(['up', ...rules.map(({ record }) => record)])
     for (const [, name = '', type] of exposed.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       known.add(name)
       if (type === 'histogram') for (const part of ['bucket', 'sum', 'count']) known.add(`${name}_${part}`)
     }
-    const expressions = [...rules, ...asked].map(({ expr }) => expr)
+    const expressions = [...rules, ...queries].map(({ expr }) => expr)
     const named = expressions.flatMap(
       (expr) => expr.match(/\b(?:keyward|nodejs|process|haproxy)[_:][\w:]+\b(?!")/g) ?? [],
     )
@@ -134,21 +134,21 @@ describe.skipIf(!hasPrometheus || !hasEdge)('a cluster and its Prometheus (needs
     expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 
-  test('every query of rules and dashboard is answered, and every panel shows something', async () => {
+  test('every query in rules and dashboard is valid, and every panel shows data', async () => {
     for (const { expr } of rules) await prometheus.query(expr)
     const empty = []
-    for (const { title, expr } of asked)
+    for (const { title, expr } of queries)
       if ((await prometheus.query(expr)).length === 0) empty.push(`${title}: ${expr}`)
     expect(empty).toEqual([])
   })
 
-  test('a cluster that is well raises no alert', async () => {
-    // One that looks at a validator a moment after the other may see a difference; it is gone with the next look.
+  test('a healthy cluster fires no alert', async () => {
+    // Two targets are scraped at different moments, so their values may differ until the next scrape.
     for (let attempt = 0; attempt < 30 && (await prometheus.alerts()).length > 0; attempt++) await sleep(100)
     expect(await prometheus.alerts()).toEqual([])
   })
 
-  test('no metric carries an address', () => {
+  test('no metric contains an address', () => {
     expect(exposed.split('\n').filter((line) => /\b(?:127\.0\.0\.1|::1)\b/.test(line))).toEqual([])
   })
 })

@@ -1,32 +1,33 @@
 /**
- * A client of the one base address: keep-alive connections over TLS, its certificate verified, and no retries of its own,
- * so that nothing a caller would have seen stays hidden.
+ * A client of the base address over TLS with keep-alive connections. It verifies the certificate and never retries, so that
+ * every failure that a caller would see is visible.
  */
+
 import { Agent, request } from 'node:https'
 import { text } from 'node:stream/consumers'
 
-export interface Answer {
+export interface HttpResponse {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** Parsed when it is JSON. */
+  /** The parsed JSON, or the text if it is not JSON. */
   body: unknown
 }
 
-export interface Client {
-  /** Rejects when there is no answer. */
+export interface HttpsClient {
+  /** Rejects when no response arrives within 15 s. */
   send: (
     method: string,
     path: string,
     token: string,
     body?: object,
     headers?: Record<string, string>,
-  ) => Promise<Answer>
+  ) => Promise<HttpResponse>
   close: () => void
 }
 
 const TIMEOUT_MS = 15_000
 
-export function createClient(baseUrl: string, certificate: string, connections: number): Client {
+export function createHttpsClient(baseUrl: string, certificate: string, connections: number): HttpsClient {
   const agent = new Agent({ keepAlive: true, maxSockets: connections, ca: certificate })
   return {
     close: () => agent.destroy(),
@@ -40,14 +41,14 @@ export function createClient(baseUrl: string, certificate: string, connections: 
         ...headers,
       }
       return new Promise((resolve, reject) => {
-        const asked = request(`${baseUrl}${path}`, { method, agent, headers: all }, (response) => {
+        const sent = request(`${baseUrl}${path}`, { method, agent, headers: all }, (response) => {
           text(response).then(
-            (answer) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(answer) }),
+            (content) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(content) }),
             reject,
           )
         })
-        asked.setTimeout(TIMEOUT_MS, () => asked.destroy(new Error('No answer in time')))
-        asked.on('error', reject).end(payload)
+        sent.setTimeout(TIMEOUT_MS, () => sent.destroy(new Error('no response in time')))
+        sent.on('error', reject).end(payload)
       })
     },
   }

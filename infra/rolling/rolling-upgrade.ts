@@ -1,72 +1,74 @@
 /**
- * Everything that happens to a cluster in its life, one after another, under load: the schema is upgraded, every process is
- * restarted in turn, one validator is killed. Nobody outside may notice.
+ * A rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. It passes
+ * when no caller notices any of it.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createPool } from '@keyward/database'
 
 import type { Cluster, Member } from '../cluster/cluster.ts'
-import { startChanges, type ChangesReport } from './changes.ts'
-import { createClient } from './client.ts'
+import { createFixture } from './fixture.ts'
+import { createHttpsClient } from './https-client.ts'
 import { startLoad, type LoadReport } from './load.ts'
-import { createWorld } from './world.ts'
+import { startVendorTraffic, type VendorReport } from './vendor-traffic.ts'
 
-export interface RollOptions {
+export interface UpgradeOptions {
   cluster: Cluster
   databaseUrl: string
   operatorToken: string
   checksPerSecond: number
   connections: number
-  /** Between one event and the next. */
+  /** The time between two events. */
   pauseMs: number
+  /** Random numbers from 0 up to, but not including, 1. */
   next: () => number
-  /** Management and validators at the same time, each in turn; else one process after the other. */
-  isHurried?: boolean
+  /** Restarts management processes and validators concurrently, each group in turn. Default: one process at a time. */
+  isConcurrent?: boolean
   report: (line: string) => void
 }
 
-export interface RollReport {
+export interface UpgradeReport {
   load: LoadReport
-  changes: ChangesReport
-  /** In the order of happening. */
+  changes: VendorReport
+  /** In chronological order. */
   events: { name: string; tookMs: number }[]
 }
 
-export async function roll(options: RollOptions): Promise<RollReport> {
+export async function rollingUpgrade(options: UpgradeOptions): Promise<UpgradeReport> {
   const { cluster, operatorToken, report, pauseMs } = options
-  const client = createClient(cluster.baseUrl, cluster.certificate, options.connections)
-  const world = await createWorld(client, operatorToken)
-  const load = startLoad(client, world, options.checksPerSecond, options.next)
-  const changes = startChanges(client, world)
-  const events: RollReport['events'] = []
-  const happens = async (name: string, what: () => Promise<void>): Promise<void> => {
+  const client = createHttpsClient(cluster.baseUrl, cluster.certificate, options.connections)
+  const fixture = await createFixture(client, operatorToken)
+  const load = startLoad(client, fixture, options.checksPerSecond, options.next)
+  const changes = startVendorTraffic(client, fixture)
+  const events: UpgradeReport['events'] = []
+  const event = async (name: string, action: () => Promise<void>): Promise<void> => {
     const startedAt = performance.now()
-    await what()
+    await action()
     const tookMs = Math.round(performance.now() - startedAt)
     events.push({ name, tookMs })
     report(`${name}: ${tookMs} ms`)
     await sleep(pauseMs)
   }
   await sleep(pauseMs)
-  await happens('schema upgraded', () => upgradeSchema(options.databaseUrl))
+  await event('schema upgraded', () => upgradeSchema(options.databaseUrl))
   const restartAll = async (members: readonly Member[]): Promise<void> => {
-    for (const member of members) await happens(`${member.name} restarted`, () => member.restart())
+    for (const member of members) await event(`${member.name} restarted`, () => member.restart())
   }
   const managements = restartAll(cluster.managements)
-  if (options.isHurried !== true) await managements
+  if (options.isConcurrent !== true) await managements
   await Promise.all([managements, restartAll(cluster.validators)])
   const victim = cluster.validators[1]
   if (victim) {
-    await happens(`${victim.name} killed`, () => victim.kill())
-    await happens(`${victim.name} started again`, () => victim.start())
+    await event(`${victim.name} killed`, () => victim.kill())
+    await event(`${victim.name} started again`, () => victim.start())
   }
   const result = { changes: await changes.stop(), load: await load.stop(), events }
   client.close()
   return result
 }
 
-/** What a migration of a later version does to the tables that checks depend on, noted as one that this version lacks. */
+/** Applies what a migration of a later version may do to the tables of checks, and records it as an unknown migration. */
 async function upgradeSchema(databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward rolling', max: 1 })
   try {
