@@ -1,10 +1,11 @@
 /**
  * The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
- * Invariant: a check that the service answered is never decided by a file, and a refusal ends the file.
+ * Invariant: a file never decides a check that the service responded to, and a rejection ends the use of the file of the
+ * same license key until a later response is VALID.
  */
 
 import { boundedStorage } from './cache/bounded-storage.ts'
-import { createFileKeeper } from './cache/file-cache.ts'
+import { createFileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
 import { type Change, createStore } from './cache/store.ts'
 import { type ClientOptions, readOptions } from './options.ts'
@@ -15,63 +16,71 @@ import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
 export interface LicenseClient {
-  /** Checks the license: online where possible, else with the stored file (API document, Client strategy). */
+  /** Checks the license: online where possible, else with the stored file (docs/api.md#c1, #c2). */
   validate(): Promise<ValidationResult>
-  /** As `validate`, and tells the service the name of this machine. */
+  /** Checks the license as `validate` does, and sends the name of this machine. */
   activate(): Promise<ValidationResult>
-  /** Releases this machine's slot and forgets the stored file. Works online only. */
+  /** Releases this machine's slot and ends the use of the stored file. Works online only. */
   deactivate(): Promise<DeactivationResult>
   /** Fetches and stores a new license file now. `validate` and `activate` do so by themselves when it is due. */
   refreshFile(): Promise<RefreshResult>
-  /** Stores a license file that came another way, for a machine that is never online. It has to be good now. */
+  /** Stores a license file from elsewhere, for a machine that is never online. The file has to be good now. */
   importFile(file: string): Promise<ImportResult>
-  /** Resolves when no file is being fetched in the background: worth awaiting before a short program ends. */
+  /** Resolves when no file is being fetched in the background. Await it before a short program ends. */
   settled(): Promise<void>
 }
 
-/** Makes a client. Throws a TypeError for options that cannot work; afterwards nothing throws. */
+/** Creates a client. Throws a TypeError for options that cannot work. Its calls never throw. */
 export function createLicenseClient(options: ClientOptions): LicenseClient {
   const settings = readOptions(options)
-  const store = createStore(boundedStorage(settings.storage, settings.timeoutMs), settings.onStorageError)
-  const keeper = createFileKeeper(settings, store)
+  const storage = boundedStorage(settings.storage, settings.timeoutMs)
+  const store = createStore(storage, settings.licenseKey, settings.onStorageError)
+  const cache = createFileCache(settings, store)
 
   async function check(endpoint: Endpoint<Verdict>): Promise<ValidationResult> {
+    const rejectionsBefore = cache.rejections
     const outcome = await call(settings, endpoint)
-    if (outcome.kind === 'response') return decideOnline(outcome)
+    if (outcome.kind === 'response') return decideOnline(outcome, rejectionsBefore)
     if (outcome.kind === 'outage') return decideOffline(outcome)
     return { valid: false, expiresAt: null, ...configurationError(outcome) }
   }
 
-  async function decideOnline({ value: verdict, dateMs }: ServiceResponse<Verdict>): Promise<ValidationResult> {
+  async function decideOnline(
+    { value: verdict, dateMs }: ServiceResponse<Verdict>,
+    rejectionsBefore: number,
+  ): Promise<ValidationResult> {
     const nowMs = settings.now()
-    // The service's clock replaces what was seen: a device whose clock once ran ahead is set right by it.
+    // The service's clock replaces the latest time seen, which corrects a device whose clock once ran ahead.
     await store.change(() => ({
-      ...(dateMs === null ? sawTime(nowMs) : { toldMs: dateMs }),
-      ...(verdict.valid ? {} : keeper.forget()),
+      ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
+      ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),
     }))
     if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
-    keeper.keepFresh(verdict.expiresAt)
+    cache.keepFresh(verdict.expiresAt)
     return { source: 'online', code: 'VALID', ...verdict }
   }
 
   async function decideOffline({ cause }: Outage): Promise<ValidationResult> {
     const nowMs = settings.now()
-    const judged = judgeMemory(settings, await store.load(), nowMs)
+    const memory = await store.load()
+    const judged = judgeMemory(settings, memory, nowMs)
     await store.change(() => sawTime(nowMs))
     const source = 'offline'
     if (!judged.ok) {
-      return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: judged.reason, cause }
+      const rejection = memory.rejectedAs === null ? {} : { rejectedAs: memory.rejectedAs }
+      const { reason } = judged
+      return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause }
     }
     const { policy, refreshAfter } = judged.payload
     return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause }
   }
 
   async function deactivate(): Promise<DeactivationResult> {
-    const reply = await call(settings, deactivateEndpoint(settings))
-    if (reply.kind === 'outage') return { deactivated: false, ...unreachable(reply) }
-    if (reply.kind === 'misconfiguration') return { deactivated: false, ...configurationError(reply) }
-    await store.change(() => keeper.forget())
-    return reply.value.deactivated
+    const outcome = await call(settings, deactivateEndpoint(settings))
+    if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
+    if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
+    await store.change(() => cache.reject('DEACTIVATED'))
+    return outcome.value.deactivated
       ? { source: 'online', deactivated: true, code: 'DEACTIVATED' }
       : { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
   }
@@ -79,7 +88,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   async function importFile(text: string): Promise<ImportResult> {
     const file = text.trim()
     const { latestSeenMs } = await store.load()
-    const judged = judgeMemory(settings, { file, latestSeenMs }, settings.now())
+    const judged = judgeMemory(settings, { file, rejectedAs: null, latestSeenMs }, settings.now())
     if (!judged.ok) return { imported: false, reason: judged.reason }
     const { policy, refreshAfter } = judged.payload
     const stored = await store.change(() => ({ file }))
@@ -92,12 +101,13 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     validate: () => check(validateEndpoint(settings)),
     activate: () => check(activateEndpoint(settings)),
     deactivate,
-    refreshFile: () => keeper.refresh(),
+    refreshFile: () => cache.refresh(),
     importFile,
-    settled: () => keeper.settled(),
+    settled: () => cache.settled(),
   }
 }
 
+/** Returns the change for a time of the device's clock; none when the clock returned no time. */
 function sawTime(nowMs: number): Change {
   return Number.isFinite(nowMs) ? { seenMs: nowMs } : {}
 }

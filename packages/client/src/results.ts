@@ -1,9 +1,9 @@
 /**
- * What the client's calls resolve to. Ordinary outcomes are values: nothing here is thrown.
- * Invariant: `source` says who decided. `online`: the service answered. `offline`: it could not be reached.
+ * The results of the client's calls. Expected outcomes are values; the calls throw none of them.
+ * Invariant: `source` names who decided. `online`: the service responded. `offline`: it could not be reached.
  */
 
-/** Why a check was refused online (API document, Errors). `REJECTED`: by a code that this version does not know. */
+/** The reason of an online rejection (docs/api.md#v8). `REJECTED`: a code that this version does not know. */
 export type RejectionCode =
   | 'NOT_FOUND'
   | 'BLACKLISTED'
@@ -14,16 +14,19 @@ export type RejectionCode =
   | 'TOO_MANY_MACHINES'
   | 'REJECTED'
 
-/** Why the service hands out no file. `MACHINE_NOT_ACTIVE`: this machine holds no slot yet; `validate` takes one. */
+/** Why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot yet; `validate` takes one. */
 export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE'
 
 /**
- * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: somebody answered, but not the service, such as the login
- * page of a network. `TIMEOUT`: no answer in time, or a 408, by which the service says that of the request.
+ * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: the response does not come from the service but, for
+ * example, from the login page of a network. `TIMEOUT`: no response in time, or a 408 for a request that came too slowly.
  */
 export type OutageCause = 'NETWORK_ERROR' | 'TIMEOUT' | 'SERVER_ERROR' | 'UNEXPECTED_ANSWER'
 
-/** Why no stored file allows to go on offline. A file that is not of the documented form is a `BAD_SIGNATURE` too. */
+/**
+ * Why no stored file allows the app to run offline. `NO_FILE`: none is stored for this license key, or a rejection or a
+ * deactivation ended its use. `BAD_SIGNATURE` includes files that do not have the documented form.
+ */
 export type OfflineReason =
   | 'NO_FILE'
   | 'BAD_SIGNATURE'
@@ -34,9 +37,9 @@ export type OfflineReason =
   | 'CLOCK_SET_BACK'
 
 /**
- * A mistake in how the app is set up, by the HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
- * `WRONG_ADDRESS` (the base address), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx
- * but 408 `UNEXPECTED_STATUS`. Neither the license nor the network is at fault, so the stored file is not consulted.
+ * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
+ * `WRONG_ADDRESS` (the base address), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx except 408
+ * `UNEXPECTED_STATUS`. It says nothing about the license or the network, so the client does not consult the stored file.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'
@@ -46,7 +49,7 @@ export type ConfigurationReason =
   | 'RATE_LIMITED'
   | 'UNEXPECTED_STATUS'
 
-/** The app is set up wrongly; for whoever develops it, not for whoever uses it. */
+/** The app is configured wrongly. Its developer, not its user, has to act. */
 export interface ConfigurationError {
   source: 'online'
   code: 'CONFIGURATION'
@@ -56,14 +59,14 @@ export interface ConfigurationError {
   message: string
 }
 
-/** The service could not be reached, and without it the call can do nothing. */
+/** The service could not be reached, and the call works online only. */
 export interface Unreachable {
   source: 'offline'
   code: 'UNREACHABLE'
   cause: OutageCause
 }
 
-/** Outcome of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null where the license never expires. */
+/** The result of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null if the license never expires. */
 export type ValidationResult =
   | { source: 'online'; valid: true; code: 'VALID'; expiresAt: string | null }
   | {
@@ -72,7 +75,7 @@ export type ValidationResult =
       code: RejectionCode
       expiresAt: null
       message: string
-      /** Given by `activate` with `TOO_MANY_MACHINES`. */
+      /** Present in results of `activate` with `TOO_MANY_MACHINES`. */
       machines?: { used: number; max: number }
     }
   | ({ valid: false; expiresAt: null } & ConfigurationError)
@@ -81,7 +84,7 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
-      /** Until then the file is good without an online check. */
+      /** When the file stops being good without an online check. */
       refreshAfter: string
       cause: OutageCause
     }
@@ -91,10 +94,12 @@ export type ValidationResult =
       code: 'OFFLINE_REFUSED'
       expiresAt: null
       reason: OfflineReason
+      /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if there was none. */
+      rejectedAs?: string
       cause: OutageCause
     }
 
-/** Outcome of `deactivate`. `NOT_ACTIVE`: this machine held no slot, perhaps because an earlier call released it. */
+/** The result of `deactivate`. `NOT_ACTIVE`: this machine had no slot, perhaps because an earlier call released it. */
 export type DeactivationResult =
   | { source: 'online'; deactivated: true; code: 'DEACTIVATED' }
   | { source: 'online'; deactivated: false; code: 'NOT_ACTIVE' }
@@ -102,8 +107,9 @@ export type DeactivationResult =
   | ({ deactivated: false } & Unreachable)
 
 /**
- * Outcome of `refreshFile`. `BAD_FILE`: what came is not a file for this license signed by a shipped key; a stored file
- * stays. `NOT_STORED`: the storage failed. A `FileRefusalCode`: the service hands out no file to this machine now.
+ * The result of `refreshFile`. `BAD_FILE`: the response is not a file for this license that a shipped key signed; the
+ * stored file stays. `NOT_STORED`: the storage failed, or a rejection came in between. A `FileRefusalCode`: the service
+ * issues no file to this machine now.
  */
 export type RefreshResult =
   | { source: 'online'; refreshed: true; code: 'REFRESHED'; expiresAt: string | null; refreshAfter: string }
@@ -113,7 +119,7 @@ export type RefreshResult =
   | ({ refreshed: false } & ConfigurationError)
   | ({ refreshed: false } & Unreachable)
 
-/** Outcome of `importFile`. */
+/** The result of `importFile`. */
 export type ImportResult =
   | { imported: true; expiresAt: string | null; refreshAfter: string }
   | { imported: false; reason: OfflineReason | 'NOT_STORED' }

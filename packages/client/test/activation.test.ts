@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { createLicenseClient, memoryStorage } from '../src/index.ts'
-import { startWorld, startWorldWithFile } from './setup.ts'
+import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('activate', () => {
   test('takes a slot, names the machine and fetches a file', async () => {
@@ -61,8 +61,7 @@ describe.concurrent('importFile', () => {
   test('a file that came another way serves a machine that is never online', async () => {
     const world = await startWorldWithFile()
     await world.gateway.stop()
-    const stored: unknown = JSON.parse((await world.storage.read()) ?? '')
-    const file = String(new Map(Object.entries(stored ?? {})).get('file'))
+    const file = await storedFileOf(world.storage)
     const isolated = world.restart({ storage: memoryStorage() })
     expect(await isolated.importFile(`${file}\n`)).toMatchObject({ imported: true })
     expect(await isolated.validate()).toMatchObject({ source: 'offline', valid: true })

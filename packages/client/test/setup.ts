@@ -2,6 +2,7 @@
 
 import { afterAll } from 'vitest'
 
+import { parseContent } from '../src/cache/content.ts'
 import { type ClientOptions, createLicenseClient, type LicenseClient, type LicenseStorage } from '../src/index.ts'
 import { memoryStorage, type RefreshResult } from '../src/index.ts'
 import { type Gateway, startGateway } from './gateway.ts'
@@ -47,6 +48,13 @@ export async function startWorld(given: Partial<ClientOptions> = {}): Promise<Wo
       ...options,
     })
   return { service, gateway, client: restart(), storage, refreshes, clock, restart }
+}
+
+/** Returns the newest file in a storage of the client. */
+export async function storedFileOf(storage: LicenseStorage): Promise<string> {
+  const [newest] = parseContent(await storage.read(), '').licenses
+  if (newest === undefined) throw new Error('No file is stored.')
+  return newest.file
 }
 
 /** A world whose client was online once and has a file. */

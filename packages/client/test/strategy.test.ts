@@ -178,13 +178,15 @@ describe.concurrent('a stored file is good until refreshAfter or the expiry, whi
   })
 
   test('another license key, another key, an altered file', async () => {
-    const { gateway, restart, storage } = await startWorldWithFile()
+    const { gateway, service, restart, storage } = await startWorldWithFile()
     await gateway.stop()
     const stranger = [{ keyId: 'other', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }]
-    expect(await restart({ licenseKey: 'OTHER' }).validate()).toMatchObject({ reason: 'WRONG_LICENSE' })
+    expect(await restart({ licenseKey: 'OTHER' }).validate()).toMatchObject({ reason: 'NO_FILE' })
     expect(await restart({ publicKeys: stranger }).validate()).toMatchObject({ reason: 'UNKNOWN_KEY' })
     const text = (await storage.read()) ?? ''
-    await storage.write(text.replace(/.(?=","latest)/, (last) => (last === 'A' ? 'Q' : 'A')))
+    await storage.write(text.replace(service.licenseKey, 'OTHER'))
+    expect(await restart({ licenseKey: 'OTHER' }).validate()).toMatchObject({ reason: 'WRONG_LICENSE' })
+    await storage.write(text.replace(/.(?=","rejected)/, (last) => (last === 'A' ? 'Q' : 'A')))
     expect(await restart().validate()).toMatchObject({ reason: 'BAD_SIGNATURE' })
     await storage.write('not even JSON')
     expect(await restart().validate()).toMatchObject({ reason: 'NO_FILE' })

@@ -26,19 +26,32 @@ const MAX_FILE_LENGTH = 16 * 1024
  * and, with `fileValidity`, the times. Never throws, whatever the text.
  */
 export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]): FileVerification {
-  if (file.length > MAX_FILE_LENGTH) return { ok: false, reason: 'MALFORMED' }
-  const [payloadPart, signaturePart, ...rest] = file.split('.')
-  if (payloadPart === undefined || signaturePart === undefined || rest.length > 0)
-    return { ok: false, reason: 'MALFORMED' }
-  const bytes = decodeBase64Url(payloadPart)
-  const signature = decodeBase64Url(signaturePart)
-  if (bytes === null || signature?.length !== SIGNATURE_BYTES) return { ok: false, reason: 'MALFORMED' }
-  // Parsed before it is verified, only to find the key to verify with.
-  const payload = parsePayload(bytes)
-  if (payload === null) return { ok: false, reason: 'MALFORMED' }
+  const parts = parseFile(file)
+  if (parts === null) return { ok: false, reason: 'MALFORMED' }
+  const { bytes, signature, payload } = parts
   const key = keys.find((candidate) => candidate.keyId === payload.kid)
   if (key === undefined) return { ok: false, reason: 'UNKNOWN_KEY' }
   return isSignedBy(key.publicKey, bytes, signature) ? { ok: true, payload } : { ok: false, reason: 'BAD_SIGNATURE' }
+}
+
+/**
+ * Returns the license key that a file claims to belong to, without verifying its signature; null for a malformed file.
+ * For sorting files only: nothing that this returns can be trusted.
+ */
+export function claimedLicenseKey(file: string): string | null {
+  return parseFile(file)?.payload.licenseKey ?? null
+}
+
+/** Parses a file. The payload is not verified; it names the key to verify it with. Returns null for a malformed file. */
+function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; payload: LicensePayload } | null {
+  if (file.length > MAX_FILE_LENGTH) return null
+  const [payloadPart, signaturePart, ...rest] = file.split('.')
+  if (payloadPart === undefined || signaturePart === undefined || rest.length > 0) return null
+  const bytes = decodeBase64Url(payloadPart)
+  const signature = decodeBase64Url(signaturePart)
+  if (bytes === null || signature?.length !== SIGNATURE_BYTES) return null
+  const payload = parsePayload(bytes)
+  return payload === null ? null : { bytes, signature, payload }
 }
 
 /** Verifies as in RFC 8032: unlike ZIP 215, it rejects non-canonical points and keys of small order. */

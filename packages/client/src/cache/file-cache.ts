@@ -1,7 +1,7 @@
 /**
- * Keeps a fresh license file on the device: fetches a new one while the service can be reached, long before the old one
- * runs out. Invariants: never more than one fetch at a time; only a file for this license, signed by a shipped key, ever
- * replaces another; what was asked for before a refusal is not stored after it.
+ * Keeps a current license file on the device: fetches a new one while the service can be reached, long before the old
+ * one runs out. Invariants: at most one fetch runs at a time. Only a file for this license that a shipped key signed
+ * replaces another. A file that was requested before a rejection is not stored after it.
  */
 
 import type { Settings } from '../options.ts'
@@ -12,44 +12,48 @@ import { call } from '../transport/retry.ts'
 import { authenticate, judgeMemory } from './judge-file.ts'
 import type { Change, Memory, Store } from './store.ts'
 
-export interface FileKeeper {
-  /** Fetches a file now, or joins the fetch that is under way. */
+export interface FileCache {
+  /** How many rejections have been recorded. A check reads it before its request and passes it to `accept`. */
+  readonly rejections: number
+  /** Fetches a file now, or joins the fetch that is in progress. */
   refresh(): Promise<RefreshResult>
-  /** In the background: fetches a file if the remembered one is missing, not good, a day old, or of another expiry. */
+  /** Fetches a file in the background if the stored one is missing, not good, a day old, or has another expiry. */
   keepFresh(expiresAt: string | null): void
-  /** The change that ends the file, for when the service refused or the machine was deactivated. */
-  forget(): Change
-  /** Resolves when nothing is under way in the background. */
+  /** Returns the change that ends the use of the file. `code` is that of the rejection, or `DEACTIVATED`. */
+  reject(code: string): Change
+  /** Returns the change that allows the use of the file again, unless a rejection came after `rejectionsBefore`. */
+  accept(rejectionsBefore: number): Change
+  /** Resolves when nothing runs in the background. */
   settled(): Promise<void>
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-// However often the app asks, and however wrong its clock is: a fetch in the background follows another by a minute.
+// The least time between two fetches in the background, however often the app checks and however wrong its clock is.
 const BACKGROUND_PAUSE_MS = 60 * 1000
 
-export function createFileKeeper(settings: Settings, store: Store): FileKeeper {
-  let underWay: Promise<RefreshResult> | null = null
+export function createFileCache(settings: Settings, store: Store): FileCache {
+  let inProgress: Promise<RefreshResult> | null = null
   let background: Promise<unknown> = Promise.resolve()
   let nextInBackgroundMs = 0
-  let forgotten = 0
+  let rejections = 0
 
   async function refreshOnce(): Promise<RefreshResult> {
-    const forgottenBefore = forgotten
+    const rejectionsBefore = rejections
     const fetched = await fetchFile(settings)
     if (!('file' in fetched)) return fetched
-    let kept = false
+    let isCurrent = false
     const stored = await store.change(() => {
-      kept = forgotten === forgottenBefore
-      return kept ? { file: fetched.file } : {}
+      isCurrent = rejections === rejectionsBefore
+      return isCurrent ? { file: fetched.file } : {}
     })
-    return stored && kept ? fetched.result : { source: 'online', refreshed: false, code: 'NOT_STORED' }
+    return stored && isCurrent ? fetched.result : { source: 'online', refreshed: false, code: 'NOT_STORED' }
   }
 
   function refresh(): Promise<RefreshResult> {
-    underWay ??= refreshOnce().finally(() => {
-      underWay = null
+    inProgress ??= refreshOnce().finally(() => {
+      inProgress = null
     })
-    return underWay
+    return inProgress
   }
 
   async function refreshIfNeeded(expiresAt: string | null): Promise<void> {
@@ -59,13 +63,19 @@ export function createFileKeeper(settings: Settings, store: Store): FileKeeper {
   }
 
   return {
+    get rejections() {
+      return rejections
+    },
     refresh,
     keepFresh(expiresAt) {
       background = Promise.all([background, refreshIfNeeded(expiresAt)])
     },
-    forget() {
-      forgotten++
-      return { file: null }
+    reject(code) {
+      rejections++
+      return { rejectedAs: code }
+    },
+    accept(rejectionsBefore) {
+      return rejections === rejectionsBefore ? { rejectedAs: null } : {}
     },
     async settled() {
       await background
@@ -73,7 +83,7 @@ export function createFileKeeper(settings: Settings, store: Store): FileKeeper {
   }
 }
 
-/** A renewed or shortened license has another expiry than its file, which is then outdated at once. */
+/** Returns whether a new file is due. A file with another expiry than its license is outdated at once. */
 function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null): boolean {
   const nowMs = settings.now()
   const judged = judgeMemory(settings, memory, nowMs)
@@ -86,16 +96,16 @@ function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null
 
 type Refreshed = Extract<RefreshResult, { refreshed: true }>
 
-/** A file that may be stored, or why there is none. */
+/** Fetches a file that may be stored, or returns the reason why there is none. */
 async function fetchFile(
   settings: Settings,
 ): Promise<{ file: string; result: Refreshed } | Exclude<RefreshResult, Refreshed>> {
-  const reply = await call(settings, fileEndpoint(settings))
-  if (reply.kind === 'outage') return { refreshed: false, ...unreachable(reply) }
-  if (reply.kind === 'misconfiguration') return { refreshed: false, ...configurationError(reply) }
-  if ('code' in reply.value) return { source: 'online', refreshed: false, ...reply.value }
-  const { file } = reply.value
-  // Its times are judged when it is used: a device whose clock is wrong today may have it set right tomorrow.
+  const outcome = await call(settings, fileEndpoint(settings))
+  if (outcome.kind === 'outage') return { refreshed: false, ...unreachable(outcome) }
+  if (outcome.kind === 'misconfiguration') return { refreshed: false, ...configurationError(outcome) }
+  if ('code' in outcome.value) return { source: 'online', refreshed: false, ...outcome.value }
+  const { file } = outcome.value
+  // Its times are judged when it is used: the clock of the device may be wrong today and right tomorrow.
   const authentic = authenticate(settings, file)
   if (!authentic.ok) return { source: 'online', refreshed: false, code: 'BAD_FILE', reason: authentic.reason }
   const { policy, refreshAfter } = authentic.payload

@@ -9,8 +9,12 @@ import type { Memory } from './store.ts'
 export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
 
 /** Returns whether the cached file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
-export function judgeMemory(settings: Settings, { file, latestSeenMs }: Memory, nowMs: number): OfflineJudgement {
-  if (file === null) return { ok: false, reason: 'NO_FILE' }
+export function judgeMemory(
+  settings: Settings,
+  { file, rejectedAs, latestSeenMs }: Memory,
+  nowMs: number,
+): OfflineJudgement {
+  if (file === null || rejectedAs !== null) return { ok: false, reason: 'NO_FILE' }
   const { keys, licenseKey } = settings
   return forApps(judgeLicenseFile(file, { keys, licenseKey, nowMs, latestSeenMs }))
 }

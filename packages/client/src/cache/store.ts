@@ -1,73 +1,81 @@
 /**
- * What the client remembers between runs: the license file and the latest time seen, as one text in the app's storage.
- * Invariants: uses run one after another and each change reads before it writes, so none is lost inside this process; a
- * time and a refusal hold in it until they are written, whatever the storage does; they take the place of what was stored
- * when they came, and of nothing that another process has stored since.
+ * The client's memory between runs, as one text in the app's storage: the file of each license key, the rejection that
+ * ended it, and the latest time seen. Invariants: operations run one after another, and each change reads before it
+ * writes, so this process loses none. A change for one license key never affects the file of another. A rejection and a
+ * time that the storage did not take hold in this process until they are written; they replace what was stored when they
+ * arrived, and nothing that another process has stored since.
  */
 
-import { parseObject } from '../json.ts'
 import type { LicenseStorage } from '../options.ts'
+import { type Content, EMPTY_CONTENT, findLicense, parseContent, serializeContent, withLicense } from './content.ts'
 
+/** What is stored for the client's own license key. */
 export interface Memory {
-  /** As the service gave it; judged at every use, never trusted for being stored. */
+  /** The file as the service sent it. It is judged at every use and never trusted because it is stored. */
   file: string | null
+  /** The code that ended the file: that of a rejection, or `DEACTIVATED`. Null while the file may be used. */
+  rejectedAs: string | null
   /** Milliseconds since 1970; 0 when no time was seen. */
   latestSeenMs: number
 }
 
 export interface Change {
-  /** Null: what is stored is no longer to be used. */
-  file?: string | null
-  /** The device's clock, which only moves the latest time forward. */
+  /** A new file. It replaces the old one and the rejection that ended it. */
+  file?: string
+  /** A code ends the stored file; null allows its use again. */
+  rejectedAs?: string | null
+  /** The time of the device's clock, which only moves the latest time forward. */
   seenMs?: number
-  /** The service's clock, which replaces the latest time. */
-  toldMs?: number
+  /** The time of the service's clock, which replaces the latest time. */
+  serviceMs?: number
 }
 
 export interface Store {
-  /** What is remembered; nothing when the storage fails or holds something else. */
+  /** Returns what is stored; an empty memory when the storage fails or contains something else. */
   load(): Promise<Memory>
-  /** Makes the change that `edit` returns when its turn has come. False when the storage failed. */
+  /** Applies the change that `edit` returns when its turn has come. Returns false when the storage failed. */
   change(edit: () => Change): Promise<boolean>
 }
 
-/** A text of the storage, and what it says. */
+/** A text of the storage and its content. */
 interface Stored {
   text: string | null
-  memory: Memory
+  content: Content
 }
 
 /**
- * What does not count any more though it may still stand in the storage: the value that was read when it ended. Any other
- * value is newer and another process's; it counts, so that a program that cannot write takes back neither a good file nor
- * a later time. `unread`: nothing could be read then, so what can be read first is what ended.
+ * The stored value that a change replaces, although the storage may still contain it. Any other value is newer and comes
+ * from another process; it counts, so that a program that cannot write takes back neither a good file nor a later time.
+ * `unread`: the storage could not be read then, so the value that is read first is the one that the change replaces.
  */
-type Ended<Value> = { value: Value } | 'unread' | null
+type Replaced<Value> = { value: Value } | 'unread' | null
 
-/** What the storage has not taken. A file that it did not take is not kept: it was never said to be stored. */
+/** Changes that the storage did not take. A file that it did not take is dropped: nobody was told that it is stored. */
 interface Unwritten {
-  endedFile: Ended<string | null>
+  rejectedAs: string | null
+  rejectedFile: Replaced<string | null>
   latestSeenMs: number
-  endedTime: Ended<number>
+  replacedTime: Replaced<number>
 }
 
-const EMPTY: Memory = { file: null, latestSeenMs: 0 }
-const NOTHING: Unwritten = { endedFile: null, latestSeenMs: 0, endedTime: null }
+const NOTHING: Unwritten = { rejectedAs: null, rejectedFile: null, latestSeenMs: 0, replacedTime: null }
 
-/** A store over the app's storage. Failures of the storage are told to `onError` and never thrown. */
-export function createStore(storage: LicenseStorage, onError: (error: unknown) => void): Store {
+/** Creates a store for `licenseKey` over the app's storage. Reports failures of the storage to `onError`; never throws. */
+export function createStore(storage: LicenseStorage, licenseKey: string, onError: (error: unknown) => void): Store {
   let previous: Promise<unknown> = Promise.resolve()
   let unwritten: Unwritten = NOTHING
 
-  /** Null when the storage failed. */
+  const storedFile = ({ content }: Stored): string | null => findLicense(content, licenseKey)?.file ?? null
+
+  /** Returns null when the storage failed. */
   async function read(): Promise<Stored | null> {
     try {
       const text = await storage.read()
-      const memory = parse(text)
-      const { endedFile, endedTime } = unwritten
-      if (endedFile === 'unread') unwritten = { ...unwritten, endedFile: { value: memory.file } }
-      if (endedTime === 'unread') unwritten = { ...unwritten, endedTime: { value: memory.latestSeenMs } }
-      return { text, memory }
+      const stored = { text, content: parseContent(text, licenseKey) }
+      const { rejectedFile, replacedTime } = unwritten
+      if (rejectedFile === 'unread') unwritten = { ...unwritten, rejectedFile: { value: storedFile(stored) } }
+      if (replacedTime === 'unread') unwritten = { ...unwritten, replacedTime: { value: stored.content.latestSeenMs } }
+      return stored
     } catch (error) {
       onError(error)
       return null
@@ -85,62 +93,60 @@ export function createStore(storage: LicenseStorage, onError: (error: unknown) =
   }
 
   function recall(stored: Stored | null): Memory {
-    const { file, latestSeenMs } = stored?.memory ?? EMPTY
-    const { endedFile, endedTime } = unwritten
+    const content = stored?.content ?? EMPTY_CONTENT
+    const { file = null, rejectedAs = null } = findLicense(content, licenseKey) ?? {}
+    const storedMs = isReplaced(content.latestSeenMs, unwritten.replacedTime) ? 0 : content.latestSeenMs
     return {
-      file: isEnded(file, endedFile) ? null : file,
-      latestSeenMs: Math.max(isEnded(latestSeenMs, endedTime) ? 0 : latestSeenMs, unwritten.latestSeenMs),
+      file,
+      rejectedAs: isReplaced(file, unwritten.rejectedFile) ? unwritten.rejectedAs : rejectedAs,
+      latestSeenMs: Math.max(storedMs, unwritten.latestSeenMs),
     }
   }
 
-  function remember({ file, seenMs, toldMs }: Change, stored: Stored | null): void {
-    if (file === null) unwritten = { ...unwritten, endedFile: end(stored?.memory.file) }
-    if (toldMs !== undefined)
-      unwritten = { ...unwritten, latestSeenMs: toldMs, endedTime: end(stored?.memory.latestSeenMs) }
+  /** Keeps the change in this process until it is written. */
+  function remember({ rejectedAs, seenMs, serviceMs }: Change, stored: Stored | null): void {
+    if (rejectedAs === null) unwritten = { ...unwritten, rejectedAs, rejectedFile: null }
+    if (typeof rejectedAs === 'string') {
+      const rejectedFile = stored === null ? 'unread' : { value: storedFile(stored) }
+      unwritten = { ...unwritten, rejectedAs, rejectedFile }
+    }
+    if (serviceMs !== undefined) {
+      const replacedTime = stored === null ? 'unread' : { value: stored.content.latestSeenMs }
+      unwritten = { ...unwritten, latestSeenMs: serviceMs, replacedTime }
+    }
     if (seenMs !== undefined) unwritten = { ...unwritten, latestSeenMs: Math.max(unwritten.latestSeenMs, seenMs) }
   }
 
-  async function edited(edit: () => Change): Promise<boolean> {
+  async function apply(edit: () => Change): Promise<boolean> {
     const stored = await read()
     const change = edit()
     remember(change, stored)
-    // What could not be read is not overwritten: it may hold a good file.
+    // A storage that could not be read is not overwritten: it may contain a good file.
     if (stored === null) return false
-    const memory = recall(stored)
-    const text = serialize({ ...memory, file: change.file ?? memory.file })
+    const next = applied(change, recall(stored))
+    const text = serializeContent(withLicense(stored.content, licenseKey, next))
     if (text !== stored.text && !(await write(text))) return false
     unwritten = NOTHING
     return true
   }
 
-  function inTurn<Value>(use: () => Promise<Value>): Promise<Value> {
-    const result = previous.then(use)
+  function inTurn<Value>(operation: () => Promise<Value>): Promise<Value> {
+    const result = previous.then(operation)
     previous = result
     return result
   }
 
   return {
     load: () => inTurn(async () => recall(await read())),
-    change: (edit) => inTurn(() => edited(edit)),
+    change: (edit) => inTurn(() => apply(edit)),
   }
 }
 
-function end<Value>(value: Value | undefined): Ended<Value> {
-  return value === undefined ? 'unread' : { value }
+function applied({ file, rejectedAs }: Change, memory: Memory): Memory {
+  if (file !== undefined) return { ...memory, file, rejectedAs: null }
+  return rejectedAs === undefined ? memory : { ...memory, rejectedAs }
 }
 
-function isEnded<Value>(value: Value, ended: Ended<Value>): boolean {
-  return ended === 'unread' || ended?.value === value
-}
-
-function serialize({ file, latestSeenMs }: Memory): string {
-  return JSON.stringify({ version: 1, file, latestSeenMs })
-}
-
-function parse(text: string | null): Memory {
-  const { file, latestSeenMs } = parseObject(text ?? '') ?? {}
-  return {
-    file: typeof file === 'string' ? file : null,
-    latestSeenMs: typeof latestSeenMs === 'number' ? latestSeenMs : 0,
-  }
+function isReplaced<Value>(value: Value, replaced: Replaced<Value>): boolean {
+  return replaced === 'unread' || replaced?.value === value
 }

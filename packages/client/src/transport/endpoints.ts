@@ -17,6 +17,9 @@ export type FileResponse = { file: string } | { code: FileRefusalCode; message: 
 
 const DEFAULT_MESSAGE = 'The check was rejected.'
 
+// The form of every code. A body with another one comes from some other program.
+const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
+
 const REJECTION_CODES: readonly RejectionCode[] = [
   'NOT_FOUND',
   'BLACKLISTED',
@@ -29,7 +32,7 @@ const REJECTION_CODES: readonly RejectionCode[] = [
 
 export function validateEndpoint({ licenseKey, machineId }: Settings): Endpoint<Verdict> {
   const body = { license: licenseKey, fingerprint: machineId }
-  return { path: 'api/v2/license/validate', body, statuses: [200, 400], read: readVerdict }
+  return { path: 'api/v2/license/validate', body, statuses: [200, 400], read: readVerdictV2 }
 }
 
 export function activateEndpoint({ licenseKey, machineId, hostname }: Settings): Endpoint<Verdict> {
@@ -47,13 +50,20 @@ export function fileEndpoint({ licenseKey, machineId }: Settings): Endpoint<File
   return { path: 'api/v1/licenses/file', body, statuses: [200, 409], read: readFileResponse }
 }
 
-/** Parses a verdict of v1 or v2 (docs/api.md#h1). */
+/** Parses a verdict of v2: 200 for VALID, 400 for a rejection, with the same status in the body (docs/api.md#h1). */
+function readVerdictV2(status: number, text: string): Verdict | null {
+  const verdict = readVerdict(status, text)
+  const { status: statusInBody = status } = parseObject(text) ?? {}
+  return verdict?.valid === (status === 200) && statusInBody === status ? verdict : null
+}
+
+/** Parses a verdict of v1, and what v2 has in common with it. Returns null for any other text. */
 function readVerdict(status: number, text: string): Verdict | null {
   const body = parseObject(text)
   if (body === null) return null
   const { valid, code, expiresAt } = body
   if (valid === true && status === 200 && code === 'VALID') return isMoment(expiresAt) ? { valid, expiresAt } : null
-  if (valid !== false || typeof code !== 'string' || code === 'VALID') return null
+  if (valid !== false || typeof code !== 'string' || code === 'VALID' || !CODE.test(code)) return null
   const machines = readMachines(body['machines'])
   const rejection = {
     valid: false as const,

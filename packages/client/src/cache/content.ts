@@ -1,0 +1,74 @@
+/**
+ * The text in the app's storage: `{"version":2,"latestSeenMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`.
+ * Invariant: an entry has a file, and the entries of other license keys are never changed, except that the oldest are
+ * dropped when there are too many.
+ */
+
+import { claimedLicenseKey } from '@keyward/license-file'
+
+import { isObject, parseObject } from '../json.ts'
+
+export interface StoredLicense {
+  licenseKey: string
+  file: string
+  rejectedAs: string | null
+}
+
+export interface Content {
+  latestSeenMs: number
+  /** One entry for each license key that has a file; the newest file comes first. */
+  licenses: readonly StoredLicense[]
+}
+
+export const EMPTY_CONTENT: Content = { latestSeenMs: 0, licenses: [] }
+
+// Enough for an app that changes between licenses, and a bound for one whose users try many keys.
+const MAX_LICENSES = 10
+
+export function findLicense({ licenses }: Content, licenseKey: string): StoredLicense | undefined {
+  return licenses.find((each) => each.licenseKey === licenseKey)
+}
+
+/** Returns the content with these values for `licenseKey`. Without a file, the license key has no entry. */
+export function withLicense(
+  content: Content,
+  licenseKey: string,
+  { file, rejectedAs, latestSeenMs }: { file: string | null; rejectedAs: string | null; latestSeenMs: number },
+): Content {
+  const { licenses } = content
+  const others = licenses.filter((each) => each.licenseKey !== licenseKey)
+  if (file === null) return { latestSeenMs, licenses: others }
+  const own = { licenseKey, file, rejectedAs }
+  const isUnchanged = findLicense(content, licenseKey)?.file === file
+  return {
+    latestSeenMs,
+    licenses: isUnchanged
+      ? licenses.map((each) => (each.licenseKey === licenseKey ? own : each))
+      : [own, ...others].slice(0, MAX_LICENSES),
+  }
+}
+
+export function serializeContent({ latestSeenMs, licenses }: Content): string {
+  return JSON.stringify({ version: 2, latestSeenMs, licenses })
+}
+
+/**
+ * Parses the text; any other text is empty content. Version 1 had a single `file`: it goes to the license key that it
+ * names, and to `ownKey` when it names none.
+ */
+export function parseContent(text: string | null, ownKey: string): Content {
+  const { file, latestSeenMs, licenses } = parseObject(text ?? '') ?? {}
+  const version1 =
+    typeof file === 'string' ? [{ licenseKey: claimedLicenseKey(file) ?? ownKey, file, rejectedAs: null }] : []
+  return {
+    latestSeenMs: typeof latestSeenMs === 'number' ? latestSeenMs : 0,
+    licenses: Array.isArray(licenses) ? licenses.flatMap(parseLicense) : version1,
+  }
+}
+
+function parseLicense(value: unknown): StoredLicense[] {
+  if (!isObject(value)) return []
+  const { licenseKey, file, rejectedAs } = value
+  if (typeof licenseKey !== 'string' || typeof file !== 'string') return []
+  return [{ licenseKey, file, rejectedAs: typeof rejectedAs === 'string' ? rejectedAs : null }]
+}
