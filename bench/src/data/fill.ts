@@ -1,6 +1,7 @@
 // Fills a database with a shape's rows in one transaction. Triggers and foreign keys are set aside meanwhile: rows are right by
 // construction, and a change log entry for each would cost more than the rows. So validators that already run hear nothing
 // of them; they load them when they start.
+import { isDuplicate, isPermissionDenied } from '@keyward/database'
 import { migrate } from '@keyward/database/migrate'
 import pg from 'pg'
 
@@ -72,11 +73,9 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 }
 
 function explain(error: unknown): Error {
-  if (!(error instanceof pg.DatabaseError)) return error instanceof Error ? error : new Error(String(error))
-  if (error.code === '23505')
+  if (isDuplicate(error))
     return new Error('these rows are in the database already: choose another --seed', { cause: error })
-  if (error.code === '42501') {
+  if (isPermissionDenied(error))
     return new Error('the generator needs a superuser: it sets triggers aside while it loads', { cause: error })
-  }
-  return error
+  return error instanceof Error ? error : new Error(String(error))
 }

@@ -68,3 +68,8 @@ export function bytesToUuid(bytes: Uint8Array): string {
 export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
+
+/** A string for maps: equal for the same machine of the same license, different for all others. Begins with the license's hex. */
+export function machineKey(licenseId: Uint8Array, machineId: Uint8Array): string {
+  return toHex(licenseId) + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.byteLength).toString('latin1')
+}

@@ -1,9 +1,20 @@
+export {
+  isConnectionFailure,
+  isDataRejected,
+  isDuplicate,
+  isPermissionDenied,
+  isRetryable,
+  isSchemaMissing,
+  isServerUnavailable,
+  sqlState,
+  violatedConstraint,
+} from './errors.ts'
 export type * from './feed/entities.ts'
 export { type LoadedFeed, loadFeed, type LoadOptions, openChangeLog } from './feed/load.ts'
 export { type Listening, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read.ts'
-export { bytesToUuid, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
+export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'
 export { dropOldPartitions } from './usage/partitions.ts'
 export { createPool, type PoolOptions } from './pool.ts'

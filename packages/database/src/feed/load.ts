@@ -8,6 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
+import { isFunctionMissing } from '../errors.ts'
 import { type ColumnReader, columnsOf } from './columns.ts'
 import { CopyDecoder } from './copy-decoder.ts'
 import {
@@ -161,15 +162,13 @@ async function* copyOut(client: pg.Client, { select }: Step, onProgress: () => v
   }
 }
 
-const UNDEFINED_FUNCTION = '42883'
-
-/** Names the server and its log; throws on a standby. To be asked on every connect, since the answer may have changed. */
+/** Returns the identity of the server and its change log. Call it on every connect; rejects on a standby. */
 export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
   try {
     const { rows } = await client.query<{ server: string }>('select open_change_log() as server')
     return rows[0]?.server ?? ''
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== UNDEFINED_FUNCTION) throw error
+    if (!isFunctionMissing(error)) throw error
     throw new Error('The database has not been migrated yet', { cause: error })
   }
 }

@@ -9,7 +9,7 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Claim, type ClaimAnswer, claimSlots, releaseSlot, uuidToBytes } from '../../src/index.ts'
+import { type Claim, type ClaimAnswer, claimSlots, releaseSlot, sqlState, uuidToBytes } from '../../src/index.ts'
 
 const CLAIMANTS = 64
 const SLOTS = 5
@@ -40,7 +40,7 @@ async function patiently<T>(statement: () => Promise<T>): Promise<T> {
     try {
       return await statement()
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== '55P03') throw error
+      if (sqlState(error) !== '55P03') throw error
     }
   }
 }

@@ -2,7 +2,7 @@ import { createTestDatabase, insertLicense, insertOrganization, type TestDatabas
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { type Claim, claimSlots, loadFeed, readFeed, releaseSlot, uuidToBytes } from '../../src/index.ts'
+import { type Claim, claimSlots, loadFeed, readFeed, releaseSlot, sqlState, uuidToBytes } from '../../src/index.ts'
 
 let database: TestDatabase
 let validator: pg.Pool
@@ -123,7 +123,7 @@ describe('claimSlots', () => {
     await expect(claimSlots(validator, [claim(held, 'a')], { patient: true })).rejects.toMatchObject({ code: '55P03' })
     const claimHeld = () => claimSlots(validator, [claim(held, 'a')], { patient: true })
     const waiting = claimHeld().catch((error: unknown) => {
-      if (!(error instanceof pg.DatabaseError) || error.code !== '55P03') throw error
+      if (sqlState(error) !== '55P03') throw error
       return committed.then(claimHeld) // the commit was slower than it waits
     })
     const committed = holder.query('commit')

@@ -3,6 +3,7 @@
  * Errors that are not refusals become INTERNAL or UNAVAILABLE without their message; that goes to the log alone.
  */
 import { type Problem, type ProblemCode, problems } from '@keyward/contract'
+import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 
 export interface Fault {
   /** `#/…` into the body, or `?name` for a query parameter. */
@@ -74,35 +75,10 @@ export function toProblem(refusal: Refusal, instance: string, requestId: string)
   }
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-}
-
-/** The name of the constraint that a statement broke, or ''. */
-export function brokenConstraint(error: unknown): string {
-  if (codeOf(error) !== '23505' && codeOf(error) !== '23503') return ''
-  return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : ''
-}
-
-/**
- * Serialization failure, deadlock, or a row that went away between being looked at and being pointed to: the same transaction run
- * again succeeds, or sees what is gone and says so.
- */
-export function isWorthRepeating(error: unknown): boolean {
-  return ['40001', '40P01', '23503'].includes(codeOf(error))
-}
-
-/** Postgres is away, starting, full or too slow (SQLSTATE classes 08, 53, 57, lock time-outs), or the socket broke. */
-function isUnavailable(error: unknown): boolean {
-  if (/^(?:08|53|57|55P03|25006)/.test(codeOf(error)) || isWorthRepeating(error)) return true
-  if (/^E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)/.test(codeOf(error))) return true
-  return error instanceof Error && /connection|timeout/i.test(error.message)
-}
-
 /** Every error as a refusal. `unexpected`: it belongs in the log. */
 export function toRefusal(error: unknown): { refusal: Refusal; unexpected: boolean } {
   if (error instanceof Refusal) return { refusal: error, unexpected: false }
-  if (isUnavailable(error))
+  if (isServerUnavailable(error) || isConnectionFailure(error) || isRetryable(error))
     return { refusal: new Refusal('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } }), unexpected: true }
   return { refusal: new Refusal('INTERNAL'), unexpected: true }
 }

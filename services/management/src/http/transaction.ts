@@ -2,6 +2,7 @@
  * Runs one request: reads on the pool, changes in one transaction with their audit entry, their activity and the answer
  * kept for a repeat. A deadlock or serialization failure runs the transaction again; nothing of the failed try remains.
  */
+import { isRetryable } from '@keyward/database'
 import { sql } from 'kysely'
 
 import type { Caller } from './authentication.ts'
@@ -9,7 +10,7 @@ import type { Db } from './context.ts'
 import type { Services } from './context.ts'
 import type { Client, Endpoint } from './endpoint.ts'
 import { findAnswer, type IdempotentRequest, keepAnswer, type WireAnswer } from './idempotency.ts'
-import { isWorthRepeating, Refusal, toProblem } from './problem.ts'
+import { Refusal, toProblem } from './problem.ts'
 import { changingTransaction, thisTransaction, waitForValidators } from './propagation.ts'
 
 const tries = 4
@@ -116,7 +117,7 @@ async function changeWithRetries(services: Services, task: Task): Promise<Change
     try {
       return await change(services, task, act)
     } catch (error) {
-      if (attempt === tries || !isWorthRepeating(error)) throw error
+      if (attempt === tries || !isRetryable(error)) throw error
     }
   }
 }

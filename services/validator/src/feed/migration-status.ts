@@ -3,10 +3,7 @@
  * goes on saying it. What fails meanwhile for want of a table or function is the same thing, and not said again.
  */
 
-import { NotMigrated } from '@keyward/database'
-
-/** Undefined function, table, column and schema; and tables that the migration has not granted yet. */
-const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
+import { isSchemaMissing, NotMigrated } from '@keyward/database'
 
 export class Unmigrated {
   readonly #say: (sentence: string) => void
@@ -28,8 +25,7 @@ export class Unmigrated {
       this.#reason = error.message
       return true
     }
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    return this.#reason !== null && typeof code === 'string' && MISSING.has(code)
+    return this.#reason !== null && isSchemaMissing(error)
   }
 
   /** The change log is followed, so nothing is missing. */

@@ -4,7 +4,7 @@
  * its license has taken, is older than what we know and is left out. The read that does see it brings the truth again.
  */
 
-import { toHex } from '@keyward/database/ids'
+import { machineKey, toHex } from '@keyward/database/ids'
 import type { Change } from '@keyward/engine'
 
 interface Entry {
@@ -40,7 +40,7 @@ export class Pending {
   /** A claim or release of this validator that `xid` has committed. */
   add(licenseId: Uint8Array, machineId: Uint8Array, xid: bigint, used: number): void {
     const license = toHex(licenseId)
-    const key = machineKey(license, machineId)
+    const key = machineKey(licenseId, machineId)
     const known = this.#licenses.get(license) ?? { entries: 0, used }
     if (!this.#machines.has(key)) known.entries++
     known.used = used
@@ -62,7 +62,7 @@ export class Pending {
       const license = toHex(change.licenseId)
       const known = this.#licenses.get(license)
       if (known === undefined) return [change]
-      return this.#machines.has(machineKey(license, change.machineId)) ? [] : [{ ...change, used: known.used }]
+      return this.#machines.has(machineKey(change.licenseId, change.machineId)) ? [] : [{ ...change, used: known.used }]
     }
     if (change.entity === 'license' && change.row !== null) {
       const known = this.#licenses.get(toHex(change.id))
@@ -76,8 +76,4 @@ export class Pending {
     const known = this.#licenses.get(entry.licenseId)
     if (known !== undefined && --known.entries === 0) this.#licenses.delete(entry.licenseId)
   }
-}
-
-function machineKey(license: string, machineId: Uint8Array): string {
-  return license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
 }

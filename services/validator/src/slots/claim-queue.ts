@@ -7,7 +7,7 @@
  */
 
 import type { ClaimAnswer } from '@keyward/database'
-import { toHex } from '@keyward/database/ids'
+import { machineKey } from '@keyward/database/ids'
 
 export interface Claim {
   licenseId: Uint8Array
@@ -65,7 +65,7 @@ export class ClaimQueue {
 
   /** `done` gets null when Postgres gave no answer in time. */
   claim(claim: Claim, done: (answer: ClaimAnswer | null) => void): void {
-    const key = toHex(claim.licenseId) + Buffer.from(claim.machineId).toString('latin1')
+    const key = machineKey(claim.licenseId, claim.machineId)
     const known = this.#entries.get(key)
     if (known) {
       known.waiting.push(done)

@@ -1,14 +1,19 @@
 /** The slot statements over a small pool of connections, with time-outs short enough to answer a check within 2 s. */
 
-import { type ClaimAnswer, claimSlots, createPool, type ReleaseAnswer, releaseSlot } from '@keyward/database'
+import {
+  type ClaimAnswer,
+  claimSlots,
+  createPool,
+  type ReleaseAnswer,
+  releaseSlot,
+  isServerUnavailable,
+  sqlState,
+} from '@keyward/database'
 
 import type { Claim } from './claim-queue.ts'
 import type { SlotStore } from './slot-service.ts'
 
 export const SLOT_CONNECTIONS = 4
-
-/** SQLSTATEs of a server that is away, full, stopping, too late, or on standby; and of a row that is held for too long. */
-const HOPELESS = /^(?:08|53|57|58|25006|55P03)/
 
 export class PostgresSlots implements SlotStore {
   readonly #pool: ReturnType<typeof createPool>
@@ -30,8 +35,7 @@ export class PostgresSlots implements SlotStore {
 
   /** An error without an SQLSTATE is one of the connection. */
   isHopeless(error: unknown): boolean {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || HOPELESS.test(code)
+    return sqlState(error) === null || isServerUnavailable(error)
   }
 
   release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseAnswer> {

@@ -4,7 +4,7 @@
  * reports how many checks it has matched").
  */
 
-import { countRows, createPool, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
+import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
 /** A batch that the database refuses for what it holds is given up after so many times; nothing behind it would ever go. */
 const MOST_REFUSALS = 3
@@ -67,7 +67,7 @@ export class Flusher {
         await writeBehind(this.#pool, this.#validatorId, this.#number + 1, batch)
       } catch (error) {
         this.#events.onError(error)
-        if (!isRefusal(error) || ++this.#refusals < MOST_REFUSALS) return
+        if (!isDataRejected(error) || ++this.#refusals < MOST_REFUSALS) return
         this.#events.onGivenUp()
       }
       this.#number++
@@ -75,11 +75,4 @@ export class Flusher {
       this.#queue.shift()
     }
   }
-}
-
-/** What speaks of the data, by SQLSTATE or before it could be sent: it comes again however often the batch is sent. */
-function isRefusal(error: unknown): boolean {
-  if (error instanceof RangeError) return true
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' && /^(?:08P01|(?:21|22|23|42)[0-9A-Z]{3})$/.test(code)
 }

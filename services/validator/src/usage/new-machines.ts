@@ -5,7 +5,7 @@
  */
 
 import type { ClaimAnswer } from '@keyward/database'
-import { toHex } from '@keyward/database/ids'
+import { machineKey, toHex } from '@keyward/database/ids'
 
 import type { Claim } from '../slots/claim-queue.ts'
 
@@ -40,16 +40,15 @@ export class NewMachines {
 
   /** Whether the machine is yet to be recorded. */
   isWaiting(licenseId: Uint8Array, machineId: Uint8Array): boolean {
-    return this.#waiting.has(keyOf(toHex(licenseId), machineId))
+    return this.#waiting.has(machineKey(licenseId, machineId))
   }
 
   /** A machine that does not fit now comes again with its next check. */
   add(licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
-    const license = toHex(licenseId)
-    const untilMs = this.#cappedUntil.get(license)
-    if (untilMs !== undefined && untilMs > performance.now()) return
-    const key = keyOf(license, machineId)
+    const key = machineKey(licenseId, machineId)
     if (this.#waiting.has(key)) return
+    const untilMs = this.#cappedUntil.get(toHex(licenseId))
+    if (untilMs !== undefined && untilMs > performance.now()) return
     if (this.#waiting.size >= MOST_WAITING) this.#dropped++
     else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
   }
@@ -72,8 +71,4 @@ export class NewMachines {
     if (answer.outcome === 'capped') this.#cappedUntil.set(toHex(claim.licenseId), performance.now() + CAPPED_MS)
     this.#options.note(claim, answer)
   }
-}
-
-function keyOf(license: string, machineId: Uint8Array): string {
-  return license + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.length).toString('latin1')
 }

@@ -1,6 +1,6 @@
 /** Customers in the database. A merged customer is gone; its id answers where it went. */
 import type { createCustomer, Customer, updateCustomer } from '@keyward/contract'
-import { type Database, uuidv7 } from '@keyward/database'
+import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
@@ -8,7 +8,7 @@ import { audit, type Change } from '../../audit/writer.ts'
 import { differences, storable } from '../../crud/differences.ts'
 import type { Db } from '../../http/context.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { brokenConstraint, notFound, Refusal } from '../../http/problem.ts'
+import { notFound, Refusal } from '../../http/problem.ts'
 import { rulesGoingAlong } from '../access-rules/cascade.ts'
 
 export type CustomerRow = Selectable<Database['customers']>
@@ -57,7 +57,7 @@ export async function readCustomer(db: Db, organizationId: string, id: string): 
 }
 
 function refuseTakenExternalId(error: unknown): never {
-  throw brokenConstraint(error) === 'customers_organization_id_external_id_key'
+  throw violatedConstraint(error) === 'customers_organization_id_external_id_key'
     ? new Refusal('EXTERNAL_ID_EXISTS')
     : error
 }
@@ -118,7 +118,7 @@ export async function deleteCustomer(change: Change, id: string): Promise<void> 
     .where('id', '=', id)
     .execute()
     .catch((error: unknown) => {
-      throw brokenConstraint(error).startsWith('licenses_')
+      throw violatedConstraint(error).startsWith('licenses_')
         ? new Refusal('IN_USE', 'The customer has licenses.')
         : error
     })

@@ -1,6 +1,6 @@
 /** Licenses in the database: reading, filtering, adding, changing, deleting. Adding many is one statement. */
 import { type CreateLicense, isWholePolicy, type License, policyRule, type updateLicense } from '@keyward/contract'
-import { uuidv7 } from '@keyward/database'
+import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
@@ -8,7 +8,7 @@ import { audit, type Change, recordChange } from '../../audit/writer.ts'
 import { differences, storable } from '../../crud/differences.ts'
 import type { Db } from '../../http/context.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { brokenConstraint, type Fault, invalid, invalidAll, notFound, Refusal } from '../../http/problem.ts'
+import { type Fault, invalid, invalidAll, notFound, Refusal } from '../../http/problem.ts'
 import { rulesGoingAlong } from '../access-rules/cascade.ts'
 import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './show.ts'
@@ -122,7 +122,7 @@ export async function insertLicenses({ db, organizationId }: Change, rows: reado
 }
 
 export function refuseTakenKey(error: unknown): never {
-  throw brokenConstraint(error) === 'licenses_organization_id_key_key' ? new Refusal('LICENSE_KEY_EXISTS') : error
+  throw violatedConstraint(error) === 'licenses_organization_id_key_key' ? new Refusal('LICENSE_KEY_EXISTS') : error
 }
 
 export async function addLicense(change: Change, input: CreateLicense): Promise<License> {

@@ -1,6 +1,6 @@
 /** Members: the people who act for a vendor. Their access tokens never do more than they themselves may. */
 import type { createMember, Member, Permission, updateMember } from '@keyward/contract'
-import { type Database, uuidv7 } from '@keyward/database'
+import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
@@ -8,7 +8,7 @@ import { audit, type Change } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
 import type { Db } from '../../http/context.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { brokenConstraint, notFound, Refusal } from '../../http/problem.ts'
+import { notFound, Refusal } from '../../http/problem.ts'
 import { refuseToGrant } from '../credentials/store.ts'
 
 function show(row: Selectable<Database['members']>): Member {
@@ -17,7 +17,7 @@ function show(row: Selectable<Database['members']>): Member {
 }
 
 function refuseTakenEmail(error: unknown): never {
-  throw brokenConstraint(error) === 'members_email' ? new Refusal('MEMBER_EXISTS') : error
+  throw violatedConstraint(error) === 'members_email' ? new Refusal('MEMBER_EXISTS') : error
 }
 
 export async function listMembers(db: Db, organizationId: string, query: PageQuery) {

@@ -1,7 +1,6 @@
 /** Products in the database. A product that still has licenses cannot be deleted; rules scoped to it go with it. */
 import type { createProduct, Product, updateProduct } from '@keyward/contract'
-import { uuidv7 } from '@keyward/database'
-import type { Database } from '@keyward/database'
+import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
@@ -9,7 +8,7 @@ import { audit, type Change } from '../../audit/writer.ts'
 import { differences, storable } from '../../crud/differences.ts'
 import type { Db } from '../../http/context.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { brokenConstraint, notFound, Refusal } from '../../http/problem.ts'
+import { notFound, Refusal } from '../../http/problem.ts'
 import { rulesGoingAlong } from '../access-rules/cascade.ts'
 
 function show(row: Selectable<Database['products']>): Product {
@@ -87,7 +86,9 @@ export async function deleteProduct(change: Change, id: string): Promise<void> {
     .where('id', '=', id)
     .execute()
     .catch((error: unknown) => {
-      throw brokenConstraint(error).startsWith('licenses_') ? new Refusal('IN_USE', 'The product has licenses.') : error
+      throw violatedConstraint(error).startsWith('licenses_')
+        ? new Refusal('IN_USE', 'The product has licenses.')
+        : error
     })
   await audit(change, { action: 'product.deleted', resourceType: 'product', resourceId: id, changes })
 }

@@ -1,7 +1,7 @@
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { expect, test } from 'vitest'
 
-import { convertChanges } from '../src/feed/convert.ts'
+import { convertChanges } from '../../src/feed/convert.ts'
 
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
