@@ -1,21 +1,22 @@
 /**
- * What an app gives to the client, and what the client makes of it once. A mistake here is the developer's, so this is
- * the one place that throws.
+ * The options of the client and their validation. A wrong option is a mistake of the app's developer, so this is the one
+ * part of the client that throws.
  */
 
 import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 
+import { normalizeLicenseKey } from './license-key.ts'
 import type { RefreshResult } from './results.ts'
 
-/** Where the client keeps its one small text between runs. Both may fail or hang; the client goes on without. */
+/** Stores the client's one small text between runs. Both methods may fail or hang; the client continues without them. */
 export interface LicenseStorage {
-  /** What was written last, or null. */
+  /** Returns the text that was written last, or null. */
   read(): Promise<string | null>
-  /** Replaces the whole text at once: a crash leaves the old one or the new one, never a mixture. */
+  /** Replaces the whole text at once: a crash leaves the old or the new text, never a mixture. */
   write(text: string): Promise<void>
 }
 
-/** A public key of the organization as the service's `GET /api/v1/public-keys` gives it; the first two fields are enough. */
+/** A public key of the organization, as `GET /api/v1/public-keys` returns it. The first two fields are enough. */
 export interface PublicKey {
   keyId: string
   /** Standard base64 of the X.509 SubjectPublicKeyInfo. */
@@ -26,37 +27,46 @@ export interface PublicKey {
 }
 
 export interface ClientOptions {
-  /** Base address of the service, such as `https://licenses.example.com`. A path in it is kept. */
+  /** The base address of the service, such as `https://licenses.example.com`. It may contain a path. */
   baseUrl: string
-  /** API key of the organization. It ships with the app, so it is not a secret. */
+  /**
+   * Allows a `baseUrl` with `http:` on another host than this machine. Default false. Whoever is on the way can then
+   * respond in place of the service.
+   */
+  allowHttp?: boolean
+  /** The API key of the organization. It ships with the app, so it is not a secret. */
   apiKey: string
-  /** The organization's public keys, shipped with the app. Keys are never taken from the network. */
+  /** The organization's public keys, shipped with the app. The client never takes a key from the network. */
   publicKeys: readonly PublicKey[]
+  /**
+   * The license key. Upper and lower case, blanks and hyphens do not matter in a key of the generated shape
+   * `XXXX-XXXX-XXXX-XXXX`. A key of another shape is sent as it is.
+   */
   licenseKey: string
   /**
-   * Id of this machine; `machineId()` of `@keyward/client/node` makes one. Needed by licenses with a machine limit. An
-   * empty one is none.
+   * The id of this machine; `machineId()` of `@keyward/client/node` returns one. Licenses with a machine limit need it.
+   * An empty id counts as none.
    */
   machineId?: string | null | undefined
-  /** Name of this machine for people to read, sent by `activate`. */
+  /** The name of this machine for people to read. `activate` sends it. */
   hostname?: string | null | undefined
   storage: LicenseStorage
   /**
-   * Time budget of one call, with all its retries: more than 0, less than 2^31. Default 5,000. A storage that has not
-   * answered after as much again counts as failed.
+   * The time budget of one call with all its retries, in milliseconds: more than 0 and less than 2^31. Default 5,000. A
+   * storage operation that takes longer than this counts as failed.
    */
   timeoutMs?: number
-  /** In place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** The device's clock, in milliseconds since 1970; one that tells no time is refused offline. Default `Date.now`. */
+  /** The device's clock, in milliseconds since 1970. Default `Date.now`. A clock that throws is refused offline. */
   now?: () => number
-  /** Told how every refresh of the file in the background ended. What it throws is ignored. */
+  /** Receives the result of every refresh in the background. Errors that it throws are ignored. */
   onRefresh?: (result: RefreshResult) => void
-  /** Told when the storage failed; the call goes on. What it throws is ignored. */
+  /** Receives the errors of the storage; the call continues. Errors that it throws are ignored. */
   onStorageError?: (error: unknown) => void
 }
 
-/** `ClientOptions`, checked and completed. */
+/** Validated `ClientOptions` with all defaults. */
 export interface Settings {
   baseUrl: URL
   apiKey: string
@@ -73,22 +83,23 @@ export interface Settings {
 }
 
 const DEFAULT_TIMEOUT_MS = 5000
-// What timers take; they end at once when they are given more.
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+// The longest delay of a timer; with a longer one it fires at once.
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Throws a TypeError that names the option for an address, a key or a time budget that cannot work. */
+/** Validates the options. Throws a TypeError that names the option which cannot work. */
 export function readOptions(options: ClientOptions): Settings {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
-  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_TIMEOUT_MS))
-    throw new TypeError('timeoutMs must be more than 0 and less than 2^31.')
+  if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
+    throw new TypeError(`timeoutMs must be more than 0 and less than 2^31; got ${timeoutMs}.`)
   if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be printable ASCII without blanks.')
   if (options.licenseKey === '') throw new TypeError('licenseKey must not be empty.')
   return {
-    baseUrl: readBaseUrl(options.baseUrl),
+    baseUrl: readBaseUrl(options.baseUrl, options.allowHttp === true),
     apiKey: options.apiKey,
     keys: readKeys(options.publicKeys),
-    licenseKey: options.licenseKey,
-    // Empty is none, as in a check; a request for a file takes none or one.
+    licenseKey: normalizeLicenseKey(options.licenseKey),
+    // A check treats an empty id as none (docs/api.md#h3), but a request for a file rejects it.
     machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,
     storage: options.storage,
@@ -100,18 +111,23 @@ export function readOptions(options: ClientOptions): Settings {
   }
 }
 
-function readBaseUrl(text: string): URL {
+function readBaseUrl(text: string, allowHttp: boolean): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new TypeError('baseUrl must be an http or https address.')
+    throw new TypeError(`baseUrl must be an https address such as https://licenses.example.com; got "${text}".`)
   const url = new URL(text)
-  // Fetch takes no such address.
-  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must not hold a user or a password.')
+  if (url.protocol === 'http:' && !allowHttp && !LOOPBACK.test(url.hostname))
+    throw new TypeError(
+      `baseUrl must use https, because anybody on the way could respond in place of the service; got "${text}". ` +
+        'Set allowHttp to true for a network that you trust.',
+    )
+  // `fetch` rejects such addresses.
+  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must not contain a user or a password.')
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
 }
 
 function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
-  if (publicKeys.length === 0) throw new TypeError('publicKeys must hold at least one key.')
+  if (publicKeys.length === 0) throw new TypeError('publicKeys must contain at least one key.')
   return publicKeys.map(({ keyId, publicKey }) => {
     const bytes = spkiToPublicKey(publicKey)
     if (bytes === null) throw new TypeError(`publicKeys: ${keyId} is not an Ed25519 public key.`)
@@ -119,7 +135,7 @@ function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
   })
 }
 
-/** A clock that fails tells no time. */
+/** Wraps the clock: it returns NaN when the app's clock throws. */
 function readClock(now: () => number): () => number {
   return () => {
     try {
@@ -130,9 +146,9 @@ function readClock(now: () => number): () => number {
   }
 }
 
-/** Tells the app; what its own function throws, or rejects with, is no failure of the call that told it. */
-function unfailing<Value>(tell: ((value: Value) => unknown) | undefined): (value: Value) => void {
+/** Wraps a callback of the app: errors that it throws or rejects with do not reach the call that caused it. */
+function unfailing<Value>(callback: ((value: Value) => unknown) | undefined): (value: Value) => void {
   return (value) => {
-    ;(async () => tell?.(value))().catch(() => undefined)
+    ;(async () => callback?.(value))().catch(() => undefined)
   }
 }

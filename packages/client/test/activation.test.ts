@@ -85,6 +85,24 @@ describe("options that cannot work are the developer's mistake and throw", () =>
     expect(() => createLicenseClient({ ...good, timeoutMs: 2 ** 31 - 1 })).not.toThrow()
   })
 
+  test.each(['localhost', 'app.localhost:8000', '127.0.0.1:8000', '127.1', '[::1]:8000'])(
+    'http to this machine does not: %s',
+    (host) => {
+      expect(() => createLicenseClient({ ...good, baseUrl: `http://${host}` })).not.toThrow()
+    },
+  )
+
+  test.each(['licenses.example.com', 'localhost.example.com', '127.0.0.1.example.com', '10.0.0.1', '[::2]'])(
+    'http to another host does unless allowHttp is true: %s',
+    (host) => {
+      const http = { ...good, baseUrl: `http://${host}` }
+      expect(() => createLicenseClient(http)).toThrow(/baseUrl must use https.*Set allowHttp/)
+      expect(() => createLicenseClient({ ...http, allowHttp: false })).toThrow(TypeError)
+      expect(() => createLicenseClient({ ...http, allowHttp: true })).not.toThrow()
+      expect(() => createLicenseClient({ ...http, baseUrl: `https://${host}` })).not.toThrow()
+    },
+  )
+
   test.each([
     ['baseUrl', { baseUrl: 'licenses.example.com' }],
     ['baseUrl', { baseUrl: 'file:///etc' }],
