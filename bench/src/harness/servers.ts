@@ -49,7 +49,7 @@ export async function startKeyward(databaseUrl: string, plan: CorePlan, options:
   return named(child, options.name ?? 'keyward', performance.now() - started)
 }
 
-export type BaselineName = 'ceiling' | 'fastify-sql' | 'express-scan'
+export type BaselineName = 'ceiling' | 'fastify-sql'
 
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
   const child = await startChild({

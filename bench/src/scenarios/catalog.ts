@@ -8,7 +8,6 @@ import { known } from './known.ts'
 import { latency } from './latency.ts'
 import { pauses } from './pauses.ts'
 import { recording } from './recording.ts'
-import { scan } from './scan.ts'
 import { sql } from './sql.ts'
 import { workers } from './workers.ts'
 
@@ -16,7 +15,6 @@ export const SCENARIOS: readonly Scenario[] = [
   engine,
   known,
   sql,
-  scan,
   big,
   growth,
   footprint,
