@@ -12,7 +12,7 @@ const CEILING = fileURLToPath(new URL('../src/baselines/ceiling.ts', import.meta
 const report = z.object({
   generator: z.string(),
   requests: z.number(),
-  askedPerSecond: z.number().nullable(),
+  targetPerSecond: z.number().nullable(),
   codes: z.record(z.string(), z.number()),
   latency: z.object({ percentilesUs: z.record(z.string(), z.number()) }),
 })
@@ -47,7 +47,12 @@ describe('npm run bench', () => {
     const { code, stdout, stderr } = await load('--rate', '100', '--json', '--mix', 'known=1,unknown=1')
     expect(code).toBe(0)
     const result = report.parse(JSON.parse(stdout))
-    expect(result).toMatchObject({ generator: 'paced', askedPerSecond: 100, requests: 100, codes: { VALID: 100 } })
+    expect(result).toMatchObject({
+      generator: 'fixed-rate',
+      targetPerSecond: 100,
+      requests: 100,
+      codes: { VALID: 100 },
+    })
     expect(stderr).toContain('a check of kind "unknown" got VALID, not NOT_FOUND')
     expect(Object.keys(result.latency.percentilesUs)).toEqual(['50', '75', '90', '99', '99.9', '99.99'])
   })

@@ -1,7 +1,7 @@
 import { createTestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { loadShape } from '../src/data/fill.ts'
+import { fillDatabase } from '../src/data/fill.ts'
 import type { Shape } from '../src/data/population.ts'
 
 const shape: Shape = { seed: 3, licenses: 2000, rules: 500, organizations: 4, machinesPerLicense: 3, maxMachines: 5 }
@@ -19,7 +19,7 @@ async function list(query: string): Promise<unknown[]> {
 
 test('fills every table, and leaves indexes and references as the migrations made them', async () => {
   const indexes = await list(INDEXES)
-  await loadShape(database.url, shape)
+  await fillDatabase(database.url, shape)
   expect(await list(INDEXES)).toEqual(indexes)
   expect(await list('select count(*)::int as n from licenses')).toEqual([{ n: 2000 }])
   expect(await list('select count(*)::int as n from access_rules')).toEqual([{ n: 508 }])
@@ -40,5 +40,5 @@ test('fills every table, and leaves indexes and references as the migrations mad
 })
 
 test('says that the rows are there when it is run again with the same seed', async () => {
-  await expect(loadShape(database.url, shape)).rejects.toThrow(/another --seed/)
+  await expect(fillDatabase(database.url, shape)).rejects.toThrow(/another --seed/)
 })

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { rawRequest } from '../src/load/checks.ts'
-import { runPaced, Schedule, type PacedOptions } from '../src/load/fixed-rate.ts'
+import { runAtRate, Schedule, type FixedRateOptions } from '../src/load/fixed-rate.ts'
 
 const CHECK = { kind: 'known', apiKey: 'k', licenseKey: 'A', machineId: 'm', forwardedFor: null } as const
 let server: Server | undefined
@@ -32,9 +32,9 @@ async function serve(handle: (answer: (delayMs?: number) => void, number: number
   return new URL(`http://127.0.0.1:${address.port}`)
 }
 
-function load(url: URL, options: Partial<PacedOptions> = {}) {
+function load(url: URL, options: Partial<FixedRateOptions> = {}) {
   const request = rawRequest(CHECK, 'v2', url.host)
-  return runPaced({ url, nextRequest: () => request, ratePerSecond: 200, connections: 1, durationMs: 600, ...options })
+  return runAtRate({ url, nextRequest: () => request, ratePerSecond: 200, connections: 1, durationMs: 600, ...options })
 }
 
 describe('a fixed rate', () => {
@@ -71,7 +71,7 @@ describe('a fixed rate', () => {
     async (rate) => {
       const url = await serve((answer) => answer())
       const program = `
-      const { runPaced } = await import(${JSON.stringify(new URL('../src/load/fixed-rate.ts', import.meta.url).href)})
+      const { runAtRate } = await import(${JSON.stringify(new URL('../src/load/fixed-rate.ts', import.meta.url).href)})
       const options = { url: new URL('${url.href}'), connections: 1, ratePerSecond: ${rate}, durationMs: 60_000 }
       const request = ${JSON.stringify(rawRequest(CHECK, 'v2', url.host).toString())}
       const told = new AbortController()
@@ -81,7 +81,7 @@ describe('a fixed rate', () => {
         if (asked === 30) setImmediate(() => told.abort())
         return request
       }
-      const { requests } = await runPaced({ ...options, nextRequest, signal: told.signal })
+      const { requests } = await runAtRate({ ...options, nextRequest, signal: told.signal })
       console.log(requests)`
       const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 15_000 })
       expect(Number((await run).stdout)).toBeGreaterThan(20)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseCoreList, planCores } from '../src/harness/cores.ts'
 import { parseCollection } from '../src/harness/gc-trace.ts'
 import { judge } from '../src/harness/goals.ts'
-import { shapeOf, checksOf } from '../src/harness/known-checks.ts'
+import { shapeOf, knownChecks } from '../src/harness/known-checks.ts'
 import { ratios, summarize } from '../src/harness/stats.ts'
 import { parseFigures } from '../src/scenarios/engine.ts'
 
@@ -11,7 +11,7 @@ describe('rounds', () => {
   test('the median and the quartiles of an even and an odd number', () => {
     expect(summarize([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, low: 1.5, high: 2.5, rounds: 3 })
     expect(summarize([4, 1, 3, 2]).median).toBe(2.5)
-    expect(() => summarize([])).toThrow(/no round/)
+    expect(() => summarize([])).toThrow(/no values/)
   })
 
   test('ratios compare round with round', () => {
@@ -66,9 +66,9 @@ describe('lines of --trace-gc', () => {
 
 test('checks of a shape name known machines of licenses that no rule touches, the same ones each time', () => {
   const shape = shapeOf(5000, 100)
-  const checks = checksOf(shape, { count: 300, addressRules: true, forwarded: true })
+  const checks = knownChecks(shape, { count: 300, addressRules: true, forwarded: true })
   expect(checks.length).toBe(1000)
-  expect(checksOf(shape, { count: 300, addressRules: true, forwarded: true })).toEqual(checks)
+  expect(knownChecks(shape, { count: 300, addressRules: true, forwarded: true })).toEqual(checks)
   expect(new Set(checks.map(({ apiKey }) => apiKey)).size).toBe(5)
   expect(checks.every(({ forwardedFor }) => forwardedFor !== null)).toBe(true)
 })

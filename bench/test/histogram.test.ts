@@ -13,7 +13,7 @@ function* upTo(count: number, step = 1): Generator<number> {
 }
 
 describe('latency histogram', () => {
-  test('an empty one answers zero', () => {
+  test('returns 0 when it is empty', () => {
     expect(histogramOf([]).percentileUs(99)).toBe(0)
     expect(histogramOf([]).summary().meanUs).toBe(0)
   })
@@ -30,22 +30,12 @@ describe('latency histogram', () => {
     }
   })
 
-  test('no percentile passes the largest value', () => {
+  test('no percentile exceeds the largest value', () => {
     expect(histogramOf([1234.5]).percentileUs(99.99)).toBe(1234.5)
     expect(histogramOf([1234.5]).summary().maxUs).toBe(1234.5)
   })
 
-  test('merging equals recording all in one', () => {
-    const left = histogramOf(upTo(500, 7))
-    left.merge(histogramOf(upTo(800, 13)))
-    expect(left.summary()).toEqual(histogramOf([...upTo(500, 7), ...upTo(800, 13)]).summary())
-  })
-
-  test('counts what took longer', () => {
-    expect(histogramOf([10, 20, 5000, 90_000]).countAbove(1000)).toBe(2)
-  })
-
-  test('a value beyond the last bucket still counts', () => {
+  test('counts a value beyond the last bucket', () => {
     const histogram = histogramOf([1e15])
     expect(histogram.count).toBe(1)
     expect(histogram.percentileUs(50)).toBeGreaterThan(1e10)

@@ -14,7 +14,7 @@ export interface LoadReport {
 }
 
 /** Migrates the database and adds the shape's rows. Throws a readable sentence when it may not, or the rows are there already. */
-export async function loadShape(databaseUrl: string, shape: Shape): Promise<LoadReport> {
+export async function fillDatabase(databaseUrl: string, shape: Shape): Promise<LoadReport> {
   await migrate(databaseUrl)
   const start = performance.now()
   const client = new pg.Client({ connectionString: databaseUrl, application_name: 'keyward-bench-generate' })

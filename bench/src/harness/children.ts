@@ -88,7 +88,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /** Runs a program to its end and resolves with what it printed. Rejects with its last words when it fails. */
-export async function runProgram(
+export async function runToEnd(
   file: string,
   args: readonly string[],
   prefix: readonly string[],

@@ -17,7 +17,7 @@ export interface CheckChoice {
 export const CHECK_COUNT = 200_000
 
 /** Checks of licenses picked all over the database, the same ones for the same shape. */
-export function checksOf(shape: Shape, choice: CheckChoice): Check[] {
+export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
   const targets: Target[] = []
   const keys = Array.from({ length: shape.organizations }, (_, organization) => apiKey(shape, organization))
   const wanted = Math.min(choice.count, shape.licenses)

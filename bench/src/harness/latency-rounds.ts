@@ -1,6 +1,6 @@
 // Rounds at a fixed rate, alternating between contenders.
 import type { Check } from '../load/checks.ts'
-import { runPaced } from '../load/fixed-rate.ts'
+import { runAtRate } from '../load/fixed-rate.ts'
 import type { LatencySummary } from '../load/histogram.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { createSupply } from '../load/supply.ts'
@@ -10,7 +10,7 @@ import type { Bench } from './scenario.ts'
 import type { Server } from './servers.ts'
 import { summarize } from './stats.ts'
 
-export interface PacedContender {
+export interface LatencyContender {
   name: string
   server: Server
   checks: readonly Check[]
@@ -47,8 +47,8 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
 }
 
 /** As `alternate`, at a rate. Throws when answers fail. */
-export async function paceInTurn(
-  contenders: readonly PacedContender[],
+export async function alternateAtRate(
+  contenders: readonly LatencyContender[],
   perSecond: number,
   bench: Bench,
 ): Promise<Map<string, LatencySummary[]>> {
@@ -70,7 +70,7 @@ export async function paceInTurn(
 
 /** One contender, once. Throws when answers fail. */
 export async function takeTurn(
-  contender: PacedContender,
+  contender: LatencyContender,
   perSecond: number,
   durationMs: number,
   bench: Bench,
@@ -94,7 +94,7 @@ export function percentileSeries(rounds: readonly LatencySummary[]): [number, nu
 }
 
 function pace(
-  contender: PacedContender,
+  contender: LatencyContender,
   ratePerSecond: number,
   durationMs: number,
   bench: Bench,
@@ -103,5 +103,5 @@ function pace(
   const { url } = contender.server
   const nextRequest = createSupply(contender.checks, 'v2', url)
   const options = { url, nextRequest, ratePerSecond, connections, durationMs, warmUpMs: SETTLE_MS, signal }
-  return asGenerator(plan, () => runPaced({ ...options, sleeps: plan.loadFirst }))
+  return asGenerator(plan, () => runAtRate({ ...options, sleeps: plan.loadFirst }))
 }

@@ -8,7 +8,7 @@ import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import pg from 'pg'
 
-import { loadShape } from '../data/fill.ts'
+import { fillDatabase } from '../data/fill.ts'
 import type { Shape } from '../data/population.ts'
 import { pinTree, type CorePlan } from './cores.ts'
 
@@ -57,7 +57,7 @@ export async function openShape(postgres: BenchPostgres, shape: Shape, say: (lin
     await admin.query(`drop database if exists ${name} with (force)`)
     await admin.query(`create database ${name}`)
     await migrate(url)
-    const { seconds } = await loadShape(url, shape)
+    const { seconds } = await fillDatabase(url, shape)
     await admin.query(`comment on database ${name} is ${pg.escapeLiteral(mark)}`)
     await admin.query('checkpoint')
     say(`generated in ${seconds.toFixed(1)} s`)

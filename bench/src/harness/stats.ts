@@ -1,4 +1,4 @@
-// What many rounds come to: the median, and how far they lie apart.
+/** Summaries of repeated measurements: median, spread and percentiles. */
 
 export interface Summary {
   median: number
@@ -10,29 +10,42 @@ export interface Summary {
   rounds: number
 }
 
-/** Throws when there is nothing to summarize: a figure made of no measurement is a lie. */
+/** Returns the median and the spread. Throws when there are no values. */
 export function summarize(values: readonly number[]): Summary {
-  if (values.length === 0) throw new Error('there is no round to summarize')
+  if (values.length === 0) throw new Error('there are no values to summarize')
   const sorted = values.toSorted((a, b) => a - b)
   return {
     median: quantile(sorted, 0.5),
-    min: sorted[0] ?? 0,
-    max: sorted.at(-1) ?? 0,
+    min: sorted[0]!,
+    max: sorted.at(-1)!,
     low: quantile(sorted, 0.25),
     high: quantile(sorted, 0.75),
     rounds: sorted.length,
   }
 }
 
-/** Round n against round n, so that what slowed both (a busy neighbour, a hot processor) falls out. */
+/** Divides round n by round n, so that whatever slowed both (a busy neighbor, a hot processor) cancels out. */
 export function ratios(values: readonly number[], against: readonly number[]): number[] {
   return values.slice(0, against.length).map((value, round) => value / (against[round] ?? Number.NaN))
 }
 
-/** Linear between the two nearest of sorted values. */
+export interface Percentiles {
+  p50: number
+  p99: number
+  max: number
+}
+
+/** Returns the smallest values that 50 % and 99 % of all values do not exceed, to two decimals; 0 without values. */
+export function percentiles(values: readonly number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number): number => Math.round((sorted[Math.ceil(share * sorted.length) - 1] ?? 0) * 100) / 100
+  return { p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+/** Interpolates linearly between the two nearest of the sorted values. */
 function quantile(sorted: readonly number[], share: number): number {
   const place = (sorted.length - 1) * share
-  const below = sorted[Math.floor(place)] ?? 0
-  const above = sorted[Math.ceil(place)] ?? below
+  const below = sorted[Math.floor(place)]!
+  const above = sorted[Math.ceil(place)]!
   return below + (above - below) * (place - Math.floor(place))
 }

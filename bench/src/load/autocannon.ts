@@ -66,7 +66,7 @@ export async function runAutocannon(options: AutocannonOptions): Promise<LoadOut
     statuses: statuses.toObject(),
     codes: codes.toObject(),
     errors: errors.toObject(),
-    askedPerSecond: null,
+    targetPerSecond: null,
   }
 }
 

@@ -4,7 +4,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 export interface ConnectionEvents {
-  answered(connection: Connection, status: number, body: string): void
+  responded(connection: Connection, status: number, body: string): void
   /** `busy`: a request was on its way and is lost. */
   failed(connection: Connection, reason: string, busy: boolean): void
   ready(connection: Connection): void
@@ -76,7 +76,7 @@ export class Connection {
     const body = this.#received.slice(bodyStart, bodyStart + length)
     this.#received = ''
     this.#busy = false
-    this.#events.answered(this, status, body)
+    this.#events.responded(this, status, body)
   }
 
   #fail(reason: string, socket = this.#socket): void {

@@ -5,7 +5,7 @@ import { Connection } from './connection.ts'
 import { LatencyHistogram } from './histogram.ts'
 import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
 
-export interface PacedOptions {
+export interface FixedRateOptions {
   url: URL
   /** The whole HTTP request to send next. */
   nextRequest: () => Buffer | string
@@ -51,12 +51,12 @@ const SPIN_ABOVE_PER_SECOND = 500
 const DEFAULT_DRAIN_MS = 2000
 const DEFAULT_TIMEOUT_MS = 10_000
 
-export function runPaced(options: PacedOptions): Promise<LoadOutcome> {
-  return new PacedRun(options).run()
+export function runAtRate(options: FixedRateOptions): Promise<LoadOutcome> {
+  return new FixedRateRun(options).run()
 }
 
-class PacedRun {
-  readonly #options: PacedOptions
+class FixedRateRun {
+  readonly #options: FixedRateOptions
   readonly #connections: Connection[] = []
   readonly #idle: Connection[] = []
   readonly #latency = new LatencyHistogram()
@@ -67,26 +67,26 @@ class PacedRun {
   #measureFromNs = 0
   #endNs = 0
   #drainedNs = Number.POSITIVE_INFINITY
-  #lastAnswerNs = 0
+  #lastResponseNs = 0
   #started = false
   #isOver = false
   readonly #over = Promise.withResolvers<void>()
 
-  constructor(options: PacedOptions) {
+  constructor(options: FixedRateOptions) {
     this.#options = options
   }
 
   async run(): Promise<LoadOutcome> {
     const { connections, url, signal, onProgress } = this.#options
     const housekeeping = setInterval(() => {
-      this.#giveUpLateOnes()
+      this.#abandonLateRequests()
       onProgress?.(this.#latency.count)
     }, 1000)
     const end = (): void => this.#over.resolve()
     signal?.addEventListener('abort', end)
     if (signal?.aborted === true) end()
     const events = {
-      answered: (connection: Connection, status: number, body: string) => this.#answered(connection, status, body),
+      responded: (connection: Connection, status: number, body: string) => this.#responded(connection, status, body),
       failed: (connection: Connection, reason: string, busy: boolean) => this.#failed(connection, reason, busy),
       ready: (connection: Connection) => this.#ready(connection),
     }
@@ -116,7 +116,7 @@ class PacedRun {
     this.#measureFromNs = nowNs + warmUpMs * 1e6
     this.#endNs = this.#measureFromNs + durationMs * 1e6
     this.#drainedNs = this.#endNs + drainMs * 1e6
-    this.#lastAnswerNs = nowNs
+    this.#lastResponseNs = nowNs
     this.#loop()
   }
 
@@ -143,13 +143,13 @@ class PacedRun {
     }
   }
 
-  #answered(connection: Connection, status: number, body: string): void {
+  #responded(connection: Connection, status: number, body: string): void {
     const nowNs = clockNs()
     if (connection.dueNs >= this.#measureFromNs) {
       this.#latency.record((nowNs - connection.dueNs) / 1000)
       this.#statuses.add(String(status))
       this.#codes.add(codeOf(body))
-      this.#lastAnswerNs = nowNs
+      this.#lastResponseNs = nowNs
     }
     this.#idle.push(connection)
     this.#sendDue()
@@ -161,7 +161,7 @@ class PacedRun {
     if (at >= 0) this.#idle.splice(at, 1)
   }
 
-  #giveUpLateOnes(): void {
+  #abandonLateRequests(): void {
     const oldestMs = performance.now() - (this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     for (const connection of this.#connections) {
       if (connection.busy && connection.sentAtMs < oldestMs) connection.abandon('timed out')
@@ -178,10 +178,10 @@ class PacedRun {
 
   #outcome(): LoadOutcome {
     const aborted = this.#options.signal?.aborted === true
-    const untilNs = aborted ? this.#lastAnswerNs : Math.max(this.#lastAnswerNs, this.#endNs)
+    const untilNs = aborted ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
     const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
     return {
-      generator: 'paced',
+      generator: 'fixed-rate',
       requests: this.#latency.count,
       durationMs,
       perSecond: (this.#latency.count / durationMs) * 1000,
@@ -189,7 +189,7 @@ class PacedRun {
       statuses: this.#statuses.toObject(),
       codes: this.#codes.toObject(),
       errors: this.#errors.toObject(),
-      askedPerSecond: this.#options.ratePerSecond,
+      targetPerSecond: this.#options.ratePerSecond,
     }
   }
 }

@@ -1,7 +1,7 @@
 // What a run of load comes to, whichever generator made it.
 import type { LatencySummary } from './histogram.ts'
 
-export type Generator = 'autocannon' | 'paced' | 'wrk'
+export type Generator = 'autocannon' | 'fixed-rate' | 'wrk'
 
 export interface LoadOutcome {
   generator: Generator
@@ -16,19 +16,15 @@ export interface LoadOutcome {
   /** Failures below HTTP (refused, reset, timed out), by message. */
   errors: Record<string, number>
   /** Requests a second that were asked for; null when it ran as fast as the answers came. */
-  askedPerSecond: number | null
+  targetPerSecond: number | null
 }
 
 /** Counts of things by name. */
 export class Tally {
   readonly #counts = new Map<string, number>()
 
-  add(name: string, times = 1): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + times)
-  }
-
-  total(): number {
-    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
   }
 
   /** Most frequent first. */

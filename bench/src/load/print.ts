@@ -3,7 +3,7 @@ import type { LoadOutcome } from './outcome.ts'
 
 export function formatOutcome(outcome: LoadOutcome): string {
   const { latency } = outcome
-  const asked = outcome.askedPerSecond === null ? '' : ` (asked for ${formatCount(outcome.askedPerSecond)})`
+  const asked = outcome.targetPerSecond === null ? '' : ` (asked for ${formatCount(outcome.targetPerSecond)})`
   const percentiles = Object.entries(latency.percentilesUs).map(([p, us]) => `p${p} ${formatUs(us)}`)
   const lines = [
     `${formatCount(outcome.perSecond)} checks/s${asked}, ${formatCount(outcome.requests)} in ${(outcome.durationMs / 1000).toFixed(1)} s, ${outcome.generator}`,

@@ -95,7 +95,7 @@ export function parseWrk(output: string): WrkOutcome {
     statuses: { '2xx-3xx': requests - refusals, ...(refusals > 0 ? { '4xx-5xx': refusals } : {}) },
     codes: null,
     errors: Object.fromEntries(Object.entries(result.errors).filter(([, count]) => count > 0)),
-    askedPerSecond: null,
+    targetPerSecond: null,
     naps,
   }
 }

@@ -5,7 +5,7 @@ import { runAutocannon } from '../load/autocannon.ts'
 import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
 import { prepareChecks, type Check, type Target } from '../load/checks.ts'
 import { useDemo } from '../load/demo.ts'
-import { runPaced } from '../load/fixed-rate.ts'
+import { runAtRate } from '../load/fixed-rate.ts'
 import { formatMix } from '../load/mix.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
@@ -68,7 +68,7 @@ async function run(options: BenchOptions, url: URL, checks: Check[], signal: Abo
   const common = { url, connections, durationMs, signal, onProgress: showProgress() }
   if (ratePerSecond !== null) {
     const nextRequest = createSupply(checks, version, url)
-    return runPaced({
+    return runAtRate({
       ...common,
       nextRequest,
       ratePerSecond,

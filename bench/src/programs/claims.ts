@@ -1,145 +1,98 @@
-// Measures how many machine slots a second Postgres grants: many claims in one statement, as the validator sends them,
-// against one statement for each claim. Both in turn on one server, durably, over the same connections.
-// `node bench/src/programs/claims.ts --help` lists what can be set.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+/**
+ * Measures how many machine slots a second Postgres grants: many claims in one statement, as the validator sends them,
+ * against one statement per claim. The two alternate on one server, with durable commits, over the same connections.
+ */
 
-import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7, uuidv7Bytes } from '@keyward/database'
-import { migrate } from '@keyward/database/migrate'
-import { startPostgres } from '@keyward/embedded-postgres'
+import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7Bytes } from '@keyward/database'
+import { insertCustomer, insertOrganization, insertProduct } from '@keyward/testkit'
 import type pg from 'pg'
 
+import { numbersFrom, runMain } from '../harness/command-line.ts'
+import { summarize } from '../harness/stats.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
+import { formatCount } from '../load/print.ts'
 import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/claims.ts [options]
 
-  --batch N         claims in one statement (default 64)
-  --connections N   each sends one statement after the other (default 4)
-  --licenses N      over which the claims are spread (default 2000)
-  --rounds N        of each kind, in turn (default 5)
-  --seconds N       a round (default 3)
-  --help`
+  --batch N         claims per statement (default 64)
+  --connections N   connections that each send one statement after another (default 4)
+  --licenses N      licenses that the claims are spread over (default 2000)
+  --rounds N        rounds of each kind, alternating (default 5)
+  --seconds N       length of a round (default 3)
+  --help
 
-interface Sizes {
-  batch: number
-  connections: number
-  licenses: number
-  rounds: number
-  seconds: number
-}
+Writes bench/results/claims.json.`
 
-await main()
+const DEFAULTS = { batch: 64, connections: 4, licenses: 2_000, rounds: 5, seconds: 3 }
+type Sizes = typeof DEFAULTS
 
-async function main(): Promise<void> {
-  const sizes = parse(process.argv.slice(2))
-  if (sizes === null) return console.log(HELP)
-  const folder = mkdtempSync(join(tmpdir(), 'keyward-claims-'))
-  const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings: { max_wal_size: '4GB' } })
+await runMain('claims', async () => {
+  const sizes = numbersFrom(HELP, DEFAULTS)
+  if (sizes === null) return
+  await withPostgres((url) => compare(url, sizes), { max_wal_size: '4GB' })
+})
+
+async function compare(url: string, sizes: Sizes): Promise<void> {
+  const pool = createPool(url, { name: 'claims', max: sizes.connections })
   try {
-    await migrate(postgres.url)
-    const pool = createPool(postgres.url, { name: 'claims', max: sizes.connections })
     const licenses = await insertLicenses(pool, sizes.licenses)
-    await measure(pool, licenses, { ...sizes, seconds: 1 }, sizes.batch) // warms up
-    const kinds = { single: 1, batched: sizes.batch }
-    const perSecond: Record<keyof typeof kinds, number[]> = { single: [], batched: [] }
+    await grantsPerSecond(pool, licenses, { ...sizes, seconds: 1 }, sizes.batch) // warms up
+    const single: number[] = []
+    const batched: number[] = []
     for (let round = 0; round < sizes.rounds; round++) {
-      perSecond.single.push(await measure(pool, licenses, sizes, kinds.single))
-      perSecond.batched.push(await measure(pool, licenses, sizes, kinds.batched))
+      single.push(await grantsPerSecond(pool, licenses, sizes, 1))
+      batched.push(await grantsPerSecond(pool, licenses, sizes, sizes.batch))
     }
-    await pool.end()
-    report(sizes, perSecond.single, perSecond.batched)
+    report(sizes, single, batched)
   } finally {
-    await postgres.stop()
-    rmSync(folder, { recursive: true, force: true })
+    await pool.end()
   }
 }
 
-/** Grants a second. Every claim is of a machine that nobody has seen, on a license with slots to spare. */
-async function measure(pool: pg.Pool, licenses: Uint8Array[], sizes: Sizes, batch: number): Promise<number> {
-  const startedAt = performance.now()
-  const endsAt = startedAt + sizes.seconds * 1_000
+/** Returns grants a second. Every claim is of a new machine, on a license with free slots. */
+async function grantsPerSecond(pool: pg.Pool, licenses: Uint8Array[], sizes: Sizes, batch: number): Promise<number> {
+  const startedAtMs = performance.now()
+  const endsAtMs = startedAtMs + sizes.seconds * 1_000
   let granted = 0
   let next = 0
   const claim = (): Claim => ({
-    licenseId: licenses[next++ % licenses.length] ?? new Uint8Array(16),
+    licenseId: licenses[next++ % licenses.length]!,
     machineId: uuidv7Bytes(),
     hostname: null,
   })
   const send = async (): Promise<void> => {
-    while (performance.now() < endsAt) {
+    while (performance.now() < endsAtMs) {
       let claims = Array.from({ length: batch }, claim)
       for (let patient = false; claims.length > 0; patient = true) {
-        const answers = await claimSlots(pool, claims, { patient })
-        granted += answers.filter((answer) => answer.outcome === 'granted').length
-        claims = claims.filter((_, i) => answers[i]?.outcome === 'busy')
+        const outcomes = await claimSlots(pool, claims, { patient })
+        granted += outcomes.filter(({ outcome }) => outcome === 'granted').length
+        claims = claims.filter((_, i) => outcomes[i]!.outcome === 'busy')
       }
     }
   }
   await Promise.all(Array.from({ length: sizes.connections }, send))
-  return granted / ((performance.now() - startedAt) / 1_000)
+  return granted / ((performance.now() - startedAtMs) / 1_000)
 }
 
 async function insertLicenses(pool: pg.Pool, count: number): Promise<Uint8Array[]> {
-  const [organization, product, customer] = [uuidv7(), uuidv7(), uuidv7()]
-  await pool.query(`insert into organizations (id, name, plan) values ($1, 'Acme', 'STANDARD')`, [organization])
-  await pool.query(`insert into products (id, organization_id, name) values ($1, $2, 'x')`, [product, organization])
-  await pool.query(`insert into customers (id, organization_id, email) values ($1, $2, 'x')`, [customer, organization])
-  const ids = Array.from({ length: count }, () => uuidv7())
-  await pool.query(
+  const organizationId = await insertOrganization(pool)
+  const productId = await insertProduct(pool, { organizationId })
+  const customerId = await insertCustomer(pool, { organizationId })
+  const { rows } = await pool.query<{ id: string }>(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
-     select id, $2, $3, $4, id::text, 'PERPETUAL', 1000000 from unnest($1::uuid[]) as ids (id)`,
-    [ids, organization, product, customer],
+     select gen_random_uuid(), $1, $2, $3, 'KEY-' || n, 'PERPETUAL', 1000000
+     from generate_series(1, $4::integer) n returning id`,
+    [organizationId, productId, customerId, count],
   )
-  return ids.map(uuidToBytes)
+  return rows.map(({ id }) => uuidToBytes(id))
 }
 
 function report(sizes: Sizes, single: number[], batched: number[]): void {
-  const figures = { single: median(single), batched: median(batched) }
-  const ratio = figures.batched / figures.single
-  const path = writeResult('claims', { sizes, perSecond: { single, batched }, median: figures, ratio })
-  console.log(`one statement each     ${Math.round(figures.single).toLocaleString('en-US')} claims a second`)
-  console.log(
-    `${sizes.batch} in a statement      ${Math.round(figures.batched).toLocaleString('en-US')} claims a second`,
-  )
-  console.log(`ratio                  ${ratio.toFixed(1)}\n${path}`)
-}
-
-function median(values: number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-}
-
-function parse(args: string[]): Sizes | null {
-  const { values } = parseArgs({
-    args,
-    options: {
-      batch: { type: 'string', default: '64' },
-      connections: { type: 'string', default: '4' },
-      licenses: { type: 'string', default: '2000' },
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) return null
-  const [batch, connections, licenses, rounds, seconds] = [
-    values.batch,
-    values.connections,
-    values.licenses,
-    values.rounds,
-    values.seconds,
-  ].map((text) => {
-    const number = Number(text)
-    if (!Number.isInteger(number) || number < 1)
-      throw new Error(`a size is a whole number of at least 1, got "${text}"`)
-    return number
-  })
-  return {
-    batch: batch ?? 64,
-    connections: connections ?? 4,
-    licenses: licenses ?? 2_000,
-    rounds: rounds ?? 5,
-    seconds: seconds ?? 3,
-  }
+  const median = { single: summarize(single).median, batched: summarize(batched).median }
+  const ratio = median.batched / median.single
+  const path = writeResult('claims', { sizes, perSecond: { single, batched }, median, ratio })
+  console.log(`1 per statement    ${formatCount(median.single)} claims a second`)
+  console.log(`${sizes.batch} per statement   ${formatCount(median.batched)} claims a second`)
+  console.log(`ratio              ${ratio.toFixed(1)}\n${path}`)
 }

@@ -1,11 +1,10 @@
 /**
  * Measures the decision engine alone, without a server: loading, memory, time per verdict by kind of check, the worst
- * insertion while the machine set grows, the tries against `net.BlockList`, and reading while a writer writes.
- * `node bench/src/programs/engine-microbench.ts --help` lists the sizes that can be set.
+ * insertion while the machine set grows, the tries against `net.BlockList`, and reads during writes.
  */
+
 import { randomBytes } from 'node:crypto'
 import { BlockList } from 'node:net'
-import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 
 import {
@@ -35,17 +34,36 @@ import {
   tenants,
   writeKey,
 } from '../data/engine-rows.ts'
+import { numbersFrom, runMain } from '../harness/command-line.ts'
 
+const HELP = `node bench/src/programs/engine-microbench.ts [options]
+
+  --licenses N      licenses in the index (default 1000000)
+  --machines N      machines per license (default 3)
+  --rules N         access rules (default 100000)
+  --prefixes N      networks in the trie that is compared with net.BlockList (default 1000000)
+  --inserts N       machines inserted one by one (default 4000000)
+  --checks N        checks per measurement (default 1000000)
+  --help`
+
+const DEFAULTS: Sizes = {
+  licenses: 1_000_000,
+  machines: 3,
+  rules: 100_000,
+  prefixes: 1_000_000,
+  inserts: 4_000_000,
+  checks: 1_000_000,
+}
 const NOW = Date.UTC(2026, 0, 1)
 const BATCH = 10_000
 const STRETCH = 500
 
-function say(what: string, value: number, unit: string): void {
+function print(what: string, value: number, unit: string): void {
   const digits = value < 10 ? 2 : value < 1000 ? 1 : 0
   process.stdout.write(`${what.padEnd(58)} ${value.toFixed(digits).padStart(12)} ${unit}\n`)
 }
 
-/** Applies changes in batches; gives the seconds that `apply` took, without making the changes. */
+/** Applies changes in batches. Returns the seconds that `apply` took, without those for creating the changes. */
 function load(writer: IndexWriter, changes: Generator<Change>): number {
   let seconds = 0
   let batch: Change[] = []
@@ -65,8 +83,8 @@ function load(writer: IndexWriter, changes: Generator<Change>): number {
 }
 
 /**
- * Nanoseconds for each of `count` runs: the median over short stretches, so that a stretch in which the machine did
- * something else does not count.
+ * Returns the nanoseconds per run: the median over short stretches, so that a stretch in which the machine did something
+ * else does not count.
  */
 function nanoseconds(count: number, run: (n: number) => void): number {
   const times: number[] = []
@@ -89,13 +107,13 @@ function measureVerdicts(reader: IndexReader, sizes: Sizes): void {
   const verdict = createVerdict()
   for (const [name, { code, prepare }] of Object.entries(KINDS)) {
     let other = 0
-    const making = nanoseconds(sizes.checks, (n) => prepare(check, organizations, sizes, n))
+    const preparing = nanoseconds(sizes.checks, (n) => prepare(check, organizations, sizes, n))
     const all = nanoseconds(sizes.checks, (n) => {
       prepare(check, organizations, sizes, n)
       reader.decide(check, NOW, verdict)
       if (CODES[verdict.code] !== code) other++
     })
-    say(`verdict: ${name}`, all - making, other === 0 ? 'ns' : `ns (${other} of another code!)`)
+    print(`verdict: ${name}`, all - preparing, other === 0 ? 'ns' : `ns (${other} with another code!)`)
   }
 }
 
@@ -107,17 +125,17 @@ function measureLoading(sizes: Sizes): IndexWriter {
   for (const [name, changes] of Object.entries(parts)) {
     const seconds = load(writer, changes)
     total += seconds
-    say(`load: ${name}`, seconds, 's')
+    print(`load: ${name}`, seconds, 's')
   }
-  say('load: all', total, 's')
+  print('load: all', total, 's')
   const { usedBytes, bytes, rows } = writer.stats()
-  for (const [name, count] of Object.entries(bytes)) say(`memory: ${name}`, count / 2 ** 20, 'MiB')
+  for (const [name, count] of Object.entries(bytes)) print(`memory: ${name}`, count / 2 ** 20, 'MiB')
   const ofRules = bytes.rules! + bytes.trieNodes! + bytes.scopes! + bytes.byRule!
-  say('memory: bytes per license, with its customer and machines', (usedBytes - ofRules) / sizes.licenses, 'bytes')
-  say('memory: bytes per license, rules included', usedBytes / sizes.licenses, 'bytes')
-  say('memory: bytes per machine', bytes.machines! / rows.machine, 'bytes')
+  print('memory: bytes per license, with its customer and machines', (usedBytes - ofRules) / sizes.licenses, 'bytes')
+  print('memory: bytes per license, rules included', usedBytes / sizes.licenses, 'bytes')
+  print('memory: bytes per machine', bytes.machines! / rows.machine, 'bytes')
   globalThis.gc?.()
-  say('memory: growth of the process', (process.memoryUsage().rss - before) / 2 ** 20, 'MiB')
+  print('memory: growth of the process', (process.memoryUsage().rss - before) / 2 ** 20, 'MiB')
   return writer
 }
 
@@ -140,9 +158,9 @@ function measureInserts(sizes: Sizes): void {
     if (ms > worst) worst = ms
     if (ms > 1) times.push(ms)
   }
-  say(`insert: mean of ${sizes.inserts} machines, a section each`, (total * 1e6) / sizes.inserts, 'ns')
-  say('insert: worst', worst, 'ms')
-  say('insert: over 1 ms', times.length, 'times')
+  print(`insert: mean of ${sizes.inserts} machines, a section each`, (total * 1e6) / sizes.inserts, 'ns')
+  print('insert: worst', worst, 'ms')
+  print('insert: over 1 ms', times.length, 'times')
 }
 
 function measureTries(sizes: Sizes): void {
@@ -151,7 +169,7 @@ function measureTries(sizes: Sizes): void {
   load(writer, tenants(few))
   load(writer, licenses(few))
   const seconds = load(writer, prefixes(sizes.prefixes))
-  say(`trie: insertion of ${sizes.prefixes} prefixes, each`, (seconds * 1e9) / sizes.prefixes, 'ns')
+  print(`trie: insertion of ${sizes.prefixes} prefixes, each`, (seconds * 1e9) / sizes.prefixes, 'ns')
   const reader = openIndex(writer.shared)
   const [organization = -1] = organizationRows(reader)
   const check = createCheck()
@@ -166,28 +184,28 @@ function measureTries(sizes: Sizes): void {
   const withAddress = nanoseconds(sizes.checks, decide)
   check.addressFamily = 0
   const without = nanoseconds(sizes.checks, decide)
-  say(`trie: all covers among ${sizes.prefixes} prefixes`, withAddress - without, 'ns')
-  say('trie: whole verdict with it', withAddress, 'ns')
+  print(`trie: all covers among ${sizes.prefixes} prefixes`, withAddress - without, 'ns')
+  print('trie: whole verdict with it', withAddress, 'ns')
   measureBlockList(withAddress - without)
 }
 
-function measureBlockList(ours: number): void {
+function measureBlockList(trieNs: number): void {
   const list = new BlockList()
   const dotted = (word: number): string => [24, 16, 8, 0].map((shift) => (word >>> shift) & 255).join('.')
   for (const change of prefixes(10_000)) {
     if (change.entity !== 'rule' || change.row?.type !== 'IP') continue
     list.addSubnet(dotted(change.row.network.words[0]), change.row.network.prefixLength)
   }
-  const theirs = nanoseconds(200, (n) => void list.check(dotted(scatter(n + 1_000_000))))
-  say('trie: net.BlockList with 10,000 prefixes, first match only', theirs, 'ns')
-  say('trie: times faster', theirs / ours, '')
+  const blockListNs = nanoseconds(200, (n) => void list.check(dotted(scatter(n + 1_000_000))))
+  print('trie: net.BlockList with 10,000 prefixes, first match only', blockListNs, 'ns')
+  print('trie: times faster', blockListNs / trieNs, '')
 }
 
 async function measureContention(writer: IndexWriter, sizes: Sizes): Promise<void> {
   for (const sectionsPerSecond of [0, 1000]) {
     const worker = new Worker(new URL(import.meta.url), { workerData: { shared: writer.shared, sizes } })
     const state = { done: false }
-    const answer = new Promise<number>((resolve, reject) => {
+    const measured = new Promise<number>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', reject)
     }).finally(() => (state.done = true))
@@ -198,7 +216,7 @@ async function measureContention(writer: IndexWriter, sizes: Sizes): Promise<voi
       for (; n < due; n++) writeSomething(writer, n, sizes)
       await new Promise((resolve) => setImmediate(resolve))
     }
-    say(`reading in a thread, ${sectionsPerSecond} write sections a second`, await answer, 'ns')
+    print(`reading in a thread, ${sectionsPerSecond} write sections a second`, await measured, 'ns')
     await worker.terminate()
   }
 }
@@ -222,40 +240,17 @@ function readInWorker({ shared, sizes }: ReaderTask): void {
   const check = createCheck()
   const verdict = createVerdict()
   const prepare = (n: number): number => fill(check, organizations, sizes, n, true)
-  const making = nanoseconds(sizes.checks, prepare)
+  const preparing = nanoseconds(sizes.checks, prepare)
   const all = nanoseconds(sizes.checks, (n) => {
     prepare(n)
     reader.decide(check, NOW, verdict)
   })
-  parentPort?.postMessage(all - making)
+  parentPort?.postMessage(all - preparing)
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      licenses: { type: 'string', default: '1000000' },
-      machines: { type: 'string', default: '3' },
-      rules: { type: 'string', default: '100000' },
-      prefixes: { type: 'string', default: '1000000' },
-      inserts: { type: 'string', default: '4000000' },
-      checks: { type: 'string', default: '1000000' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) {
-    process.stdout.write(
-      '--licenses N  --machines N (each)  --rules N  --prefixes N  --inserts N  --checks N (a round)\n',
-    )
-    return
-  }
-  const sizes: Sizes = {
-    licenses: Number(values.licenses),
-    machines: Number(values.machines),
-    rules: Number(values.rules),
-    prefixes: Number(values.prefixes),
-    inserts: Number(values.inserts),
-    checks: Number(values.checks),
-  }
+  const sizes = numbersFrom(HELP, DEFAULTS)
+  if (sizes === null) return
   const writer = measureLoading(sizes)
   measureVerdicts(openIndex(writer.shared), sizes)
   await measureContention(writer, sizes)
@@ -267,5 +262,5 @@ function isReaderTask(data: unknown): data is ReaderTask {
   return typeof data === 'object' && data !== null && 'shared' in data && 'sizes' in data
 }
 
-if (isMainThread) await main()
+if (isMainThread) await runMain('engine-microbench', main)
 else if (isReaderTask(workerData)) readInWorker(workerData)

@@ -1,49 +1,47 @@
-// `npm run bench:generate`: fills a database with licenses, machines and rules by COPY, and writes the API keys and license keys
-// that a load generator needs.
+/**
+ * `npm run bench:generate`: fills a database with licenses, machines and rules by COPY, and writes the API keys and
+ * license keys that a load generator needs.
+ */
+
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { loadShape } from '../data/fill.ts'
+import { fillDatabase } from '../data/fill.ts'
 import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from '../data/population.ts'
+import { runMain, wholeNumber } from '../harness/command-line.ts'
+import { formatCount } from '../load/print.ts'
 
 const HELP = `npm run bench:generate -- [options]
 
 Adds organizations with licenses, machines and access rules to a database, the same ones for the same seed.
-Validators that run already do not hear of them: start them afterwards.
+Validators that are already running do not receive them: start validators afterwards.
 
-  --database-url URL    of a superuser; or the variable DATABASE_URL
+  --database-url URL    database and login of a superuser; or the variable DATABASE_URL
   --licenses N          default 100000
-  --machines N          machines that hold a slot, for each license (default 3)
-  --max-machines N      slots of a license, or "none" (default 5)
-  --rules N             default 10000; every organization gets two more, which name the machine ids
+  --machines N          machines per license that hold a slot (default 3)
+  --max-machines N      slots per license, or "none" (default 5)
+  --rules N             default 10000; every organization gets two more, for the machine ids
                         bench-blacklisted and bench-excluded
-  --organizations N     default 10; those with an odd number have rules about addresses and countries
+  --organizations N     default 10; odd-numbered ones have address and country rules
   --seed N              default 1
-  --out FOLDER          where organizations.json and licenses-<n>.tsv go (default .keyward/bench)
+  --out FOLDER          folder for organizations.json and licenses-<n>.tsv (default .keyward/bench)
   --help`
 
-// Lines in a file of license keys; enough that no cache of a processor holds them all.
+/** License keys per file: too many for the caches of a processor. */
 const LISTED_LICENSES = 50_000
 
-await main()
+await runMain('bench:generate', async () => {
+  const options = parse(process.argv.slice(2))
+  if (options === 'help') return console.log(HELP)
+  const { seconds, rows } = await fillDatabase(options.databaseUrl, options.shape)
+  const counts = Object.entries(rows).map(([name, count]) => `${formatCount(count)} ${name}`)
+  console.log(`${counts.join(', ')} in ${seconds.toFixed(1)} s`)
+  writeLists(options.shape, options.out)
+  console.log(`API keys and license keys: ${options.out}`)
+})
 
-async function main(): Promise<void> {
-  try {
-    const options = parse(process.argv.slice(2))
-    if (options === 'help') return console.log(HELP)
-    const { seconds, rows } = await loadShape(options.databaseUrl, options.shape)
-    const counts = Object.entries(rows).map(([name, count]) => `${count.toLocaleString('en-US')} ${name}`)
-    console.log(`${counts.join(', ')} in ${seconds.toFixed(1)} s`)
-    writeLists(options.shape, options.out)
-    console.log(`API keys and license keys: ${options.out}`)
-  } catch (error) {
-    console.error(`bench:generate: ${error instanceof Error ? error.message : String(error)}`)
-    process.exitCode = 1
-  }
-}
-
-/** `organizations.json` with the API keys, and a file of license keys for each, as `npm run bench -- --licenses` takes it. */
+/** Writes `organizations.json` with the API keys, and a file of license keys per organization for `npm run bench`. */
 function writeLists(shape: Shape, folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const organizations = Array.from({ length: shape.organizations }, (_, organization) => {
@@ -90,22 +88,17 @@ function parse(args: string[]): { databaseUrl: string; shape: Shape; out: string
   })
   if (values.help === true) return 'help'
   const databaseUrl = values['database-url'] ?? process.env['DATABASE_URL']
-  if (databaseUrl === undefined) throw new Error('name the database with --database-url or DATABASE_URL')
+  if (databaseUrl === undefined) throw new Error('set --database-url or the variable DATABASE_URL')
+  const maxMachines = values['max-machines'] ?? '5'
   const shape: Shape = {
-    seed: whole('--seed', values.seed ?? '1', 0),
-    licenses: whole('--licenses', values.licenses ?? '100000', 0),
-    rules: whole('--rules', values.rules ?? '10000', 0),
-    organizations: whole('--organizations', values.organizations ?? '10', 1),
-    machinesPerLicense: whole('--machines', values.machines ?? '3', 0),
-    maxMachines: values['max-machines'] === 'none' ? null : whole('--max-machines', values['max-machines'] ?? '5', 1),
+    seed: wholeNumber('--seed', values.seed ?? '1'),
+    licenses: wholeNumber('--licenses', values.licenses ?? '100000'),
+    rules: wholeNumber('--rules', values.rules ?? '10000'),
+    organizations: wholeNumber('--organizations', values.organizations ?? '10', 1),
+    machinesPerLicense: wholeNumber('--machines', values.machines ?? '3'),
+    maxMachines: maxMachines === 'none' ? null : wholeNumber('--max-machines', maxMachines, 1),
   }
-  const { machinesPerLicense, maxMachines } = shape
-  if (maxMachines !== null && machinesPerLicense > maxMachines) throw new Error('--machines passes --max-machines')
+  if (shape.machinesPerLicense > (shape.maxMachines ?? Infinity))
+    throw new Error(`--machines must be at most --max-machines (${maxMachines}), got ${shape.machinesPerLicense}`)
   return { databaseUrl, shape, out: values.out ?? join(import.meta.dirname, '../../../.keyward/bench') }
-}
-
-function whole(name: string, text: string, min: number): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value >= min && value <= 100_000_000) return value
-  throw new Error(`${name} takes a whole number of at least ${min}, got "${text}"`)
 }

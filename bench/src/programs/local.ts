@@ -1,9 +1,11 @@
-// `npm run bench:local`: measures Keyward and its baselines side by side on this machine and draws the report.
+/** `npm run bench:local`: measures Keyward and its baselines side by side on this machine and draws the report. */
+
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { stopChildren } from '../harness/children.ts'
+import { runMain, wholeNumber } from '../harness/command-line.ts'
 import { pinTree, planCores } from '../harness/cores.ts'
 import { openPostgres, type BenchPostgres } from '../harness/postgres.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
@@ -13,19 +15,20 @@ import { SCENARIOS } from '../scenarios/catalog.ts'
 
 const HELP = `npm run bench:local -- [scenarios] [options]
 
-Starts Keyward and its baselines pinned to cores, measures them in turn and writes bench/results/*.json and report.html.
-Without a name all scenarios run, which takes about an hour; generated data stays under .keyward/bench-postgres.
+Starts Keyward and its baselines pinned to cores, measures them in alternating rounds and writes one JSON file per
+scenario and report.html to bench/results. Without a name all scenarios run, which takes about an hour. Generated data
+stays in .keyward/bench-postgres for the next run.
 
 ${SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(12)}${summary}`).join('\n')}
 
-  --quick             short rounds, to see that everything works; the figures mean little
-  --rounds N          default 13
-  --seconds N         of one contender in one round (default 5)
-  --connections N     default 64
-  --report            only draw the report again
+  --quick             short rounds over small data: shows that everything works; the figures mean little
+  --rounds N          rounds per contender (default 13)
+  --seconds N         length of a round (default 5)
+  --connections N     connections of the load generator (default 64)
+  --report            draws the report from the stored results and measures nothing
   --help`
 
-await main()
+await runMain('bench:local', main)
 
 async function main(): Promise<void> {
   const stop = new AbortController()
@@ -37,22 +40,19 @@ async function main(): Promise<void> {
     if (options === 'help') return console.log(HELP)
     if (options.report) return drawReport()
     const plan = planCores()
-    if (!plan.pinned) console.log('taskset is not here, so nothing is pinned to cores: expect more spread')
+    if (!plan.pinned) console.log('taskset is not installed, so nothing is pinned to cores: expect more spread')
     postgres = await openPostgres(plan, join(import.meta.dirname, '../../../.keyward/bench-postgres'))
     pinTree(process.pid, plan.load, plan)
     const bench: Bench = { ...options, plan, postgres, signal: stop.signal, say: (line) => console.log(`  ${line}`) }
     for (const scenario of options.scenarios) await runScenario(scenario, bench)
     drawReport()
-  } catch (error) {
-    console.error(`bench:local: ${error instanceof Error ? error.message : String(error)}`)
-    process.exitCode = 1
   } finally {
     await stopChildren()
     await postgres?.stop()
   }
 }
 
-// One that fails does not take the others along: its reason is told, and the program ends with 1.
+/** Runs one scenario. If it fails, prints the reason and sets exit code 1; the other scenarios still run. */
 async function runScenario(scenario: Scenario, bench: Bench): Promise<void> {
   bench.signal.throwIfAborted()
   console.log(`${scenario.name}: ${scenario.summary}`)
@@ -76,13 +76,8 @@ async function runScenario(scenario: Scenario, bench: Bench): Promise<void> {
 
 function drawReport(): void {
   const path = join(RESULTS_FOLDER, 'report.html')
-  writeFileSync(
-    path,
-    renderReport(
-      readResults(),
-      SCENARIOS.map(({ name }) => `local-${name}`),
-    ),
-  )
+  const order = SCENARIOS.map(({ name }) => `local-${name}`)
+  writeFileSync(path, renderReport(readResults(), order))
   console.log(`report: ${path}`)
 }
 
@@ -111,23 +106,15 @@ function parse(args: string[]): LocalOptions | 'help' {
   const scenarios = positionals.map((name) => {
     const found = SCENARIOS.find((scenario) => scenario.name === name)
     if (found !== undefined) return found
-    throw new Error(
-      `there is no scenario "${name}"; there are ${SCENARIOS.map((scenario) => scenario.name).join(', ')}`,
-    )
+    throw new Error(`unknown scenario "${name}". Scenarios: ${SCENARIOS.map((each) => each.name).join(', ')}`)
   })
   const quick = values.quick === true
   return {
     scenarios: scenarios.length === 0 ? [...SCENARIOS] : scenarios,
     quick,
-    rounds: whole('--rounds', values.rounds ?? (quick ? '3' : '13')),
-    roundMs: whole('--seconds', values.seconds ?? (quick ? '1' : '5')) * 1000,
-    connections: whole('--connections', values.connections ?? '64'),
+    rounds: wholeNumber('--rounds', values.rounds ?? (quick ? '3' : '13'), 1, 1_000),
+    roundMs: wholeNumber('--seconds', values.seconds ?? (quick ? '1' : '5'), 1, 3_600) * 1_000,
+    connections: wholeNumber('--connections', values.connections ?? '64', 1, 10_000),
     report: values.report === true,
   }
-}
-
-function whole(name: string, text: string): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value > 0 && value <= 100_000) return value
-  throw new Error(`${name} takes a whole number above 0, got "${text}"`)
 }

@@ -1,25 +1,30 @@
 /**
- * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into organizations of
- * growing size, and a list of 100,000 rules read page by page. `node bench/src/programs/management.ts` writes bench/results/management.json;
- * `--help` says so.
+ * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into an
+ * organization that grows to 100,000, and that list read page by page.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 
-import { migrate } from '@keyward/database/migrate'
-import { startPostgres } from '@keyward/embedded-postgres'
+import { join } from 'node:path'
+
 import { z } from 'zod'
 
 import { startChild } from '../harness/children.ts'
+import { numbersFrom, runMain } from '../harness/command-line.ts'
+import { percentiles, type Percentiles, summarize } from '../harness/stats.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
 import { writeResult } from '../report/results.ts'
 
+const HELP = `node bench/src/programs/management.ts [options]
+
+  --imports N       imports of 1,000 rules each (default 100)
+  --passes N        passes through the list; the best time of each page counts (default 5)
+  --help
+
+Writes bench/results/management.json.`
+
 const OPERATOR_TOKEN = 'operator-token-of-the-bench'
-const RULES_A_REQUEST = 1_000
-const IMPORTS = 100
+const RULES_PER_IMPORT = 1_000
 const PAGE = 100
-const PASSES = 5
+const REPEATED_IMPORTS = 10
 
 const created = z.object({ id: z.string(), managementToken: z.string() })
 const imported = z.object({ created: z.int(), skipped: z.int() })
@@ -27,88 +32,17 @@ const listed = z.object({ data: z.array(z.object({ id: z.string() })), nextCurso
 
 type Call = <T>(method: string, path: string, schema: z.ZodType<T>, body?: object) => Promise<{ value: T; ms: number }>
 
-function caller(port: number, token: string): Call {
-  return async (method, path, schema, body) => {
-    const payload = body === undefined ? {} : { body: JSON.stringify(body) }
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const started = performance.now()
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, { method, headers, ...payload })
-    const value: unknown = await response.json()
-    const ms = performance.now() - started
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(value)}`)
-    return { value: schema.parse(value), ms }
-  }
-}
-
-interface Times {
-  count: number
-  firstMs: number
-  medianMs: number
-  p99Ms: number
-  maxMs: number
-}
-
-function summarize(times: readonly number[]): Times {
-  const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number): number => Math.round((sorted[Math.ceil(share * sorted.length) - 1] ?? 0) * 100) / 100
-  const firstMs = Math.round((times[0] ?? 0) * 100) / 100
-  return { count: times.length, firstMs, medianMs: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
-}
-
-/** Addresses, machine ids and countries mixed, none twice. */
-function rules(round: number): object[] {
-  return Array.from({ length: RULES_A_REQUEST }, (_, i) => {
-    const n = round * RULES_A_REQUEST + i
-    const common = { kind: n % 3 === 0 ? 'EXCLUSION' : 'BLACKLIST', scope: 'ORGANIZATION', note: `row ${n}` }
-    if (n % 2 === 0) return { ...common, type: 'HWID', value: `machine-${n}` }
-    return { ...common, type: 'IP', value: `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}` }
+await runMain('management', async () => {
+  const sizes = numbersFrom(HELP, { imports: 100, passes: 5 })
+  if (sizes === null) return
+  await withPostgres(async (url) => {
+    const data = await measure(url, sizes)
+    console.log(JSON.stringify(data, null, 2))
+    console.log(writeResult('management', data))
   })
-}
+})
 
-async function measureImports(call: Call): Promise<{ fresh: Times; repeated: Times }> {
-  const times: number[] = []
-  for (let round = 0; round < IMPORTS; round++) {
-    const { value, ms } = await call('POST', 'access-rules/import', imported, { rules: rules(round) })
-    if (value.created !== RULES_A_REQUEST) throw new Error(`only ${value.created} rules were created`)
-    times.push(ms)
-  }
-  const again: number[] = []
-  for (let round = 0; round < 10; round++) {
-    const { value, ms } = await call('POST', 'access-rules/import', imported, { rules: rules(round) })
-    if (value.skipped !== RULES_A_REQUEST) throw new Error(`only ${value.skipped} rules were skipped`)
-    again.push(ms)
-  }
-  return { fresh: summarize(times), repeated: summarize(again) }
-}
-
-/** Reads the whole list once. Answers the time of each page. */
-async function readList(call: Call): Promise<number[]> {
-  const times: number[] = []
-  let cursor = ''
-  for (;;) {
-    const { value, ms } = await call('GET', `access-rules?limit=${PAGE}${cursor}`, listed)
-    times.push(ms)
-    if (value.nextCursor === null) return times
-    cursor = `&cursor=${value.nextCursor}`
-  }
-}
-
-/** The best of several passes for each page, so that what is compared is its depth and not what else the machine did. */
-async function measureList(call: Call): Promise<object> {
-  await readList(call) // warms up
-  const passes: number[][] = []
-  for (let pass = 0; pass < PASSES; pass++) passes.push(await readList(call))
-  const best = (passes[0] ?? []).map((_, page) => Math.min(...passes.map((times) => times[page] ?? Infinity)))
-  const tenth = Math.floor(best.length / 10)
-  return {
-    passes: PASSES,
-    pages: summarize(best),
-    firstTenthMs: summarize(best.slice(0, tenth)).medianMs,
-    lastTenthMs: summarize(best.slice(-tenth)).medianMs,
-  }
-}
-
-async function measure(databaseUrl: string): Promise<object> {
+async function measure(databaseUrl: string, { imports, passes }: { imports: number; passes: number }): Promise<object> {
   const management = await startChild({
     file: join(import.meta.dirname, '../../../services/management/src/main.ts'),
     env: {
@@ -125,27 +59,81 @@ async function measure(databaseUrl: string): Promise<object> {
     const operator = caller(management.port, OPERATOR_TOKEN)
     const { value } = await operator('POST', 'organizations', created, { name: 'Bench', plan: 'STANDARD' })
     const call = caller(management.port, value.managementToken)
-    const imports = await measureImports(call)
-    return { import1000: imports, list100000: await measureList(call) }
+    const fresh = await importRules(call, imports, 'created')
+    const repeated = await importRules(call, Math.min(imports, REPEATED_IMPORTS), 'skipped')
+    return { imports: { fresh, repeated }, list: await measureList(call, passes) }
   } finally {
     await management.stop()
   }
 }
 
-const { values } = parseArgs({ options: { help: { type: 'boolean' } } })
-if (values.help === true) {
-  console.log('node bench/src/programs/management.ts   takes no options; writes bench/results/management.json')
-  process.exit()
+function caller(port: number, token: string): Call {
+  return async (method, path, schema, body) => {
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) }
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const startedMs = performance.now()
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, { method, headers, ...payload })
+    const value: unknown = await response.json()
+    const ms = performance.now() - startedMs
+    if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${JSON.stringify(value)}`)
+    return { value: schema.parse(value), ms }
+  }
 }
-const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
-await chmod(folder, 0o755)
-const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
-try {
-  await migrate(postgres.url)
-  const data = await measure(postgres.url)
-  console.log(JSON.stringify(data, null, 2))
-  console.log(`written to ${writeResult('management', data)}`)
-} finally {
-  await postgres.stop()
-  await rm(folder, { recursive: true, force: true })
+
+interface Times extends Percentiles {
+  count: number
+  first: number
+}
+
+/** All times in milliseconds. */
+function timesOf(values: readonly number[]): Times {
+  return { count: values.length, first: Math.round(values[0]! * 100) / 100, ...percentiles(values) }
+}
+
+/** Imports the rules of rounds 0, 1, …; each of them must be counted under `outcome`. */
+async function importRules(call: Call, rounds: number, outcome: 'created' | 'skipped'): Promise<Times> {
+  const times: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const { value, ms } = await call('POST', 'access-rules/import', imported, { rules: rulesOf(round) })
+    if (value[outcome] !== RULES_PER_IMPORT) throw new Error(`only ${value[outcome]} rules were ${outcome}`)
+    times.push(ms)
+  }
+  return timesOf(times)
+}
+
+/** Rules about addresses and machine ids, without duplicates. */
+function rulesOf(round: number): object[] {
+  return Array.from({ length: RULES_PER_IMPORT }, (_, i) => {
+    const n = round * RULES_PER_IMPORT + i
+    const common = { kind: n % 3 === 0 ? 'EXCLUSION' : 'BLACKLIST', scope: 'ORGANIZATION', note: `row ${n}` }
+    if (n % 2 === 0) return { ...common, type: 'HWID', value: `machine-${n}` }
+    return { ...common, type: 'IP', value: `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}` }
+  })
+}
+
+/** Takes the best of several passes for each page, so that depth is compared and not what else the machine did. */
+async function measureList(call: Call, passes: number): Promise<object> {
+  await readList(call) // warms up
+  const all: number[][] = []
+  for (let pass = 0; pass < passes; pass++) all.push(await readList(call))
+  const best = all[0]!.map((_, page) => Math.min(...all.map((times) => times[page] ?? Infinity)))
+  const tenth = Math.ceil(best.length / 10)
+  return {
+    passes,
+    pages: timesOf(best),
+    firstTenth: summarize(best.slice(0, tenth)).median,
+    lastTenth: summarize(best.slice(-tenth)).median,
+  }
+}
+
+/** Reads the whole list once. Returns the time of each page in milliseconds. */
+async function readList(call: Call): Promise<number[]> {
+  const times: number[] = []
+  let cursor = ''
+  for (;;) {
+    const { value, ms } = await call('GET', `access-rules?limit=${PAGE}${cursor}`, listed)
+    times.push(ms)
+    if (value.nextCursor === null) return times
+    cursor = `&cursor=${value.nextCursor}`
+  }
 }

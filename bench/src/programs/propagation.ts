@@ -1,44 +1,52 @@
-// Measures how long a committed change takes to be enforced on every one of several validators: access rules, revocations
-// of licenses, and revocations of API keys, in turn. Each validator is asked again and again while the change is made, with a pause of about a
-// millisecond, so that the asking does not take the processor from what is measured.
-// `node bench/src/programs/propagation.ts --help` lists what can be set.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { chmod } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+/**
+ * Measures how long a committed change takes until all of several validators enforce it: access rules, revocations of
+ * licenses and revocations of API keys, in turn. Each validator is polled while the change is made, with a pause of about a
+ * millisecond, so that polling leaves the processor to what is measured.
+ */
 
-import { createPool, createSecret, uuidv7 } from '@keyward/database'
-import { migrate } from '@keyward/database/migrate'
-import { startPostgres } from '@keyward/embedded-postgres'
-import { LAUNCH } from '@keyward/process'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { createPool } from '@keyward/database'
+import {
+  insertApiKey,
+  insertCustomer,
+  insertLicense,
+  insertOrganization,
+  insertProduct,
+  insertRule,
+} from '@keyward/testkit'
 import type pg from 'pg'
 
-import { type Child, startChild, stopChildren } from '../harness/children.ts'
-import { runPaced } from '../load/fixed-rate.ts'
+import { numbersFrom, runMain } from '../harness/command-line.ts'
+import { planCores } from '../harness/cores.ts'
+import { type Server, startKeyward } from '../harness/servers.ts'
+import { percentiles } from '../harness/stats.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
+import { rawRequest } from '../load/checks.ts'
+import { runAtRate } from '../load/fixed-rate.ts'
 import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/propagation.ts [options]
 
-  --changes N       how many changes to make (default 1000)
-  --validators N    child processes, one worker each (default 3)
+  --changes N       changes to make (default 1000)
+  --validators N    validators, each a process with one worker (default 3)
   --gap MS          pause between changes (default 5)
-  --load N          other checks that each validator answers meanwhile, a second (default 0)
-  --help`
+  --load N          other checks a second that each validator serves meanwhile (default 0)
+  --help
 
-const MAIN = fileURLToPath(new URL('../../../services/validator/src/main.ts', import.meta.url))
+Writes bench/results/propagation.json, with --load bench/results/propagation-loaded.json.`
+
+const DEFAULTS = { changes: 1_000, validators: 3, gap: 5, load: 0 }
 const KINDS = ['rule', 'revocation', 'key revocation'] as const
 type Kind = (typeof KINDS)[number]
 
-/** One change, and the request whose answer it changes. */
+/** One change, and the check whose response it changes. */
 interface Case {
   kind: Kind
-  make(pool: pg.Pool): Promise<unknown>
+  make: (pool: pg.Pool) => Promise<unknown>
   request: Buffer
-  /** What the answer contains once the change is enforced. */
+  /** What the response contains once the change is enforced. */
   enforced: string
 }
 
@@ -49,137 +57,85 @@ interface Sample {
   sinceCommitMs: number
 }
 
-await main()
+await runMain('propagation', async () => {
+  const options = numbersFrom(HELP, DEFAULTS)
+  if (options !== null) await withPostgres((url) => run(url, options))
+})
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      changes: { type: 'string', default: '1000' },
-      validators: { type: 'string', default: '3' },
-      gap: { type: 'string', default: '5' },
-      load: { type: 'string', default: '0' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) return console.log(HELP)
-  const folder = mkdtempSync(join(tmpdir(), 'keyward-propagation-'))
-  await chmod(folder, 0o755)
-  const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
+async function run(url: string, options: typeof DEFAULTS): Promise<void> {
+  const pool = createPool(url, { name: 'propagation', max: 2 })
   try {
-    await migrate(postgres.url)
-    const pool = createPool(postgres.url, { name: 'propagation', max: 2 })
-    const cases = await prepare(pool, Number(values.changes) + 1)
-    const unchanged = cases.pop()
-    const validators = await Promise.all(
-      Array.from({ length: Number(values.validators) }, () => startValidator(postgres.url)),
-    )
-    const load = loadWith(validators, unchanged, Number(values.load))
-    const samples = await measure(pool, cases, validators, Number(values.gap)).finally(() => load.end())
-    const checksPerSecond = await load.perSecond
-    await pool.end()
-    report(samples, validators.length, checksPerSecond)
+    const cases = await prepare(pool, options.changes)
+    const unchanged = await prepareCase(pool, await insertOrganization(pool), 'rule')
+    const plan = { ...planCores(), pinned: false }
+    const validators = await Promise.all(Array.from({ length: options.validators }, () => startKeyward(url, plan)))
+    const load = startLoad(validators, unchanged.request, options.load)
+    const samples = await measure(pool, cases, validators, options.gap).finally(() => load.end())
+    report(samples, validators.length, await load.perSecond)
   } finally {
-    await stopChildren()
-    await postgres.stop()
-    rmSync(folder, { recursive: true, force: true })
+    await pool.end()
   }
 }
 
-async function startValidator(databaseUrl: string): Promise<Child> {
-  const child = await startChild({
-    file: MAIN,
-    launch: LAUNCH.validator,
-    env: {
-      DATABASE_URL: databaseUrl,
-      VALIDATOR_PORT: '0',
-      VALIDATOR_ADMIN_PORT: '0',
-      VALIDATOR_WORKERS: '1',
-      LOG_LEVEL: 'warn',
-    },
-  })
-  while ((await fetch(`http://127.0.0.1:${child.adminPort}/readyz`)).status !== 200) await sleep(20)
-  return child
-}
-
-/** One organization, and for each change its own license and API key, so that no change hides another. */
+/** Inserts one organization, and for each change its own license and API key, so that no change hides another. */
 async function prepare(pool: pg.Pool, count: number): Promise<Case[]> {
-  const [organization, product, customer] = [uuidv7(), uuidv7(), uuidv7()]
-  await pool.query(`insert into organizations (id, name, plan) values ($1, 'Bench', 'STANDARD')`, [organization])
-  await pool.query(`insert into products (id, organization_id, name) values ($1, $2, 'P')`, [product, organization])
-  await pool.query(`insert into customers (id, organization_id, email) values ($1, $2, 'c@example.com')`, [
-    customer,
-    organization,
-  ])
+  const organizationId = await insertOrganization(pool)
   const cases: Case[] = []
-  for (let i = 0; i < count; i++) {
-    const [license, credential] = [uuidv7(), uuidv7()]
-    const { secret, prefix, hash } = createSecret('API_KEY')
-    await pool.query(
-      `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type) values ($1, $2, $3, $4, $5, 'PERPETUAL')`,
-      [license, organization, product, customer, `KEY-${i}`],
-    )
-    await pool.query(
-      `insert into credentials (id, organization_id, kind, name, prefix, secret_hash) values ($1, $2, 'API_KEY', 'k', $3, $4)`,
-      [credential, organization, prefix, hash],
-    )
-    const kind = KINDS[i % KINDS.length] ?? 'rule'
-    const change = changeOf(kind, { organization, license, credential })
-    cases.push({ kind, request: requestOf(`KEY-${i}`, secret), ...change })
-  }
+  for (let i = 0; i < count; i++) cases.push(await prepareCase(pool, organizationId, KINDS[i % KINDS.length]!))
   return cases
+}
+
+async function prepareCase(pool: pg.Pool, organizationId: string, kind: Kind): Promise<Case> {
+  const license = await insertLicense(pool, {
+    organizationId,
+    productId: await insertProduct(pool, { organizationId }),
+    customerId: await insertCustomer(pool, { organizationId }),
+  })
+  const { id: credentialId, secret } = await insertApiKey(pool, { organizationId })
+  const check = { apiKey: secret, licenseKey: license.key, machineId: 'machine', forwardedFor: null }
+  const request = rawRequest({ kind: 'known', ...check }, 'v2', 'localhost')
+  return { kind, request, ...changeOf(kind, { organizationId, licenseId: license.id, credentialId }) }
 }
 
 function changeOf(
   kind: Kind,
-  ids: { organization: string; license: string; credential: string },
+  ids: { organizationId: string; licenseId: string; credentialId: string },
 ): Pick<Case, 'make' | 'enforced'> {
+  const { organizationId, licenseId, credentialId } = ids
   switch (kind) {
     case 'rule':
       return {
         enforced: '"BLACKLISTED"',
-        make: (pool) =>
-          pool.query(
-            `insert into access_rules (id, organization_id, kind, type, value, scope, license_id, created_by)
-             values ($1, $2, 'BLACKLIST', 'HWID', 'machine', 'LICENSE', $3, '{}')`,
-            [uuidv7(), ids.organization, ids.license],
-          ),
+        make: (pool) => insertRule(pool, { organizationId, licenseId, type: 'HWID', value: 'machine' }),
       }
     case 'revocation':
       return {
         enforced: '"REVOKED"',
-        make: (pool) => pool.query(`update licenses set status = 'revoked' where id = $1`, [ids.license]),
+        make: (pool) => pool.query(`update licenses set status = 'revoked' where id = $1`, [licenseId]),
       }
     case 'key revocation':
       return {
         enforced: '"UNAUTHORIZED"',
-        make: (pool) => pool.query(`update credentials set revoked_at = now() where id = $1`, [ids.credential]),
+        make: (pool) => pool.query(`update credentials set revoked_at = now() where id = $1`, [credentialId]),
       }
     default:
       return kind satisfies never
   }
 }
 
-function requestOf(license: string, secret: string): Buffer {
-  const body = JSON.stringify({ license, fingerprint: 'machine' })
-  return Buffer.from(
-    `POST /api/v2/license/validate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  )
-}
-
 interface Load {
   end(): void
-  /** How many checks all validators answered a second; known once it has ended. */
+  /** Checks a second that all validators served together; resolves after `end`. */
   perSecond: Promise<number>
 }
 
-/** Checks at a fixed rate that no change touches. */
-function loadWith(validators: Child[], check: Case | undefined, ratePerSecond: number): Load {
-  if (check === undefined || ratePerSecond === 0) return { end: () => undefined, perSecond: Promise.resolve(0) }
+/** Sends each validator checks that no change affects, at a fixed rate. */
+function startLoad(validators: Server[], request: Buffer, ratePerSecond: number): Load {
   const stopping = new AbortController()
-  const runs = validators.map(({ port }) =>
-    runPaced({
-      url: new URL(`http://127.0.0.1:${port}`),
-      nextRequest: () => check.request,
+  const runs = (ratePerSecond === 0 ? [] : validators).map(({ url }) =>
+    runAtRate({
+      url,
+      nextRequest: () => request,
       ratePerSecond,
       connections: 16,
       durationMs: 3_600_000,
@@ -187,38 +143,34 @@ function loadWith(validators: Child[], check: Case | undefined, ratePerSecond: n
       signal: stopping.signal,
     }),
   )
-  const perSecond = Promise.all(runs).then((all) => all.reduce((sum, run) => sum + run.perSecond, 0))
+  const perSecond = Promise.all(runs).then((all) => all.reduce((sum, { perSecond: one }) => sum + one, 0))
   return { end: () => stopping.abort(), perSecond }
 }
 
-async function measure(pool: pg.Pool, cases: Case[], validators: Child[], gapMs: number): Promise<Sample[]> {
+async function measure(pool: pg.Pool, cases: Case[], validators: Server[], gapMs: number): Promise<Sample[]> {
   const sockets = validators.map(({ port }) => connect(port, '127.0.0.1').setNoDelay(true))
   const samples: Sample[] = []
-  for (const [i, change] of cases.entries()) {
+  for (const [i, { kind, make, request, enforced }] of cases.entries()) {
     for (const socket of sockets)
-      if (!(await ask(socket, change.request)).includes('"VALID"'))
-        throw new Error(`Change ${i} was enforced too early`)
+      if (!(await send(socket, request)).includes('"VALID"')) throw new Error(`change ${i} was enforced too early`)
     const watching = sockets.map(async (socket) => {
-      while (!(await ask(socket, change.request)).includes(change.enforced)) await sleep(1)
+      while (!(await send(socket, request)).includes(enforced)) await sleep(1)
       return performance.now()
     })
     const sentAtMs = performance.now()
-    await change.make(pool)
+    await make(pool)
     const committedAtMs = performance.now()
     const enforcedAtMs = Math.max(...(await Promise.all(watching)))
-    samples.push({
-      kind: change.kind,
-      sinceSentMs: enforcedAtMs - sentAtMs,
-      sinceCommitMs: Math.max(0, enforcedAtMs - committedAtMs),
-    })
+    const sinceCommitMs = Math.max(0, enforcedAtMs - committedAtMs)
+    samples.push({ kind, sinceSentMs: enforcedAtMs - sentAtMs, sinceCommitMs })
     await sleep(gapMs)
   }
   for (const socket of sockets) socket.destroy()
   return samples
 }
 
-/** The answer to one request; answers are small enough to arrive in one piece. */
-function ask(socket: Socket, request: Buffer): Promise<string> {
+/** Sends one request and returns the response, which is small enough to arrive in one piece. */
+function send(socket: Socket, request: Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     socket.once('error', reject)
     socket.once('data', (data) => {
@@ -235,24 +187,18 @@ function report(samples: Sample[], validators: number, checksPerSecond: number):
     return {
       kind,
       changes: chosen.length,
-      sinceCommitMs: percentiles(chosen.map((sample) => sample.sinceCommitMs)),
-      sinceSentMs: percentiles(chosen.map((sample) => sample.sinceSentMs)),
+      sinceCommitMs: percentiles(chosen.map(({ sinceCommitMs }) => sinceCommitMs)),
+      sinceSentMs: percentiles(chosen.map(({ sinceSentMs }) => sinceSentMs)),
     }
   })
   const beside = checksPerSecond === 0 ? '' : ` beside ${Math.round(checksPerSecond)} other checks a second`
-  console.log(`Until all of ${validators} validators enforce a change${beside}, ms:`)
-  for (const { kind, changes, sinceCommitMs, sinceSentMs } of rows)
+  console.log(`Milliseconds until all of ${validators} validators enforce a change${beside}:`)
+  for (const { kind, changes, sinceCommitMs: commit, sinceSentMs: sent } of rows)
     console.log(
-      `  ${kind.padEnd(15)} ${String(changes).padStart(5)} changes, from commit p50 ${sinceCommitMs.p50} p99 ${sinceCommitMs.p99} max ${sinceCommitMs.max}, ` +
-        `from sending p50 ${sinceSentMs.p50} p99 ${sinceSentMs.p99} max ${sinceSentMs.max}`,
+      `  ${kind.padEnd(15)} ${String(changes).padStart(5)} changes, ` +
+        `from commit p50 ${commit.p50} p99 ${commit.p99} max ${commit.max}, ` +
+        `from sending p50 ${sent.p50} p99 ${sent.p99} max ${sent.max}`,
     )
   const name = checksPerSecond === 0 ? 'propagation' : 'propagation-loaded'
   console.log(writeResult(name, { validators, checksPerSecond, rows }))
-}
-
-function percentiles(values: number[]): { p50: number; p99: number; max: number } {
-  const sorted = values.toSorted((a, b) => a - b)
-  const at = (share: number): number =>
-    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0) * 100) / 100
-  return { p50: at(0.5), p99: at(0.99), max: at(1) }
 }

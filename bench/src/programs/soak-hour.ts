@@ -1,21 +1,18 @@
-// What an hour of ordinary traffic over 10,000 licenses leaves in Postgres: rows, bytes on disk, statements a second. Nothing is
-// sped up: the traffic goes over HTTP to a validator in real time, and Postgres keeps its durable settings.
-// `node bench/src/programs/soak-hour.ts --help` lists what can be set.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { chmod } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+/**
+ * Measures what an hour of ordinary traffic over 10,000 licenses leaves in Postgres: rows, bytes on disk, statements a
+ * second. The traffic goes over HTTP to a validator in real time, and Postgres keeps its durable settings.
+ */
 
 import { createPool } from '@keyward/database'
-import { migrate } from '@keyward/database/migrate'
-import { startPostgres } from '@keyward/embedded-postgres'
 import { insertApiKey, insertCustomer, insertOrganization, insertProduct, insertRule } from '@keyward/testkit'
 import type pg from 'pg'
 
+import { numbersFrom, runMain } from '../harness/command-line.ts'
 import { planCores } from '../harness/cores.ts'
 import { type Difference, difference, readFigures } from '../harness/postgres-statistics.ts'
 import { startKeyward } from '../harness/servers.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
+import { formatCount } from '../load/print.ts'
 import {
   CHECKS_PER_SECOND,
   FULL,
@@ -30,8 +27,10 @@ import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/soak-hour.ts [options]
 
-  --minutes N       how long (default 60); a shorter run says what it measured and nothing more
-  --help`
+  --minutes N       length of the run (default 60)
+  --help
+
+Writes bench/results/soak-hour.json.`
 
 const SETTINGS = {
   shared_preload_libraries: 'pg_stat_statements',
@@ -39,38 +38,29 @@ const SETTINGS = {
   max_wal_size: '4GB',
 }
 
-await main()
+await runMain('soak-hour', async () => {
+  const options = numbersFrom(HELP, { minutes: 60 })
+  if (options !== null) await withPostgres((url) => soak(url, options.minutes), SETTINGS)
+})
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { minutes: { type: 'string', default: '60' }, help: { type: 'boolean' } } })
-  if (values.help === true) return console.log(HELP)
-  const minutes = Number(values.minutes)
-  if (!(minutes > 0 && minutes <= 1_440))
-    throw new Error(`--minutes takes a number up to 1440, got "${values.minutes}"`)
-  const folder = mkdtempSync(join(tmpdir(), 'keyward-soak-'))
-  await chmod(folder, 0o755) // Postgres runs as another user when root runs this
-  const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings: SETTINGS })
-  const pool = createPool(postgres.url, { name: 'soak', max: 2, statementTimeoutMs: 0 })
+async function soak(url: string, minutes: number): Promise<void> {
+  const pool = createPool(url, { name: 'soak', max: 2, statementTimeoutMs: 0 })
   try {
-    await migrate(postgres.url)
     await pool.query('create extension pg_stat_statements')
     const { secret } = await insertVendor(pool)
     await pool.query('vacuum analyze')
-    const validator = await startKeyward(postgres.url, { ...planCores(), pinned: false })
+    const validator = await startKeyward(url, { ...planCores(), pinned: false })
     await pool.query('checkpoint')
     const before = await readFigures(pool)
     const sent = await sendTraffic(validator.port, secret, minutes * 60_000)
     await validator.stop()
-    const grown = difference(before, await readFigures(pool))
-    report(minutes, sent, grown)
+    report(minutes, sent, difference(before, await readFigures(pool)))
   } finally {
     await pool.end()
-    await postgres.stop()
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** Machines hold their slots already, so that the run begins as any other hour. */
+/** Inserts one vendor. Its machines hold their slots already, so that the run begins like any other hour. */
 async function insertVendor(pool: pg.Pool): Promise<{ secret: string }> {
   const organizationId = await insertOrganization(pool)
   const productId = await insertProduct(pool, { organizationId })
@@ -100,7 +90,6 @@ async function insertVendor(pool: pg.Pool): Promise<{ secret: string }> {
 }
 
 function report(minutes: number, sent: Sent, grown: Difference): void {
-  const number = (n: number): string => Math.round(n).toLocaleString('en-US')
   const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
   const bytes = Object.values(grown.tables).reduce((sum, table) => sum + table.bytes, 0)
   const path = writeResult('soak-hour', {
@@ -110,12 +99,12 @@ function report(minutes: number, sent: Sent, grown: Difference): void {
     sent,
     grown,
   })
-  console.log(`${number(sent.checks)} checks in ${minutes} minutes, ${sent.failed} without an answer`)
-  for (const [code, count] of Object.entries(sent.codes)) console.log(`  ${code.padEnd(22)}${number(count)}`)
+  console.log(`${formatCount(sent.checks)} checks in ${minutes} minutes, ${sent.failed} without a response`)
+  for (const [code, count] of Object.entries(sent.codes)) console.log(`  ${code.padEnd(22)}${formatCount(count)}`)
   for (const [name, table] of Object.entries(grown.tables))
     console.log(
-      `${name.padEnd(24)}${number(table.rows).padStart(10)} rows more, ${number(table.inserted)} inserted, ` +
-        `${number(table.updated)} updated, ${mebibytes(table.bytes)}`,
+      `${name.padEnd(24)}${formatCount(table.rows).padStart(10)} more rows, ${formatCount(table.inserted)} inserted, ` +
+        `${formatCount(table.updated)} updated, ${mebibytes(table.bytes)}`,
     )
   for (const [name, rate] of Object.entries(grown.statementsPerSecond))
     console.log(`${name.padEnd(34)}${rate.toFixed(2).padStart(8)} a second`)

@@ -1,7 +1,7 @@
 import { barsOf } from '../harness/bars.ts'
 import { judge } from '../harness/goals.ts'
 // The same checks over a small index and over a large one, in turn: whether the cost of a check grows with what is stored.
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds, requireWrk } from '../harness/rounds.ts'
 import type { Scenario } from '../harness/scenario.ts'
@@ -26,8 +26,8 @@ export const big: Scenario = {
       const choice = { count: CHECK_COUNT, forwarded: true }
       const rounds = await alternate(
         [
-          { name: SMALL, server: smallServer, checks: checksOf(small, choice) },
-          { name: LARGE, server: largeServer, checks: checksOf(large, choice) },
+          { name: SMALL, server: smallServer, checks: knownChecks(small, choice) },
+          { name: LARGE, server: largeServer, checks: knownChecks(large, choice) },
         ],
         bench,
       )

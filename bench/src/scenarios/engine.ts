@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import { LAUNCH } from '@keyward/process'
 
-import { runProgram } from '../harness/children.ts'
+import { runToEnd } from '../harness/children.ts'
 import { pinPrefix } from '../harness/cores.ts'
 import { judge } from '../harness/goals.ts'
 import type { Scenario } from '../harness/scenario.ts'
@@ -37,7 +37,7 @@ export const engine: Scenario = {
     for (let n = 0; n < (bench.quick ? 1 : REPEATS); n += 1) {
       bench.signal.throwIfAborted()
       const [sizes, prefix] = [bench.quick ? QUICK_SIZES : SIZES, pinPrefix(bench.plan.server, bench.plan)]
-      runs.push(parseFigures(await runProgram(PROGRAM, sizes, prefix, LAUNCH.validator)))
+      runs.push(parseFigures(await runToEnd(PROGRAM, sizes, prefix, LAUNCH.validator)))
       bench.say(`run ${n + 1} done`)
     }
     const valuesOf = (name: string): number[] =>

@@ -1,5 +1,5 @@
 // From a small database to a large one: start, memory and throughput at each size.
-import { CHECK_COUNT, checksOf, shapeOf } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeOf } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, requireWrk } from '../harness/rounds.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
@@ -56,7 +56,7 @@ async function measureSize(
   const keyward = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
   try {
     const bytes = residentBytes(keyward.pid)
-    const checks = checksOf(shape, { count: CHECK_COUNT, forwarded: true })
+    const checks = knownChecks(shape, { count: CHECK_COUNT, forwarded: true })
     const contenders = [
       { name: 'ceiling', server: ceiling, checks, constant: true },
       { name: 'keyward', server: keyward, checks },

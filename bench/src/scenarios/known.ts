@@ -2,7 +2,7 @@ import { barsOf } from '../harness/bars.ts'
 import { judge, type GoalOutcome } from '../harness/goals.ts'
 // A machine that holds its slot checks its license: the call that nearly all load is made of, against the same socket library
 // answering a constant.
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
@@ -28,9 +28,9 @@ export const known: Scenario = {
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const trusting = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
     try {
-      const plain = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
-      const addressed = checksOf(shape, { count: CHECK_COUNT, addressRules: true })
-      const forwarded = checksOf(shape, { count: CHECK_COUNT, addressRules: true, forwarded: true })
+      const plain = knownChecks(shape, { count: CHECK_COUNT, addressRules: false })
+      const addressed = knownChecks(shape, { count: CHECK_COUNT, addressRules: true })
+      const forwarded = knownChecks(shape, { count: CHECK_COUNT, addressRules: true, forwarded: true })
       return await compare(bench, [
         { name: 'ceiling', server: ceiling, checks: plain, constant: true },
         { name: 'no rules about addresses', server: keyward, checks: plain },

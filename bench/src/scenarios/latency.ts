@@ -4,8 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { startChild } from '../harness/children.ts'
 import { pinPrefix } from '../harness/cores.ts'
 import { judge } from '../harness/goals.ts'
-import { checksOf, CHECK_COUNT, shapeFor } from '../harness/known-checks.ts'
-import { findRate, paceInTurn, percentileSeries, takeTurn, type PacedContender } from '../harness/latency-rounds.ts'
+import { knownChecks, CHECK_COUNT, shapeFor } from '../harness/known-checks.ts'
+import {
+  findRate,
+  alternateAtRate,
+  percentileSeries,
+  takeTurn,
+  type LatencyContender,
+} from '../harness/latency-rounds.ts'
 import { openShape } from '../harness/postgres.ts'
 import type { Outcome, Scenario } from '../harness/scenario.ts'
 import { startBaseline, startKeyward } from '../harness/servers.ts'
@@ -34,17 +40,17 @@ export const latency: Scenario = {
       prefix: pinPrefix(bench.plan.postgres, bench.plan),
     })
     try {
-      const checks = checksOf(shape, { count: CHECK_COUNT / 4, addressRules: true })
+      const checks = knownChecks(shape, { count: CHECK_COUNT / 4, addressRules: true })
       const rate = await findRate(keyward, ceiling, checks, bench)
       const changing = { name: CHANGING, server: keyward, checks, prepare: () => changer.send(databaseUrl) }
-      const contenders: PacedContender[] = [
+      const contenders: LatencyContender[] = [
         { name: 'ceiling', server: ceiling, checks, prepare: () => changer.send(elsewhereUrl) },
         { name: QUIET, server: keyward, checks, prepare: () => changer.send(elsewhereUrl) },
         changing,
       ]
       const warmUpMs = bench.quick ? 500 : WARM_UP_MS
       await takeTurn(changing, rate.perSecond, warmUpMs, bench)
-      return describe(await paceInTurn(contenders, rate.perSecond, bench), rate, warmUpMs)
+      return describe(await alternateAtRate(contenders, rate.perSecond, bench), rate, warmUpMs)
     } finally {
       await Promise.all([ceiling.stop(), keyward.stop(), changer.stop()])
     }
@@ -52,7 +58,7 @@ export const latency: Scenario = {
 }
 
 function describe(
-  rounds: Awaited<ReturnType<typeof paceInTurn>>,
+  rounds: Awaited<ReturnType<typeof alternateAtRate>>,
   rate: Awaited<ReturnType<typeof findRate>>,
   warmUpMs: number,
 ): Outcome {

@@ -5,12 +5,12 @@ import { startChild } from '../harness/children.ts'
 import { pinPrefix } from '../harness/cores.ts'
 import { parseCollection, type Collection } from '../harness/gc-trace.ts'
 import { judge } from '../harness/goals.ts'
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
 import { startKeyward, type Server } from '../harness/servers.ts'
 import { summarize, type Summary } from '../harness/stats.ts'
-import { runPaced } from '../load/fixed-rate.ts'
+import { runAtRate } from '../load/fixed-rate.ts'
 import { createSupply } from '../load/supply.ts'
 
 const MINUTES = 10
@@ -38,8 +38,8 @@ export const pauses: Scenario = {
       changer.send(databaseUrl)
       const before = keyward.lines.length
       const durationMs = bench.quick ? 5000 : MINUTES * 60_000
-      const checks = checksOf(shape, { count: CHECK_COUNT / 4 })
-      const outcome = await runPaced({
+      const checks = knownChecks(shape, { count: CHECK_COUNT / 4 })
+      const outcome = await runAtRate({
         url: keyward.url,
         nextRequest: createSupply(checks, 'v2', keyward.url),
         ratePerSecond: RATE,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import { barsOf } from '../harness/bars.ts'
 import { judge } from '../harness/goals.ts'
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
 import type { Scenario } from '../harness/scenario.ts'
@@ -22,8 +22,8 @@ export const recording: Scenario = {
     const on = await startKeyward(databaseUrl, bench.plan)
     const off = await startKeyward(databaseUrl, bench.plan, { nodeArguments: ['--import', WITHOUT] })
     try {
-      const few = checksOf(shape, { count: 1_000, addressRules: false })
-      const many = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
+      const few = knownChecks(shape, { count: 1_000, addressRules: false })
+      const many = knownChecks(shape, { count: CHECK_COUNT, addressRules: false })
       const contenders: Contender[] = [
         { name: 'on, 1,000 machines', server: on, checks: few },
         { name: 'off, 1,000 machines', server: off, checks: few },

@@ -2,7 +2,7 @@ import { barsOf } from '../harness/bars.ts'
 import { descendants, pinTree } from '../harness/cores.ts'
 import { judge } from '../harness/goals.ts'
 // Keyward against what people write first: a framework and one good SQL statement for every check.
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds } from '../harness/rounds.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
@@ -21,7 +21,7 @@ export const sql: Scenario = {
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const fastify = await startBaseline('fastify-sql', databaseUrl, bench.plan)
     try {
-      const checks = checksOf(shape, { count: CHECK_COUNT, addressRules: false })
+      const checks = knownChecks(shape, { count: CHECK_COUNT, addressRules: false })
       const helpers = (): number[] => postgresProcesses(bench)
       const contenders = [
         { name: 'Keyward', server: keyward, checks, helpers, prepare: () => movePostgres(bench, bench.plan.server) },

@@ -1,6 +1,6 @@
 import { planCores } from '../harness/cores.ts'
 // What further workers bring, on as many cores as the machine has to spare beside the load generator.
-import { CHECK_COUNT, checksOf, shapeFor } from '../harness/known-checks.ts'
+import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, requireWrk } from '../harness/rounds.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
@@ -28,7 +28,7 @@ export const workers: Scenario = {
     const left: number[] = []
     for (const count of WORKERS) {
       if (coresAllow(count))
-        steps.push(await measureStep(bench, databaseUrl, count, checksOf(shape, { count: CHECK_COUNT })))
+        steps.push(await measureStep(bench, databaseUrl, count, knownChecks(shape, { count: CHECK_COUNT })))
       else left.push(count)
     }
     return {
@@ -87,7 +87,7 @@ async function measureStep(
   bench: Bench,
   databaseUrl: string,
   count: number,
-  checks: ReturnType<typeof checksOf>,
+  checks: ReturnType<typeof knownChecks>,
 ): Promise<Step> {
   const plan = planCores(count)
   const server = await startKeyward(databaseUrl, plan, { workers: count })

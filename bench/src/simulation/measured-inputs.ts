@@ -1,6 +1,9 @@
-// What the simulations are fed with, measured on this machine: the work of Postgres for a read of the change log and for a
-// claim statement (CPU time of the backend, so that other load does not count), what NOTIFY costs commits, and how large
-// and how quickly loaded an index is.
+/**
+ * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a claim
+ * statement (CPU time of the backend, so that other load does not count), the cost of NOTIFY for commits, and the size and
+ * load time of an index. Linux only.
+ */
+
 import { readFileSync } from 'node:fs'
 
 import {
@@ -12,24 +15,24 @@ import {
   openChangeLog,
   readFeed,
   uuidToBytes,
-  uuidv7,
   uuidv7Bytes,
 } from '@keyward/database'
 import { type Change, createIndex } from '@keyward/engine'
+import { insertCustomer, insertOrganization, insertProduct } from '@keyward/testkit'
 import type pg from 'pg'
 
 export interface Measured {
-  /** A core's time of the server for one read of the change log that brings one change. */
+  /** Core time of Postgres for one read of the change log that returns one change. */
   readMs: number
-  /** A core's time for a claim statement, and for each claim in it. */
+  /** Core time of Postgres for a claim statement, and for each claim in it. */
   statementMs: number
   claimMs: number
-  /** Commits a second that notify, and that do not: eight connections, each a one-row change. */
+  /** Commits a second with and without NOTIFY: eight connections, one-row changes. */
   notifyingCommits: number
   silentCommits: number
   /** Bytes of the index for a license with three machines. */
   bytesPerLicense: number
-  /** Rows a second of its own CPU time that one thread takes from Postgres into an index: licenses and machines. */
+  /** Rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
   loadRowsPerSecond: number
 }
 
@@ -46,7 +49,11 @@ export async function measure(url: string, licenses: number): Promise<Measured> 
     const claimMs = (many - single) / 99
     await pool.query('listen keyward_changes')
     const notifyingCommits = await measureCommits(pool, ids, 'update licenses set max_machines = $2 where id = $1')
-    const silentCommits = await measureCommits(pool, ids, 'update licenses set of_no_verdict = $2 where id = $1')
+    const silentCommits = await measureCommits(
+      pool,
+      ids,
+      'update licenses set irrelevant_to_verdicts = $2 where id = $1',
+    )
     return { readMs, claimMs, statementMs: single - claimMs, notifyingCommits, silentCommits, ...load }
   } finally {
     await pool.end()
@@ -54,17 +61,15 @@ export async function measure(url: string, licenses: number): Promise<Measured> 
 }
 
 async function insertLicenses(pool: pg.Pool, count: number): Promise<string[]> {
-  const [organization, product, customer] = [uuidv7(), uuidv7(), uuidv7()]
-  await pool.query(`insert into organizations (id, name, plan) values ($1, 'Scaling', 'STANDARD')`, [organization])
-  await pool.query(`insert into products (id, organization_id, name) values ($1, $2, 'P')`, [product, organization])
-  const values = [customer, organization]
-  await pool.query(`insert into customers (id, organization_id, email) values ($1, $2, 'c@example.com')`, values)
-  await pool.query('alter table licenses add column of_no_verdict integer')
+  const organizationId = await insertOrganization(pool)
+  const productId = await insertProduct(pool, { organizationId })
+  const customerId = await insertCustomer(pool, { organizationId })
+  await pool.query('alter table licenses add column irrelevant_to_verdicts integer')
   const { rows } = await pool.query<{ id: string }>(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
      select gen_random_uuid(), $1, $2, $3, 'KEY-' || lpad(n::text, 15, '0'), 'PERPETUAL', 1000000
      from generate_series(1, $4::integer) n returning id`,
-    [organization, product, customer, count],
+    [organizationId, productId, customerId, count],
   )
   await pool.query(`insert into machines (id, license_id, machine_id)
     select gen_random_uuid(), id, convert_to('machine-' || key || m, 'UTF8') from licenses, generate_series(1, 3) m`)
@@ -93,19 +98,20 @@ async function measureLoad(
   return { bytesPerLicense: index.stats().usedBytes / licenses, loadRowsPerSecond: (rows / (user + system)) * 1e6 }
 }
 
-/** Every license here is active; there are no rules, and signing keys are no part of the index. */
+/** Returns what the index applies: every license here is active, there are no rules, and signing keys are not indexed. */
 function indexChangesOf(change: FeedChange): Change[] {
   if (change.entity === 'rule' || change.entity === 'signingKey') return []
   if (change.entity !== 'license') return [change]
   return [{ ...change, row: change.row && { ...change.row, status: 'active' } }]
 }
 
-/** CPU time that the backend behind a connection has used. */
+/** Returns the CPU time that a backend of Postgres has used so far. */
 function backendMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }
 
+/** Runs `work` on one connection. Returns the CPU time that its backend used, in milliseconds. */
 async function withBackend(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<void>): Promise<number> {
   const client = await pool.connect()
   try {

@@ -1,0 +1,28 @@
+/** A migrated Postgres of its own for one measurement. Its commits are durable, and its data is deleted afterwards. */
+
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { migrate } from '@keyward/database/migrate'
+import { startPostgres } from '@keyward/embedded-postgres'
+
+import { stopChildren } from './children.ts'
+
+/** Runs `work` with the URL of a superuser. Afterwards stops all children and the server, and deletes its data. */
+export async function withPostgres(
+  work: (url: string) => Promise<void>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
+  await chmod(folder, 0o755) // run by root, Postgres runs as another user
+  const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings })
+  try {
+    await migrate(postgres.url)
+    await work(postgres.url)
+  } finally {
+    await stopChildren()
+    await postgres.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
