@@ -8,7 +8,14 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { onServer, SERVER_VARIABLE, TEMPLATE_VARIABLE, VALIDATOR_LOGIN, withDatabase } from '@keyward/testkit'
+import {
+  MANAGEMENT_LOGIN,
+  onServer,
+  SERVER_VARIABLE,
+  TEMPLATE_VARIABLE,
+  VALIDATOR_LOGIN,
+  withDatabase,
+} from '@keyward/testkit'
 
 /** Nothing here outlives the run, so nothing needs to reach the disk. */
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: 300 }
@@ -19,7 +26,10 @@ export default async function setUp(): Promise<() => Promise<void>> {
   const template = `keyward_template_${process.pid}_${Date.now().toString(36)}`
   await onServer(server.url, (client) => client.query(`create database ${template}`))
   await migrate(withDatabase(server.url, template))
-  await onServer(server.url, (client) => client.query(CREATE_VALIDATOR_LOGIN))
+  await onServer(server.url, async (client) => {
+    await client.query(createLogin(VALIDATOR_LOGIN, 'keyward_validator'))
+    await client.query(createLogin(MANAGEMENT_LOGIN, 'keyward_management'))
+  })
   process.env[SERVER_VARIABLE] = server.url
   process.env[TEMPLATE_VARIABLE] = template
   return async () => {
@@ -38,9 +48,10 @@ async function startEmbedded(): Promise<{ url: string; stop(): Promise<void> }> 
   return { url: postgres.url, stop }
 }
 
-const CREATE_VALIDATOR_LOGIN = `do $$ begin
-  if not exists (select from pg_roles where rolname = '${VALIDATOR_LOGIN.user}') then
-    create role ${VALIDATOR_LOGIN.user} login password '${VALIDATOR_LOGIN.password}' in role keyward_validator;
+/** Another run on the same server may create the login at the same moment. */
+const createLogin = ({ user, password }: { user: string; password: string }, role: string): string => `do $$ begin
+  if not exists (select from pg_roles where rolname = '${user}') then
+    create role ${user} login password '${password}' in role ${role};
   end if;
-exception when duplicate_object or unique_violation then null; -- another run on the same server was faster
+exception when duplicate_object or unique_violation then null;
 end $$`

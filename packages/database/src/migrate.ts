@@ -11,11 +11,11 @@ import { listMigrations } from './migrations.ts'
 
 const LOCK = 7_201_945_338
 const OLDEST_SERVER = 150_000
-/** The role may be missing where this user may not make it; `grant_validator` has warned then. */
-const LET_VALIDATORS_ASK = `do $$ begin
-  if exists (select from pg_roles where rolname = 'keyward_validator') then
-    grant select on kysely_migration to keyward_validator;
-  end if;
+/** Lets the services check whether the database is migrated. A role is missing where this user may not create it. */
+const READ_MIGRATIONS = `do $$ declare service name; begin
+  for service in select rolname from pg_roles where rolname in ('keyward_validator', 'keyward_management') loop
+    execute format('grant select on kysely_migration to %I', service);
+  end loop;
 end $$`
 
 export interface MigrationReport {
@@ -39,8 +39,8 @@ export async function migrate(url: string): Promise<MigrationReport> {
       await requireServer(client)
       await client.query('select pg_advisory_lock($1)', [LOCK])
       const applied = await migrateToLatest(pool)
-      await client.query('select grant_validator()')
-      await client.query(LET_VALIDATORS_ASK)
+      await client.query('select revoke_from_public(), grant_validator(), grant_management()')
+      await client.query(READ_MIGRATIONS)
       await client.query('select pg_advisory_unlock($1)', [LOCK])
       return { applied, warnings }
     } finally {

@@ -71,16 +71,6 @@ describe('as a validator', () => {
   })
 
   test('it reads what a verdict needs, and says what it has applied', async () => {
-    for (const table of [
-      'organizations',
-      'products',
-      'customers',
-      'licenses',
-      'license_slots',
-      'machines',
-      'access_rules',
-    ])
-      await validator.query(`select * from ${table}`)
     expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
     expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
     const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }
@@ -108,15 +98,51 @@ test('a user who may not create roles migrates all the same and is told what is 
   // The role exists on this server; here it is as if it did not.
   await onServer(url.href, async (client) => {
     const { rows } = await client.query<{ text: string }>(
-      `select replace(pg_get_functiondef('grant_validator'::regproc), '= ''keyward_validator''', '= ''nobody_at_all''')
-         as text`,
+      `select replace(pg_get_functiondef('create_group_role'::regproc), '= role_name', '= ''nobody_at_all''') as text`,
     )
     await client.query(rows[0]?.text ?? '')
   })
   const { warnings } = await migrate(url.href)
-  expect(warnings).toEqual([expect.stringMatching(/create role keyward_validator nologin/)])
+  expect(warnings).toEqual([
+    expect.stringMatching(/create role keyward_validator nologin/),
+    expect.stringMatching(/create role keyward_management nologin/),
+  ])
   await onServer(server, async (client) => {
     await client.query(`drop database ${name} with (force)`)
     await client.query(`drop role ${name}`)
   })
+})
+
+test('validators of an earlier version keep reading whole rows until none of them is left', async () => {
+  const upgraded = await createTestDatabase()
+  const readRow = async (): Promise<unknown> => {
+    const client = new pg.Client({ connectionString: upgraded.validatorUrl })
+    await client.connect()
+    try {
+      return await client.query('select * from licenses')
+    } finally {
+      await client.end()
+    }
+  }
+  const note = (id: string, details: object) =>
+    noteValidator(upgraded.pool, { id, name: 'v', applied: null, ready: true, details })
+  const [earlier, current] = [uuidv7(), uuidv7()]
+  await note(earlier, {})
+  await note(current, { readsColumns: true })
+  const { warnings } = await migrate(upgraded.url)
+  expect(warnings).toEqual([expect.stringMatching(/^A validator of an earlier version is running/)])
+  await expect(readRow()).resolves.toBeDefined()
+
+  await forgetValidator(upgraded.pool, earlier)
+  expect((await migrate(upgraded.url)).warnings).toEqual([])
+  await expect(readRow()).rejects.toMatchObject({ code: '42501' })
+  await upgraded.drop()
+})
+
+test('a validator cannot remove log entries that are younger than a minute', async () => {
+  await pruneFeed(database.pool, 0)
+  const { rows: before } = await database.pool.query('select count(*) from change_log')
+  await database.pool.query(`insert into feed_marks select clock_timestamp(), pg_current_snapshot()`)
+  await validator.query(`select prune_change_log(interval '-1 day', 1000000)`)
+  expect((await database.pool.query('select count(*) from change_log')).rows).toEqual(before)
 })

@@ -12,12 +12,16 @@ export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
 
 /** The login that tests use where a validator would connect: a member of the restricted role. */
 export const VALIDATOR_LOGIN = { user: 'keyward_test_validator', password: 'keyward-test' }
+/** The same for the management service. */
+export const MANAGEMENT_LOGIN = { user: 'keyward_test_management', password: 'keyward-test' }
 
 export interface TestDatabase {
   /** As its owner. */
   readonly url: string
   /** As a validator, with nothing but what the restricted role may do. */
   readonly validatorUrl: string
+  /** As the management service, with nothing but what its role may do. */
+  readonly managementUrl: string
   /** As its owner. */
   readonly pool: pg.Pool
   /** Ends the pool, drops the database, and throws when somebody else has left a connection open. */
@@ -42,7 +46,13 @@ export async function createTestDatabase(): Promise<TestDatabase> {
       if (leaked.length > 0) throw new Error(`Connections were left open: ${leaked.join('; ')}`)
     })
   }
-  return { url, validatorUrl: asValidator(url), pool, drop }
+  return {
+    url,
+    validatorUrl: withLogin(url, VALIDATOR_LOGIN),
+    managementUrl: withLogin(url, MANAGEMENT_LOGIN),
+    pool,
+    drop,
+  }
 }
 
 /** Runs a piece of work on one connection to the server that `url` names. */
@@ -76,9 +86,9 @@ export function withDatabase(url: string, name: string): string {
   return changed.href
 }
 
-function asValidator(url: string): string {
+function withLogin(url: string, { user, password }: { user: string; password: string }): string {
   const changed = new URL(url)
-  changed.username = VALIDATOR_LOGIN.user
-  changed.password = VALIDATOR_LOGIN.password
+  changed.username = user
+  changed.password = password
   return changed.href
 }

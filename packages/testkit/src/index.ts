@@ -2,6 +2,7 @@ export { type ActivityRow, toActivityColumns, toActivityRows } from './activity.
 export * from './builders.ts'
 export {
   createTestDatabase,
+  MANAGEMENT_LOGIN,
   onServer,
   SERVER_VARIABLE,
   TEMPLATE_VARIABLE,

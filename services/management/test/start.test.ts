@@ -16,7 +16,7 @@ afterEach(() => database.drop())
 const start = () =>
   startManagement(
     configSchema.parse({
-      DATABASE_URL: database.url,
+      DATABASE_URL: database.managementUrl,
       MANAGEMENT_PORT: '0',
       MANAGEMENT_ADMIN_PORT: '0',
       OPERATOR_TOKEN: operatorToken,

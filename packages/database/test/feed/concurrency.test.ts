@@ -82,7 +82,7 @@ test('under 16 writers, roll-backs, savepoints and a long open transaction: noth
   const finished = writers.finally(() => (writing.done = true))
   while (!writing.done) {
     await read()
-    await pruneFeed(reader, 1_000)
+    await pruneFeed(database.pool, 1_000)
   }
   await finished
   await read()

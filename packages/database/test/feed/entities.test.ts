@@ -19,16 +19,16 @@ interface Trigger {
   readonly rows: string
 }
 
-/** The triggers of a table that write the change log, with the arguments that they pass to `log_changes`. */
+/** The triggers of a table that write the change log, with what their function compares. */
 async function triggersOf(table: string): Promise<Trigger[]> {
-  const { rows } = await database.pool.query<{ name: string; definition: string }>(
-    `select tgname as name, pg_get_triggerdef(oid) as definition from pg_trigger
-     where tgrelid = $1::regclass and tgfoid = 'log_changes'::regproc order by tgname`,
+  const { rows } = await database.pool.query<{ name: string; source: string }>(
+    `select tgname as name, prosrc as source from pg_trigger join pg_proc on pg_proc.oid = tgfoid
+     where tgrelid = $1::regclass and proname = 'log_changes_of_' || $1 order by tgname`,
     [table],
   )
-  return rows.map(({ name, definition }) => {
-    const call = /log_changes\('((?:[^']|'')*)', '((?:[^']|'')*)', '((?:[^']|'')*)'\)$/.exec(definition)
-    const [letter = '', columns = '', which = ''] = (call ?? []).slice(1).map((text) => text.replaceAll("''", "'"))
+  return rows.map(({ name, source }) => {
+    const [, letter = ''] = /select '(\w)'::"char", id from new_rows/.exec(source) ?? []
+    const [, columns = '', which = ''] = /\(select (.+) from old_rows where (.+) except select/.exec(source) ?? []
     return { name, letter, columns: columns.split(', ').toSorted(), rows: which }
   })
 }
@@ -42,7 +42,8 @@ test.each(ENTITIES)('the triggers on $table log the columns that are declared', 
 
 test('every table whose changes are logged is declared, apart from machines', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
-    `select distinct tgrelid::regclass::text as name from pg_trigger where tgfoid = 'log_changes'::regproc`,
+    `select distinct tgrelid::regclass::text as name from pg_trigger join pg_proc on pg_proc.oid = tgfoid
+     where proname like 'log\\_changes\\_of\\_%'`,
   )
   expect(rows.map(({ name }) => name).toSorted()).toEqual(ENTITIES.map(({ table }) => table).toSorted())
 })

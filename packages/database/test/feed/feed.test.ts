@@ -223,7 +223,7 @@ describe('falling behind', () => {
 
   test('a long log is pruned in pieces', async () => {
     for (let i = 0; i < 10; i++) await insertOrganization(database.pool)
-    expect(await pruneFeed(reader, 0, 3)).toBeGreaterThanOrEqual(10)
+    expect(await pruneFeed(database.pool, 0, 3)).toBeGreaterThanOrEqual(10)
     expect((await database.pool.query('select from change_log')).rows).toEqual([])
   })
 

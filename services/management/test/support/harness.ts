@@ -65,7 +65,7 @@ function createCaller(origin: string, defaultToken: string | null): Caller {
 export async function startHarness(env: Record<string, string> = {}): Promise<Harness> {
   const database = await createTestDatabase()
   const config = configSchema.parse({
-    DATABASE_URL: database.url,
+    DATABASE_URL: database.managementUrl,
     MANAGEMENT_PORT: '0',
     MANAGEMENT_ADMIN_PORT: '0',
     MANAGEMENT_RATE_LIMIT: '1000000',

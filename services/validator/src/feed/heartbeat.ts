@@ -84,7 +84,8 @@ export class Heartbeat {
       name: `${hostname()}:${process.pid}`,
       applied: this.#snapshot,
       ready: this.#isReady(),
-      details: {},
+      // Since this version validators read single columns (migration 0013).
+      details: { readsColumns: true },
     })
   }
 }

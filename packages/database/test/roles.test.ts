@@ -1,0 +1,229 @@
+/**
+ * What the roles of the two services may do in the database, as complete lists: a grant that is added anywhere fails here.
+ * Statements that must be refused are run as each login, also through temporary objects, functions and triggers.
+ */
+
+import { createTestDatabase, insertOrganization, insertSigningKey, type TestDatabase } from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { migrate } from '../src/migrate.ts'
+
+const ROLES = { validator: 'keyward_validator', management: 'keyward_management' } as const
+
+let database: TestDatabase
+let logins: Readonly<Record<keyof typeof ROLES, pg.Pool>>
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  // A copy of a database has the default privileges again; each migration revokes them.
+  await migrate(database.url)
+  await insertSigningKey(database.pool, { organizationId: await insertOrganization(database.pool) })
+  logins = {
+    validator: new pg.Pool({ connectionString: database.validatorUrl }),
+    management: new pg.Pool({ connectionString: database.managementUrl }),
+  }
+})
+
+afterAll(async () => {
+  await Promise.all([logins.validator.end(), logins.management.end()])
+  await database.drop()
+})
+
+/** The names that the statement returns as `name`. */
+async function names(statement: string, values: unknown[]): Promise<string[]> {
+  const { rows } = await database.pool.query<{ name: string }>(statement, values)
+  return rows.map(({ name }) => name)
+}
+
+const executable = (role: string) =>
+  names(
+    `select p.proname as name from pg_proc p where p.pronamespace = 'public'::regnamespace
+       and has_function_privilege($1, p.oid, 'execute') order by 1`,
+    [role],
+  )
+
+/** `table privilege`, for whole tables and for single columns. */
+const granted = (role: string, privileges: readonly string[]) =>
+  names(
+    `select c.relname || ' ' || lower(p) as name from pg_class c, unnest($2::text[]) p
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S') and not c.relispartition
+       and case when c.relkind = 'S' then has_sequence_privilege($1, c.oid, 'usage')
+         else has_table_privilege($1, c.oid, p) or (p in ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES')
+           and has_any_column_privilege($1, c.oid, p)) end
+     order by 1`,
+    [role, privileges],
+  )
+
+describe('the validator role', () => {
+  test('executes nine functions', async () => {
+    expect(await executable(ROLES.validator)).toEqual([
+      'changed_since',
+      'claim_slots',
+      'forget_validator',
+      'note_validator',
+      'open_change_log',
+      'prune_change_log',
+      'release_slot',
+      'snap_covers',
+      'write_behind',
+    ])
+  })
+
+  test('writes no table', async () => {
+    const writing = ['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']
+    expect(await granted(ROLES.validator, writing)).toEqual([])
+  })
+
+  test('reads the columns that a verdict needs and no others', async () => {
+    const readable = await names(
+      `select a.attrelid::regclass || '.' || a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
+       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+         and has_column_privilege($1, a.attrelid, a.attnum, 'SELECT') order by 1`,
+      [ROLES.validator],
+    )
+    expect(readable).toMatchInlineSnapshot(`
+      [
+        "access_rules.allow_suspended_or_expired",
+        "access_rules.customer_id",
+        "access_rules.expires_at",
+        "access_rules.id",
+        "access_rules.kind",
+        "access_rules.license_id",
+        "access_rules.organization_id",
+        "access_rules.product_id",
+        "access_rules.scope",
+        "access_rules.scope_id",
+        "access_rules.type",
+        "access_rules.value",
+        "change_log.entity",
+        "change_log.id",
+        "change_log.machine_id",
+        "change_log.xid",
+        "credentials.expires_at",
+        "credentials.id",
+        "credentials.kind",
+        "credentials.organization_id",
+        "credentials.revoked_at",
+        "credentials.secret_hash",
+        "customers.id",
+        "customers.organization_id",
+        "feed_state.pruned",
+        "feed_state.server",
+        "feed_state.single",
+        "kysely_migration.name",
+        "kysely_migration.timestamp",
+        "license_slots.license_id",
+        "license_slots.used",
+        "licenses.customer_id",
+        "licenses.expires_at",
+        "licenses.id",
+        "licenses.key",
+        "licenses.max_machines",
+        "licenses.organization_id",
+        "licenses.product_id",
+        "licenses.status",
+        "machines.license_id",
+        "machines.machine_id",
+        "organizations.id",
+        "products.id",
+        "products.organization_id",
+        "signing_keys.created_at",
+        "signing_keys.id",
+        "signing_keys.key_id",
+        "signing_keys.organization_id",
+        "signing_keys.public_key",
+        "signing_keys.retired_at",
+        "signing_keys.withdrawn_at",
+      ]
+    `)
+  })
+})
+
+describe('the management role', () => {
+  test('executes seven functions', async () => {
+    expect(await executable(ROLES.management)).toEqual([
+      'changed_since',
+      'drop_old_partitions',
+      'ensure_partition',
+      'new_id',
+      'record_activity',
+      'release_slot',
+      'snap_covers',
+    ])
+  })
+
+  test('owns nothing and changes no schema', async () => {
+    expect(await granted(ROLES.management, ['TRUNCATE', 'TRIGGER', 'REFERENCES'])).toEqual([])
+    const owned = await names('select relname as name from pg_class where relowner = $1::regrole', [ROLES.management])
+    expect(owned).toEqual([])
+  })
+
+  test('cannot write the change log other than by changing what it logs', async () => {
+    const written = await granted(ROLES.management, ['INSERT', 'UPDATE', 'DELETE'])
+    expect(written.filter((name) => /^(?:change_log|feed_|server_run|validators|flushes|kysely)/.test(name))).toEqual(
+      [],
+    )
+  })
+})
+
+describe.each(['validator', 'management'] as const)('as the %s login', (login) => {
+  test.each([
+    'create temporary table mine (id uuid)',
+    'create table mine (id uuid)',
+    'create schema mine',
+    `create function mine() returns integer language sql as 'select 1'`,
+    'create trigger mine after insert on licenses for each statement execute function log_truncate()',
+    'alter table licenses disable trigger all',
+    'drop trigger licenses_updated on licenses',
+    'truncate change_log',
+    'update feed_state set server = server',
+    'select void_change_log()',
+    'select log_place()',
+    'select revoke_from_public()',
+    'select grant_validator()',
+    `select log_changes_of('licenses', 'L', 'id')`,
+    `copy (select 1) to program 'true'`,
+    `copy licenses from program 'true'`,
+    "select pg_read_file('/etc/hostname')",
+    `select lo_import('/etc/hostname')`,
+    'create role mine',
+    `alter role keyward_validator login`,
+    `set session authorization default; set role postgres`,
+    'create extension if not exists dblink',
+    "load 'auto_explain'",
+  ])('refuses %s', async (statement) => {
+    const refused = await logins[login]
+      .query(statement)
+      .catch((error: unknown) => (error instanceof pg.DatabaseError ? error.code : error))
+    expect(['42501', '22023']).toContain(refused)
+  })
+
+  test('refuses the members of every role but its own', async () => {
+    const roles = await names('select rolname as name from pg_roles where rolname <> all ($1)', [
+      [ROLES[login], (await logins[login].query<{ name: string }>('select current_user as name')).rows[0]?.name],
+    ])
+    for (const role of roles)
+      await expect(logins[login].query(`set role "${role}"`)).rejects.toMatchObject({ code: '42501' })
+  })
+})
+
+test('a trigger function refuses to run for a table outside of the schema', async () => {
+  const client = await database.pool.connect()
+  const attempts = [
+    ['log_changes_of_licenses', 'id uuid', 'referencing new table as new_rows'],
+    ['add_license_slots', 'id uuid', 'referencing new table as new_rows'],
+    ['add_rule_counters', 'id uuid', 'referencing new table as new_rows'],
+    ['log_machines', 'license_id uuid, machine_id bytea', 'referencing new table as changed'],
+  ] as const
+  for (const [name, columns, transition] of attempts) {
+    // As the owner, who alone may attach the function.
+    await client.query(`create temporary table victim (${columns})`)
+    await client.query(
+      `create trigger attached after insert on victim ${transition} for each statement execute function ${name}()`,
+    )
+    await expect(client.query('insert into victim default values'), name).rejects.toMatchObject({ code: '42501' })
+    await client.query('drop table victim')
+  }
+  client.release(true)
+})
