@@ -60,7 +60,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     return { source: 'online', code: 'VALID', ...verdict }
   }
 
-  async function decideOffline({ cause }: Outage): Promise<ValidationResult> {
+  async function decideOffline({ cause, detail }: Outage): Promise<ValidationResult> {
     const nowMs = settings.now()
     const memory = await store.load()
     const judged = judgeMemory(settings, memory, nowMs)
@@ -69,10 +69,10 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     if (!judged.ok) {
       const rejection = memory.rejectedAs === null ? {} : { rejectedAs: memory.rejectedAs }
       const { reason } = judged
-      return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause }
+      return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause, detail }
     }
     const { policy, refreshAfter } = judged.payload
-    return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause }
+    return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause, detail }
   }
 
   async function deactivate(): Promise<DeactivationResult> {

@@ -64,6 +64,8 @@ export interface Unreachable {
   source: 'offline'
   code: 'UNREACHABLE'
   cause: OutageCause
+  /** What happened and what may be the cause, in a sentence for the app's developer. Its text may change. */
+  detail: string
 }
 
 /** The result of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null if the license never expires. */
@@ -87,6 +89,8 @@ export type ValidationResult =
       /** When the file stops being good without an online check. */
       refreshAfter: string
       cause: OutageCause
+      /** As in `Unreachable`. */
+      detail: string
     }
   | {
       source: 'offline'
@@ -97,6 +101,8 @@ export type ValidationResult =
       /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if there was none. */
       rejectedAs?: string
       cause: OutageCause
+      /** As in `Unreachable`. */
+      detail: string
     }
 
 /** The result of `deactivate`. `NOT_ACTIVE`: this machine had no slot, perhaps because an earlier call released it. */

@@ -46,7 +46,8 @@ describe.concurrent('deactivate', () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
-    expect(await client.deactivate()).toEqual(unreachable)
+    const detail = `No connection to ${gateway.url}: UND_ERR_SOCKET.`
+    expect(await client.deactivate()).toEqual({ ...unreachable, detail })
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 

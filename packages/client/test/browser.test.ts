@@ -68,6 +68,19 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     await page.close()
   })
 
+  test('a page that the service does not allow learns that CORS_ORIGINS may be the cause', async () => {
+    const { service, gateway } = await startSite(async (own) =>
+      (await exampleFor(own)).replace('location.origin', JSON.stringify(own.url)).replace('.reason??', '.detail??'),
+    )
+    const page = await newPage()
+    await page.goto(gateway.url)
+    await page.waitForSelector('body[data-settled]')
+    const shown = await page.textContent('#license')
+    expect(shown).toContain(`No connection to ${service.url}`)
+    expect(shown).toContain(`CORS_ORIGINS may not contain ${gateway.url}`)
+    await page.close()
+  })
+
   test('the vectors come out as in Node', async () => {
     const { gateway } = await startSite(async () => (await bundle('vectors-in-page.ts')).code)
     const page = await newPage()

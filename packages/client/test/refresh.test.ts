@@ -115,7 +115,7 @@ describe.concurrent('refreshFile', () => {
     })
     gateway.fault = { kind: 'answer', status: 500 }
     const outage = { source: 'offline', refreshed: false, code: 'UNREACHABLE', cause: 'SERVER_ERROR' }
-    expect(await client.refreshFile()).toEqual(outage)
+    expect(await client.refreshFile()).toEqual({ ...outage, detail: 'The service responded with status 500.' })
   })
 
   test('a liar with another key replaces nothing', async () => {

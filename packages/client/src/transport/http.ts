@@ -7,11 +7,14 @@ import { parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
 import type { ConfigurationReason, OutageCause } from '../results.ts'
 import { TimeoutError, withTimeout } from '../timeout.ts'
+import { describeFailure } from './failure.ts'
 
 /** The service could not be reached. `retryAfterMs` is the pause that it asks for; 0 when it asks for none. */
 export interface Outage {
   kind: 'outage'
   cause: OutageCause
+  /** A sentence for the app's developer. */
+  detail: string
   retryAfterMs: number
 }
 
@@ -57,7 +60,9 @@ export async function request<Value>(
     return await withTimeout(timeoutMs, exchange(settings, endpoint, abandoned.signal))
   } catch (error) {
     abandoned.abort()
-    return outage(error instanceof TimeoutError ? 'TIMEOUT' : 'NETWORK_ERROR')
+    return error instanceof TimeoutError
+      ? outage('TIMEOUT', `No response from ${settings.baseUrl.origin} in time.`)
+      : outage('NETWORK_ERROR', describeFailure(settings.baseUrl.origin, error))
   }
 }
 
@@ -83,13 +88,18 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
   if (endpoint.statuses.includes(status)) {
     const value = endpoint.read(status, body)
     return value === null
-      ? outage('UNEXPECTED_ANSWER')
+      ? outage('UNEXPECTED_ANSWER', `The response with status ${status} is not one that Keyward sends.`)
       : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
   }
   // The request arrived too slowly: the only 4xx that the network causes.
-  if (status === 408) return outage('TIMEOUT')
-  if (status >= 500) return outage('SERVER_ERROR', readRetryAfter(headers.get('retry-after')))
-  if (status < 400) return outage('UNEXPECTED_ANSWER')
+  if (status === 408) return outage('TIMEOUT', 'The service received the request too slowly (status 408).')
+  if (status >= 500)
+    return outage(
+      'SERVER_ERROR',
+      `The service responded with status ${status}.`,
+      readRetryAfter(headers.get('retry-after')),
+    )
+  if (status < 400) return outage('UNEXPECTED_ANSWER', `Keyward does not respond with status ${status} here.`)
   const message = readMessage(parseObject(body) ?? {}) ?? `The service responded with status ${status}.`
   return { kind: 'misconfiguration', reason: configurationReason(status), status, message }
 }
@@ -142,6 +152,6 @@ function readRetryAfter(header: string | null): number {
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
 
-function outage(cause: OutageCause, retryAfterMs = 0): Outage {
-  return { kind: 'outage', cause, retryAfterMs }
+function outage(cause: OutageCause, detail: string, retryAfterMs = 0): Outage {
+  return { kind: 'outage', cause, detail, retryAfterMs }
 }

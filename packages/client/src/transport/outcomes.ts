@@ -7,6 +7,6 @@ export function configurationError({ reason, status, message }: Misconfiguration
   return { source: 'online', code: 'CONFIGURATION', reason, status, message }
 }
 
-export function unreachable({ cause }: Outage): Unreachable {
-  return { source: 'offline', code: 'UNREACHABLE', cause }
+export function unreachable({ cause, detail }: Outage): Unreachable {
+  return { source: 'offline', code: 'UNREACHABLE', cause, detail }
 }

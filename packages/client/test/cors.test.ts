@@ -1,0 +1,41 @@
+/**
+ * A browser hides from a page why a request failed. The page is simulated here by a global `location`, as browsers
+ * define it, and by a `fetch` that fails as theirs does; `browser.test.ts` has the same case in a real browser.
+ */
+
+import { afterEach, describe, expect, test, vi } from 'vitest'
+
+import { startWorldWithFile } from './setup.ts'
+
+const BASE_URL = 'https://licenses.example.com'
+
+afterEach(() => vi.unstubAllGlobals())
+
+/** A client of a page of `origin` whose requests fail without a reason. */
+async function startPage(origin: string) {
+  vi.stubGlobal('location', { origin })
+  const { restart } = await startWorldWithFile()
+  const fetch = () => Promise.reject(new TypeError('Failed to fetch'))
+  return restart({ baseUrl: BASE_URL, fetch, timeoutMs: 100 })
+}
+
+describe('in a page of another origin', () => {
+  test('names CORS_ORIGINS and the origin of the page as a possible cause', async () => {
+    const client = await startPage('https://app.example.com')
+    const detail: unknown = expect.stringMatching(/CORS_ORIGINS may not contain https:\/\/app\.example\.com/)
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, cause: 'NETWORK_ERROR', detail })
+    expect(await client.deactivate()).toMatchObject({ code: 'UNREACHABLE', cause: 'NETWORK_ERROR', detail })
+    expect(await client.refreshFile()).toMatchObject({ code: 'UNREACHABLE', cause: 'NETWORK_ERROR', detail })
+  })
+})
+
+test('does not name CORS_ORIGINS in a page of the same origin', async () => {
+  const client = await startPage(BASE_URL)
+  expect(await client.validate()).toMatchObject({ detail: `No connection to ${BASE_URL}: Failed to fetch.` })
+})
+
+test('names the reason that Node gives', async () => {
+  const { gateway, client } = await startWorldWithFile()
+  await gateway.stop()
+  expect(await client.validate()).toMatchObject({ detail: `No connection to ${gateway.url}: ECONNREFUSED.` })
+})
