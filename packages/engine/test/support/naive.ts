@@ -1,75 +1,109 @@
 /**
- * The verdict again, over plain arrays and written to be read: what the engine must agree with. Nothing here is shared
- * with the engine but the records and the names of the codes.
+ * The specification of a verdict, as a program: rules V1 to V9 of docs/api.md over plain arrays. Start reading here. The
+ * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
+ * Of the engine's code, this file uses types only.
  */
-import type { AccessRuleRecord, Code, Id, LicenseRecord, Network } from '../../src/index.ts'
-import { unreachable } from '../../src/unreachable.ts'
 
+import type { AccessRuleRecord, Code, Id, LicenseRecord, Network } from '../../src/index.ts'
+
+/** What is stored. */
 export interface World {
   licenses: LicenseRecord[]
   rules: AccessRuleRecord[]
+  /** The machines that hold a slot, or are recorded where the license has no machine limit. */
   machines: { licenseId: Id; machineId: Uint8Array }[]
 }
 
+/** What an app sends, after its API key was authenticated and its address and country were found. */
 export interface NaiveCheck {
   organizationId: Id
   licenseKey: Uint8Array
   machineId: Uint8Array | null
+  /** null: unknown. */
   address: Network | null
+  /** null: unknown. */
   country: string | null
 }
 
 export interface NaiveVerdict {
   code: Code
-  decidedBy: AccessRuleRecord | null
-  matched: AccessRuleRecord[]
-  slot: 'none' | 'claim' | 'record'
-  excluded: boolean
   license: LicenseRecord | null
+  /** All rules that match, whatever their scope. */
+  matched: AccessRuleRecord[]
+  /** The rule that decides. Its kind decides the code; of several of that kind, `byPrecedence` chooses one to name. */
+  decidedBy: AccessRuleRecord | null
+  excluded: boolean
+  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. */
+  slot: 'none' | 'claim' | 'record'
 }
 
+const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
+
+/** Decides a check at `nowMs`. */
 export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): NaiveVerdict {
+  // V1: an unknown key is NOT_FOUND, and no rule is evaluated.
   const license = world.licenses.find(
     (one) => same(one.organizationId, check.organizationId) && same(one.key, check.licenseKey),
   )
-  const none = { decidedBy: null, matched: [], slot: 'none', excluded: false } as const
-  if (license === undefined) return { ...none, code: 'NOT_FOUND', matched: [], license: null }
-
-  const matched = world.rules.filter((rule) => inScope(rule, license) && matches(rule, license, check, nowMs))
-  const scope = (['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const).find((one) => matched.some((r) => r.scope === one))
-  const inDecidingScope = matched.filter((rule) => rule.scope === scope).toSorted(byPrecedence)
-  const exclusion = inDecidingScope.find((rule) => rule.kind === 'EXCLUSION')
-  const decidedBy = exclusion ?? inDecidingScope[0] ?? null
-  const result = { decidedBy, matched, license, excluded: exclusion !== undefined, slot: 'none' } as const
-
-  const status = stateOf(license, nowMs)
-  if (exclusion !== undefined) {
-    const through = status !== 'REVOKED' && inDecidingScope.some((rule) => rule.allowSuspendedOrExpired)
-    return { ...result, code: through ? 'VALID' : status }
+  if (license === undefined) {
+    return { code: 'NOT_FOUND', license: null, matched: [], decidedBy: null, excluded: false, slot: 'none' }
   }
-  if (decidedBy !== null) return { ...result, code: 'BLACKLISTED' }
-  if (status !== 'VALID') return { ...result, code: status }
+
+  // V2: the rules in scope that match and have not expired.
+  const matched = world.rules.filter((rule) => isInScope(rule, license) && matches(rule, license, check, nowMs))
+
+  // V3: the most specific scope with a match decides alone. V4: in it, an exclusion beats a blacklist.
+  const scope = SCOPES.find((one) => matched.some((rule) => rule.scope === one))
+  const deciding = matched.filter((rule) => rule.scope === scope).toSorted(byPrecedence)
+  const decidedBy = deciding[0] ?? null
+  const excluded = decidedBy?.kind === 'EXCLUSION'
+  const verdict = { license, matched, decidedBy, excluded, slot: 'none' } as const
+
+  // V5: a blacklist rejects the check, whatever the license's state.
+  if (decidedBy?.kind === 'BLACKLIST') return { ...verdict, code: 'BLACKLISTED' }
+
+  // V6: an exclusion skips the machine limit. The license's state counts, unless it allows suspended and expired ones.
+  const state = stateOf(license, nowMs)
+  if (excluded) {
+    const isAllowed = state !== 'REVOKED' && deciding.some((rule) => rule.allowSuspendedOrExpired)
+    return { ...verdict, code: isAllowed ? 'VALID' : state }
+  }
+
+  // V8: status, then expiry, then the machine limit.
+  if (state !== 'VALID') return { ...verdict, code: state }
   const { machineId } = check
   const limit = license.maxMachines
-  if (machineId === null) return { ...result, code: limit === null ? 'VALID' : 'FINGERPRINT_REQUIRED' }
-  const held = world.machines.some((one) => same(one.licenseId, license.id) && same(one.machineId, machineId))
-  if (held) return { ...result, code: 'VALID' }
-  if (limit === null) return { ...result, code: 'VALID', slot: 'record' }
-  return { ...result, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
+  if (machineId === null) return { ...verdict, code: limit === null ? 'VALID' : 'FINGERPRINT_REQUIRED' }
+  if (isKnown(world, license, machineId)) return { ...verdict, code: 'VALID' }
+  if (limit === null) return { ...verdict, code: 'VALID', slot: 'record' }
+  return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
 }
 
+/** V9: revoked before suspended before expired; a license expires at the very millisecond `expiresAtMs`. */
 function stateOf(license: LicenseRecord, nowMs: number): Code {
   if (license.status === 'revoked') return 'REVOKED'
   if (license.status === 'suspended') return 'SUSPENDED'
   return license.expiresAtMs <= nowMs ? 'EXPIRED' : 'VALID'
 }
 
-function inScope(rule: AccessRuleRecord, license: LicenseRecord): boolean {
-  if (rule.scope === 'LICENSE') return rule.scopeId !== null && same(rule.scopeId, license.id)
-  if (rule.scope === 'PRODUCT') return rule.scopeId !== null && same(rule.scopeId, license.productId)
-  return same(rule.organizationId, license.organizationId)
+function isKnown(world: World, license: LicenseRecord, machineId: Uint8Array): boolean {
+  return world.machines.some((one) => same(one.licenseId, license.id) && same(one.machineId, machineId))
 }
 
+function isInScope(rule: AccessRuleRecord, license: LicenseRecord): boolean {
+  switch (rule.scope) {
+    case 'LICENSE':
+      return rule.scopeId !== null && same(rule.scopeId, license.id)
+    case 'PRODUCT':
+      return rule.scopeId !== null && same(rule.scopeId, license.productId)
+    case 'ORGANIZATION':
+      return same(rule.organizationId, license.organizationId)
+    default:
+      return rule.scope satisfies never
+  }
+}
+
+/** V2: a rule does not match from the very millisecond `expiresAtMs` on. An unknown address or country matches nothing. */
 function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveCheck, nowMs: number): boolean {
   if (rule.expiresAtMs <= nowMs) return false
   switch (rule.type) {
@@ -82,28 +116,35 @@ function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveChe
     case 'CUSTOMER':
       return same(rule.customerId, license.customerId)
     default:
-      return unreachable(rule)
+      return rule satisfies never
   }
 }
 
-/** All bits of an address or network, as a string of zeros and ones. */
-export function bitsOf(network: Network): string {
-  return network.words.map((word) => (word >>> 0).toString(2).padStart(32, '0')).join('')
+/**
+ * Orders the rules of one scope: exclusions before blacklists (V4). The rest of the order changes no code, only which
+ * rule is named: one that allows suspended and expired licenses, then the longest prefix, then the oldest.
+ */
+function byPrecedence(a: AccessRuleRecord, b: AccessRuleRecord): number {
+  return (
+    Number(b.kind === 'EXCLUSION') - Number(a.kind === 'EXCLUSION') ||
+    Number(b.allowSuspendedOrExpired) - Number(a.allowSuspendedOrExpired) ||
+    prefixLengthOf(b) - prefixLengthOf(a) ||
+    (hex(a.id) < hex(b.id) ? -1 : 1)
+  )
 }
 
+function prefixLengthOf(rule: AccessRuleRecord): number {
+  return rule.type === 'IP' ? rule.network.prefixLength : -1
+}
+
+/** Returns whether a network contains an address, which is a network of full length. */
 export function contains(network: Network, address: Network): boolean {
   return network.family === address.family && bitsOf(address).startsWith(bitsOf(network).slice(0, network.prefixLength))
 }
 
-function byPrecedence(a: AccessRuleRecord, b: AccessRuleRecord): number {
-  const allow = Number(b.allowSuspendedOrExpired) - Number(a.allowSuspendedOrExpired)
-  const length = (rule: AccessRuleRecord): number => (rule.type === 'IP' ? rule.network.prefixLength : -1)
-  return (
-    Number(a.kind === 'BLACKLIST') - Number(b.kind === 'BLACKLIST') ||
-    allow ||
-    length(b) - length(a) ||
-    (hex(a.id) < hex(b.id) ? -1 : 1)
-  )
+/** Returns all bits of an address or network as a string of zeros and ones. */
+export function bitsOf(network: Network): string {
+  return network.words.map((word) => (word >>> 0).toString(2).padStart(32, '0')).join('')
 }
 
 export function hex(bytes: Uint8Array): string {
