@@ -1,14 +1,14 @@
 /**
- * Bytes as 32-bit words, and the mixing of words. Ids are read big-endian, so that comparing their words as unsigned
- * numbers orders them as their bytes do.
+ * Conversion between bytes and 32-bit words, and mixing of words. Ids are read as big-endian words, so comparing the
+ * words as unsigned numbers orders ids as comparing their bytes does.
  */
 
-/** The big-endian word at byte `at`. */
+/** Returns the big-endian word at byte `at`. */
 export function readWord(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }
 
-/** Writes `count` words from `words[from]` on as big-endian bytes. */
+/** Writes the `count` words from `words[from]` on to `out` as big-endian bytes. */
 export function writeBytes(words: Int32Array, from: number, count: number, out: Uint8Array): void {
   for (let i = 0; i < count; i++) {
     const word = words[from + i]!
@@ -19,7 +19,7 @@ export function writeBytes(words: Int32Array, from: number, count: number, out: 
   }
 }
 
-/** A bijection of 32-bit words in which every bit of the input reaches every bit of the output (MurmurHash3's last step). */
+/** Maps words to words one to one, so that every input bit changes every output bit (the finalizer of MurmurHash3). */
 export function scramble(word: number): number {
   let h = word
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
@@ -28,14 +28,14 @@ export function scramble(word: number): number {
 }
 
 /**
- * Two words and a secret seed as one hash. Who chooses the words cannot tell which share a bucket: both meet the seed before
- * they meet each other.
+ * Returns a hash of two words and a secret seed. Each word is mixed with the seed before the two are combined, so
+ * nobody who chooses the words without knowing the seed can aim at one bucket.
  */
 export function hashPair(w0: number, w1: number, seed: number): number {
   return scramble(scramble(w0 ^ seed) ^ scramble(w1 + seed))
 }
 
-/** Four words and a seed as one hash. Not for words that strangers choose. */
+/** Returns a hash of four words and a seed. It does not resist chosen words: use it for ids that the database makes. */
 export function hashWords(w0: number, w1: number, w2: number, w3: number, seed: number): number {
   let h = scramble(w0 ^ seed)
   h = scramble(w1 ^ h)

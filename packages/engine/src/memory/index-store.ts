@@ -1,60 +1,62 @@
-import { KeyedHash } from './keyed-hash.ts'
-import { CUSTOMER_WORDS, ROW_WORDS } from './layout.ts'
-import { BucketTable } from './linear-hash-table.ts'
-import { Directory, type DirectoryParts } from './lookup.ts'
-import { MachineSet } from './machine-set.ts'
-import { NODE_WORDS } from './prefix-trie.ts'
-import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
 /**
- * An index as one thread holds it: the memory and the structures over it. Readers only look things up; the writer's
- * parts work on the same object.
+ * An index as one thread holds it: the shared memory, and the slabs, tables and lookups over it. Readers only read; the
+ * writer's parts change the same structures.
  */
-import { Arena } from './slab.ts'
 
-export class IndexStore implements DirectoryParts {
+import { KeyedHash } from './keyed-hash.ts'
+import { CUSTOMER_WORDS, EXTENSION_WORDS, NODE_WORDS, ROW_WORDS } from './layout.ts'
+import { LinearHashTable } from './linear-hash-table.ts'
+import { Lookup, type LookupParts } from './lookup.ts'
+import { MachineSet } from './machine-set.ts'
+import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
+import { Slab } from './slab.ts'
+
+export class IndexStore implements LookupParts {
   readonly memory: Memory
   readonly hash: KeyedHash
-  readonly organizations: Arena
-  readonly credentials: Arena
-  readonly products: Arena
-  readonly customers: Arena
-  readonly licenses: Arena
-  readonly scopes: Arena
-  readonly rules: Arena
-  readonly trieNodes: Arena
-  readonly byId: BucketTable
-  readonly byKey: BucketTable
-  readonly byRule: BucketTable
+  readonly organizations: Slab
+  readonly credentials: Slab
+  readonly products: Slab
+  readonly customers: Slab
+  readonly licenses: Slab
+  readonly extensions: Slab
+  readonly scopes: Slab
+  readonly rules: Slab
+  readonly nodes: Slab
+  readonly byId: LinearHashTable
+  readonly byKey: LinearHashTable
+  readonly byRule: LinearHashTable
   readonly machines: MachineSet
-  readonly directory: Directory
+  readonly lookup: Lookup
 
   constructor(shared: SharedIndex) {
     this.memory = new Memory(shared)
     this.hash = new KeyedHash(shared.hashKey)
-    this.organizations = this.arena('organizations', ROW_WORDS)
-    this.credentials = this.arena('credentials', ROW_WORDS)
-    this.products = this.arena('products', ROW_WORDS)
-    this.customers = this.arena('customers', CUSTOMER_WORDS)
-    this.licenses = this.arena('licenses', ROW_WORDS)
-    this.scopes = this.arena('scopes', ROW_WORDS)
-    this.rules = this.arena('rules', ROW_WORDS)
-    this.trieNodes = this.arena('trieNodes', NODE_WORDS)
-    // Fuller tables take less memory and more steps. The first is read by the writer alone, so it may be the fullest;
-    // bytes per entry come to about 13, 14 and 19.
-    this.byId = this.table('byId', 'byIdOverflow', 2, 7)
-    this.byKey = this.table('byKey', 'byKeyOverflow', 2, 6)
-    this.byRule = this.table('byRule', 'byRuleOverflow', 2, 4)
-    this.machines = new MachineSet(this.table('machines', 'machinesOverflow', 3, 4.4))
-    this.directory = new Directory(this)
+    this.organizations = this.#slab('organizations', ROW_WORDS)
+    this.credentials = this.#slab('credentials', ROW_WORDS)
+    this.products = this.#slab('products', ROW_WORDS)
+    this.customers = this.#slab('customers', CUSTOMER_WORDS)
+    this.licenses = this.#slab('licenses', ROW_WORDS)
+    this.extensions = this.#slab('extensions', EXTENSION_WORDS)
+    this.scopes = this.#slab('scopes', ROW_WORDS)
+    this.rules = this.#slab('rules', ROW_WORDS)
+    this.nodes = this.#slab('trieNodes', NODE_WORDS)
+    // A fuller table takes less memory and more steps. Only the writer reads the first, so it is the fullest. The tables
+    // come to about 13, 14 and 19 bytes an entry.
+    this.byId = this.#table('byId', 'byIdOverflow', 2, 7)
+    this.byKey = this.#table('byKey', 'byKeyOverflow', 2, 6)
+    this.byRule = this.#table('byRule', 'byRuleOverflow', 2, 4)
+    this.machines = new MachineSet(this.#table('machines', 'machinesOverflow', 3, 4.4))
+    this.lookup = new Lookup(this)
   }
 
-  private arena(name: RegionName, rowWords: number): Arena {
-    return new Arena(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
+  #slab(name: RegionName, rowWords: number): Slab {
+    return new Slab(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
   }
 
-  private table(primary: RegionName, overflow: RegionName, entryWords: 2 | 3, fill: number): BucketTable {
+  #table(primary: RegionName, overflow: RegionName, entryWords: 2 | 3, fill: number): LinearHashTable {
     const { regions, control } = this.memory
-    return new BucketTable({
+    return new LinearHashTable({
       primary: regions[primary],
       overflow: regions[overflow],
       control,

@@ -1,22 +1,21 @@
 /**
- * A keyed 128-bit hash of byte strings: HalfSipHash-2-4 with a 64-bit output, twice, under two independent keys.
- * Machine ids and license keys are chosen by strangers; without the key nobody can find two that collide, so the hash
- * may stand for the bytes and nothing of variable length needs storing. The two run interleaved, because neither waits
- * for the other's result in the processor.
+ * A keyed 128-bit hash of byte strings: HalfSipHash-2-4 with 64 bits of output (Aumasson and Bernstein), run twice under
+ * independent keys. Strangers choose machine ids and license keys, but without the key nobody can find two that
+ * collide, so the hash stands for the bytes and the index stores nothing of variable length. The two runs are
+ * interleaved, because the processor can execute them in parallel.
  */
-export class KeyedHash {
-  /** The four words of the latest hash. */
-  readonly words = new Int32Array(4)
-  private readonly key: readonly number[]
 
-  /** `key`: four words. */
+export class KeyedHash {
+  readonly #key: readonly number[]
+
+  /** `key`: four words, the first two for the first half of the output. */
   constructor(key: readonly number[]) {
-    this.key = key
+    this.#key = key
   }
 
-  /** Hashes the first `length` bytes into `words`. */
-  hash(bytes: Uint8Array, length: number): void {
-    const key = this.key
+  /** Writes the hash of the first `length` bytes to `out`: four words. */
+  hash(bytes: Uint8Array, length: number, out: Int32Array): void {
+    const key = this.#key
     let v0 = key[0]!
     let v1 = key[1]! ^ 0xee
     let v2 = 0x6c796765 ^ key[0]!
@@ -26,18 +25,18 @@ export class KeyedHash {
     let w2 = 0x6c796765 ^ key[2]!
     let w3 = 0x74656462 ^ key[3]!
     const blocks = length >> 2
-    // One turn absorbs a block with two rounds; after the last block come four turns that absorb nothing: two for
-    // each half of the output.
-    for (let turn = 0; turn < blocks + 5; turn++) {
+    // Each iteration absorbs one block with two rounds. Four more iterations follow the last block and absorb nothing:
+    // two for each half of the output.
+    for (let step = 0; step < blocks + 5; step++) {
       let m = 0
-      if (turn <= blocks) {
-        m = turn < blocks ? littleEndian(bytes, 4 * turn) : lastBlock(bytes, length)
-      } else if (turn === blocks + 1) {
+      if (step <= blocks) {
+        m = step < blocks ? littleEndian(bytes, 4 * step) : lastBlock(bytes, length)
+      } else if (step === blocks + 1) {
         v2 ^= 0xee
         w2 ^= 0xee
-      } else if (turn === blocks + 3) {
-        this.words[0] = v1 ^ v3
-        this.words[2] = w1 ^ w3
+      } else if (step === blocks + 3) {
+        out[0] = v1 ^ v3
+        out[2] = w1 ^ w3
         v1 ^= 0xdd
         w1 ^= 0xdd
       }
@@ -68,8 +67,8 @@ export class KeyedHash {
       v0 ^= m
       w0 ^= m
     }
-    this.words[1] = v1 ^ v3
-    this.words[3] = w1 ^ w3
+    out[1] = v1 ^ v3
+    out[3] = w1 ^ w3
   }
 }
 
@@ -77,7 +76,7 @@ function littleEndian(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }
 
-/** The bytes that fill no whole block, and the length in the top byte. */
+/** Returns the bytes that fill no whole block, with the length in the highest byte. */
 function lastBlock(bytes: Uint8Array, length: number): number {
   let block = length << 24
   const from = length & ~3

@@ -1,89 +1,196 @@
 /**
- * Where each field stands in a record. A record is 16 words (customers: 8), one cache line, so that a check touches one
- * line for its license; times are doubles in milliseconds over the last two words. Every record of the first six kinds
- * begins with its id and its generation; the generation is 0 in a free row and never used twice in 2^32 insertions.
+ * The layout of the index's records: which field is in which word. `LAYOUT` declares every record; the constants after
+ * it are the same offsets as literals, because the hot path reads them. A test compares the two, so a field is added by
+ * taking it from a `spare` and naming its offset.
  *
- *   word          0-3  4       5-8       9        10       11       12         13       14-15
- *   organization  id   generation  stamp     scope    children rules    (5 to 8, see below)
- *   product       id   generation  stamp     scope    children organization
- *   customer      id   generation  stamp     children organization      (5 to 7)
- *   credential    id   generation  secret hash (5-12)                              state    expiry
- *   license       id   generation  key hash  product  customer max      used       state    expiry
- *   rule          id   generation  value     (9 free) scope    org.     next       traits   expiry
- *   scope         see below; it has no id
+ * A record is 16 words, one cache line, so that a check reads one line for its license. What only some licenses need is
+ * in a license extension: a record in a slab of its own, which exists only for licenses that have such a field. Other
+ * licenses cost neither memory nor time for it. Making the license's record longer would cost both for every license,
+ * and a hash table from license to extension would cost those that have one a cache miss. So the license holds the
+ * extension's row. Its word comes from the hash of the license key, which is 96 bits instead of 128: among 2^24 licenses,
+ * the probability that a check with an unknown key meets an equal hash is 2^-72. Likewise, a secret's SHA-256 is
+ * compared by its first 224 bits, which leaves a word to the credential.
  */
+
+/** Sizes of a record's fields in words, in order; a word that is divided declares its fields in bits, lowest first. */
+type RecordLayout = Readonly<Record<string, number | Readonly<Record<string, number>>>>
+
+export const LAYOUT = {
+  organization: {
+    id: 4,
+    generation: 1,
+    flags: { mark: 1, spare: 31 },
+    scope: 1,
+    children: 1,
+    addressRules: 1,
+    spare: 7,
+  },
+  product: {
+    id: 4,
+    generation: 1,
+    flags: { mark: 1, spare: 31 },
+    scope: 1,
+    children: 1,
+    organization: 1,
+    spare: 7,
+  },
+  customer: {
+    id: 4,
+    generation: 1,
+    flags: { mark: 1, spare: 31 },
+    children: 1,
+    organization: 1,
+  },
+  credential: {
+    id: 4,
+    generation: 1,
+    secret: 7,
+    spare: 1,
+    state: { mark: 1, revoked: 1, organization: 30 },
+    expiry: 2,
+  },
+  license: {
+    id: 4,
+    generation: 1,
+    keyHash: 3,
+    extension: 1,
+    product: 1,
+    customer: 1,
+    max: 1,
+    used: 1,
+    state: { mark: 1, status: 2, spare: 5, scope: 24 },
+    expiry: 2,
+  },
+  extension: {
+    license: 1,
+    spare: 7,
+  },
+  rule: {
+    id: 4,
+    generation: 1,
+    value: 4,
+    spare: 1,
+    scope: 1,
+    organization: 1,
+    next: 1,
+    traits: { mark: 1, exclusion: 1, allow: 1, type: 3, prefix: 8, spare: 18 },
+    expiry: 2,
+  },
+  scope: {
+    ownerKind: 1,
+    owner: 1,
+    rules: 1,
+    root4: 1,
+    root6: 1,
+    counts: 5,
+    spare: 6,
+  },
+  node: {
+    children: 16,
+    depth: 1,
+    ends: 15,
+  },
+} as const satisfies Record<string, RecordLayout>
+
+/** Words of a record, unless it has a size of its own below. */
 export const ROW_WORDS = 16
 export const CUSTOMER_WORDS = 8
+export const EXTENSION_WORDS = 8
+export const NODE_WORDS = 32
 
+// Fields that records of several kinds have in the same place.
+/** The UUID, as big-endian words. */
 export const ID = 0
+/** The number of the row's life, 0 in a free row. It is not used twice in 2^32 insertions. */
 export const GENERATION = 4
-
-/** The double that holds `expiresAtMs`, counted in doubles of a 16-word record. */
+/** `expiresAtMs`, a double; counted in doubles from the record's start. */
 export const EXPIRY = 7
 export const ROW_DOUBLES = 8
+/** Bit 0 of its word: the mark of the reload that the row was last received in. */
+export const MARK = 1
 
-// Organizations, products and customers. The stamp is bit 0.
-export const TENANT_STAMP = 5
-export const TENANT_SCOPE = 6
-export const TENANT_CHILDREN = 7
+export const ORGANIZATION_FLAGS = 5
+/** Row of the scope record, 0 when no rule has the organization as its scope. The same holds for products and licenses. */
+export const ORGANIZATION_SCOPE = 6
+/** How many rows refer to this one. */
+export const ORGANIZATION_CHILDREN = 7
+/** How many rules of the organization, in any scope, depend on the address or the country. */
 export const ORGANIZATION_ADDRESS_RULES = 8
+
+export const PRODUCT_FLAGS = 5
+export const PRODUCT_SCOPE = 6
+export const PRODUCT_CHILDREN = 7
 export const PRODUCT_ORGANIZATION = 8
+
+export const CUSTOMER_FLAGS = 5
 export const CUSTOMER_CHILDREN = 6
 export const CUSTOMER_ORGANIZATION = 7
 
-// Credentials.
-export const SECRET = 5
-/** Bit 0 stamp, bit 1 revoked, from bit 2 on the row of the organization. */
+/** The first words of the secret's SHA-256. */
+export const CREDENTIAL_SECRET = 5
+export const CREDENTIAL_SECRET_WORDS = 7
 export const CREDENTIAL_STATE = 13
-export const CREDENTIAL_REVOKED = 2
+export const CREDENTIAL_REVOKED = 1 << 1
 export const CREDENTIAL_ORGANIZATION_SHIFT = 2
 
-// Licenses.
-export const KEY_HASH = 5
+/** The first words of the license key's hash within its organization, see `bindKey`. */
+export const LICENSE_KEY_HASH = 5
+export const LICENSE_KEY_HASH_WORDS = 3
+/** Row of the extension, 0 when there is none. */
+export const LICENSE_EXTENSION = 8
 export const LICENSE_PRODUCT = 9
 export const LICENSE_CUSTOMER = 10
-/** -1: no limit. */
+/** The machine limit, -1 when there is none. */
 export const LICENSE_MAX = 11
 export const LICENSE_USED = 12
-/** Bit 0 stamp, bits 1 and 2 status, from bit 3 on the row of the scope (0: no rule is scoped to the license). */
 export const LICENSE_STATE = 13
 export const LICENSE_STATUS_SHIFT = 1
-export const LICENSE_SCOPE_SHIFT = 3
+export const LICENSE_STATUS_MASK = 3
+export const LICENSE_SCOPE_SHIFT = 8
 export const STATUS_ACTIVE = 0
 export const STATUS_SUSPENDED = 1
 export const STATUS_REVOKED = 2
 
-// Rules. The value: a network's words; the keyed hash of a machine id; a country as c0 << 8 | c1; a customer's row.
+/** Row of the license that the extension belongs to. */
+export const EXTENSION_LICENSE = 0
+
+/** A network's words, the hash of a machine id, a country as `c0 << 8 | c1`, or a customer's row. */
 export const RULE_VALUE = 5
 export const RULE_SCOPE = 10
 export const RULE_ORGANIZATION = 11
 /** The next rule with the same network in the same scope, 0 at the end. */
 export const RULE_NEXT = 12
-/** Bit 0 stamp; the rest is the rule's traits, bits below. */
 export const RULE_TRAITS = 13
-export const RULE_EXCLUSION = 2
-export const RULE_ALLOW = 4
+export const RULE_EXCLUSION = 1 << 1
+/** The exclusion has `allowSuspendedOrExpired`. */
+export const RULE_ALLOW = 1 << 2
 export const RULE_TYPE_SHIFT = 3
+export const RULE_TYPE_MASK = 7
 export const RULE_PREFIX_SHIFT = 6
+export const RULE_PREFIX_MASK = 255
 
-/** Types of rules; IP counts as two, one for each family. Each has its count in the scope's record. */
+/** Types of rules. IP is two, one for each address family. */
 export const TYPE_IP4 = 0
 export const TYPE_IP6 = 1
 export const TYPE_HWID = 2
 export const TYPE_COUNTRY = 3
 export const TYPE_CUSTOMER = 4
 
-// Scopes: an organization, product or license that has rules of its own has such a record, and only as long.
+/** What the rules belong to: a KIND and its row. The row is 0 after the owner was removed. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
+/** How many rules the scope has, and from SCOPE_COUNTS on how many of each type. */
 export const SCOPE_RULES = 2
-/** Five counts, by type. */
-export const SCOPE_COUNTS = 3
-/** Roots of the two tries. */
-export const SCOPE_ROOT4 = 8
-export const SCOPE_ROOT6 = 9
+export const SCOPE_ROOT4 = 3
+export const SCOPE_ROOT6 = 4
+export const SCOPE_COUNTS = 5
 
-// Kinds of rows, as the directory of ids and the scopes name them.
+/** Nodes of the tries, see `prefix-trie.ts`. */
+export const NODE_CHILDREN = 0
+export const NODE_DEPTH = 16
+export const NODE_ENDS = 17
+
+/** Kinds of rows, as the lookup of ids and the scope records store them. */
 export const KIND_ORGANIZATION = 1
 export const KIND_CREDENTIAL = 2
 export const KIND_PRODUCT = 3
@@ -91,10 +198,12 @@ export const KIND_CUSTOMER = 4
 export const KIND_LICENSE = 5
 export const KIND_RULE = 6
 
+/** Returns the type in a rule's traits. */
 export function ruleType(traits: number): number {
-  return (traits >>> RULE_TYPE_SHIFT) & 7
+  return (traits >>> RULE_TYPE_SHIFT) & RULE_TYPE_MASK
 }
 
+/** Returns the prefix length, in bits, in the traits of a rule about addresses. */
 export function rulePrefixLength(traits: number): number {
-  return (traits >>> RULE_PREFIX_SHIFT) & 255
+  return (traits >>> RULE_PREFIX_SHIFT) & RULE_PREFIX_MASK
 }

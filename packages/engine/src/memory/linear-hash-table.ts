@@ -1,25 +1,26 @@
 /**
- * A hash table that grows without a stall (linear hashing): 64-byte buckets with a link to an overflow bucket, and
- * every few insertions one bucket is split in two, so that no insertion moves more than one bucket's chain. A chain is
- * always packed: all its buckets but the last are full, entries are taken from the front, and a removed entry's place
- * is filled by the chain's last; so there are no tombstones and the first free entry ends a search.
+ * A hash table that grows without a pause: linear hashing (Litwin, 1980). Buckets have 64 bytes, one cache line, and a
+ * link to an overflow bucket. Whenever the mean number of entries exceeds `fill`, one bucket is split in two, so no
+ * insertion moves more than one bucket's chain. A chain is always packed: every bucket but its last is full, and
+ * a removed entry is replaced by the chain's last. So there are no tombstones, and the first free entry ends a search.
  *
- * An entry is two or three words: the hash that it is addressed by, a word that is never 0, and perhaps another. What
- * they mean, and whether two entries with one hash are the same, is the caller's business.
+ * An entry has two or three words: the hash that addresses it, a word that is never 0, and perhaps another. Their
+ * meaning, and whether two entries with one hash are the same, is the caller's matter.
  *
  *   bucket of 2-word entries  | hash row | hash row | ... 7 times | free | link |
  *   bucket of 3-word entries  | hash a b | ... 5 times                   | link |
  */
+
 import type { Region } from './shared-memory.ts'
 
 const BUCKET_WORDS = 16
 const BUCKET_BYTES = 64
 const LINK = 15
-/** No chain is longer; a search through torn memory ends here too. */
+/** The most buckets of a chain. It also ends a search during a concurrent write. */
 const MAX_CHAIN = 64
 const FIRST_BUCKETS = 8
 
-/** No entry. */
+/** The position of no entry. */
 export const NONE = -0x80000000
 
 // Words of the header in the control block.
@@ -30,76 +31,76 @@ const OVERFLOW_HIGHEST = 3
 const OVERFLOW_FREE = 4
 const OVERFLOW_FREE_COUNT = 5
 
-export interface BucketTableOptions {
+export interface LinearHashTableOptions {
   primary: Region
   overflow: Region
   control: Int32Array
-  /** Where the header stands in the control block. */
+  /** Offset of the header in the control block. */
   header: number
   entryWords: 2 | 3
-  /** Mean entries per bucket above which a bucket is split. */
+  /** The mean number of entries per bucket above which a bucket is split. */
   fill: number
 }
 
-export class BucketTable {
+export class LinearHashTable {
   readonly primary: Region
   readonly overflow: Region
-  private readonly control: Int32Array
-  private readonly header: number
-  private readonly entryWords: number
-  private readonly entriesEnd: number
-  private readonly fill: number
-  private readonly moving = new Int32Array(MAX_CHAIN * BUCKET_WORDS)
+  readonly #control: Int32Array
+  readonly #header: number
+  readonly #entryWords: number
+  readonly #entriesEnd: number
+  readonly #fill: number
+  readonly #moving = new Int32Array(MAX_CHAIN * BUCKET_WORDS)
 
-  constructor(options: BucketTableOptions) {
+  constructor(options: LinearHashTableOptions) {
     this.primary = options.primary
     this.overflow = options.overflow
-    this.control = options.control
-    this.header = options.header
-    this.entryWords = options.entryWords
-    this.entriesEnd = Math.floor(LINK / options.entryWords) * options.entryWords
-    this.fill = options.fill
+    this.#control = options.control
+    this.#header = options.header
+    this.#entryWords = options.entryWords
+    this.#entriesEnd = Math.floor(LINK / options.entryWords) * options.entryWords
+    this.#fill = options.fill
   }
 
-  /** For the writer of a new index, once. */
+  /** Makes the table empty. The writer of a new index calls it once. */
   initialize(): void {
-    this.control[this.header + BUCKETS] = FIRST_BUCKETS
-    this.control[this.header + MASK] = FIRST_BUCKETS - 1
+    this.#control[this.#header + BUCKETS] = FIRST_BUCKETS
+    this.#control[this.#header + MASK] = FIRST_BUCKETS - 1
   }
 
   get entries(): number {
-    return this.control[this.header + ENTRIES]!
+    return this.#control[this.#header + ENTRIES]!
   }
 
   get buckets(): number {
-    return this.control[this.header + BUCKETS]!
+    return this.#control[this.#header + BUCKETS]!
   }
 
   get usedBytes(): number {
-    return BUCKET_BYTES * (this.buckets + this.control[this.header + OVERFLOW_HIGHEST]! + 1)
+    return BUCKET_BYTES * (this.buckets + this.#control[this.#header + OVERFLOW_HIGHEST]! + 1)
   }
 
   /**
-   * Position of the first entry with this hash, or NONE. A position below 0 is the complement of a place in the
-   * overflow region.
+   * Returns the position of the first entry with this hash, or NONE. A position below 0 is the complement of an offset
+   * in the overflow region.
    */
   first(hash: number): number {
-    return this.seek(hash, this.primary.words, this.bucketOf(hash) * BUCKET_WORDS, false)
+    return this.#seek(hash, this.primary.words, this.#bucketOf(hash) * BUCKET_WORDS, false)
   }
 
-  /** Begins to fetch the bucket of a hash into the cache; gives nothing of meaning. */
-  touch(hash: number): number {
-    return this.primary.words[this.bucketOf(hash) * BUCKET_WORDS]!
+  /** Starts to load the bucket of a hash into the cache. The value returned has no meaning. */
+  prefetch(hash: number): number {
+    return this.primary.words[this.#bucketOf(hash) * BUCKET_WORDS]!
   }
 
-  /** Position of the next entry with this hash, or NONE. */
+  /** Returns the position of the next entry with this hash, or NONE. */
   next(hash: number, position: number): number {
     return position < 0
-      ? this.seek(hash, this.overflow.words, ~position + this.entryWords, true)
-      : this.seek(hash, this.primary.words, position + this.entryWords, false)
+      ? this.#seek(hash, this.overflow.words, ~position + this.#entryWords, true)
+      : this.#seek(hash, this.primary.words, position + this.#entryWords, false)
   }
 
-  /** A word of the entry at a position. */
+  /** Returns a word of the entry at a position. */
   word(position: number, index: number): number {
     return position < 0 ? this.overflow.words[~position + index]! : this.primary.words[position + index]!
   }
@@ -109,29 +110,30 @@ export class BucketTable {
     else this.primary.words[position + index] = value
   }
 
-  /** Whether there is room for `count` more insertions. */
-  hasRoom(count: number): boolean {
+  /** Returns whether `count` more entries can be inserted. */
+  hasCapacity(count: number): boolean {
     if (count === 0) return true
-    const fresh = count - this.control[this.header + OVERFLOW_FREE_COUNT]!
+    const fresh = count - this.#control[this.#header + OVERFLOW_FREE_COUNT]!
     const overflow =
-      fresh <= 0 || this.overflow.holds(BUCKET_BYTES * (this.control[this.header + OVERFLOW_HIGHEST]! + 1 + fresh))
-    // An insertion splits a bucket only where the mean would be exceeded.
-    const buckets = Math.max(this.buckets, Math.ceil((this.entries + count) / this.fill))
+      fresh <= 0 || this.overflow.holds(BUCKET_BYTES * (this.#control[this.#header + OVERFLOW_HIGHEST]! + 1 + fresh))
+    // An insertion splits a bucket only when the mean exceeds `fill`.
+    const buckets = Math.max(this.buckets, Math.ceil((this.entries + count) / this.#fill))
     return overflow && this.primary.holds(BUCKET_BYTES * buckets)
   }
 
-  /** Adds an entry, also beside an equal one. `second` is not 0. */
+  /** Adds an entry, even if an equal one exists. `second` must not be 0. */
   insert(hash: number, second: number, third: number): void {
-    this.append(this.bucketOf(hash), hash, second, third)
-    const entries = (this.control[this.header + ENTRIES]! += 1)
-    if (entries > this.fill * this.buckets) this.split()
+    this.#append(this.#bucketOf(hash), hash, second, third)
+    const entries = (this.#control[this.#header + ENTRIES]! += 1)
+    if (entries > this.#fill * this.buckets) this.#split()
   }
 
-  /** Removes the entry at a position that `first` or `next` gave for this hash. */
+  /** Removes the entry at a position that `first` or `next` returned for this hash. */
   remove(hash: number, position: number): void {
-    const { entryWords, entriesEnd } = this
+    const entryWords = this.#entryWords
+    const entriesEnd = this.#entriesEnd
     let words = this.primary.words
-    let base = this.bucketOf(hash) * BUCKET_WORDS
+    let base = this.#bucketOf(hash) * BUCKET_WORDS
     let linkWords = words
     let linkAt = -1
     while (words[base + LINK] !== 0) {
@@ -148,28 +150,25 @@ export class BucketTable {
     }
     if (last === base && linkAt >= 0) {
       linkWords[linkAt] = 0
-      this.freeOverflow(base)
+      this.#freeOverflow(base)
     }
-    this.control[this.header + ENTRIES]! -= 1
+    this.#control[this.#header + ENTRIES]! -= 1
   }
 
-  /**
-   * Removes every entry of one bucket's chain for which `stale` says so; gives their number. For sweeps over all
-   * buckets.
-   */
+  /** Removes the entries of one bucket's chain for which `stale` returns true, and returns how many they were. */
   removeWhere(bucket: number, stale: (position: number) => boolean): number {
     let removed = 0
     let words = this.primary.words
     let at = bucket * BUCKET_WORDS
     for (;;) {
-      const end = (at & -BUCKET_WORDS) + this.entriesEnd
+      const end = (at & -BUCKET_WORDS) + this.#entriesEnd
       while (at < end && words[at + 1] !== 0) {
         const position = words === this.primary.words ? at : ~at
         if (stale(position)) {
-          // The chain's last entry is here now, or none is: then the bucket has been freed, and is empty.
+          // Now the chain's last entry is here. If there was none, the bucket is empty and has been freed.
           this.remove(words[at]!, position)
           removed++
-        } else at += this.entryWords
+        } else at += this.#entryWords
       }
       const link = at < end ? 0 : words[(at & -BUCKET_WORDS) + LINK]!
       if (link === 0) return removed
@@ -178,14 +177,15 @@ export class BucketTable {
     }
   }
 
-  private bucketOf(hash: number): number {
-    const mask = this.control[this.header + MASK]!
+  #bucketOf(hash: number): number {
+    const mask = this.#control[this.#header + MASK]!
     const bucket = hash & mask
-    return bucket < this.control[this.header + BUCKETS]! ? bucket : bucket & (mask >>> 1)
+    return bucket < this.#control[this.#header + BUCKETS]! ? bucket : bucket & (mask >>> 1)
   }
 
-  private seek(hash: number, from: Int32Array, start: number, startsInOverflow: boolean): number {
-    const { entryWords, entriesEnd } = this
+  #seek(hash: number, from: Int32Array, start: number, startsInOverflow: boolean): number {
+    const entryWords = this.#entryWords
+    const entriesEnd = this.#entriesEnd
     let words = from
     let at = start
     let inOverflow = startsInOverflow
@@ -197,7 +197,7 @@ export class BucketTable {
         if (words[at] === hash) return inOverflow ? ~at : at
       }
       const link = words[base + LINK]!
-      if (link <= 0) return NONE // below 0: torn
+      if (link <= 0) return NONE // below 0: read during a concurrent write
       words = this.overflow.words
       at = link * BUCKET_WORDS
       inOverflow = true
@@ -205,20 +205,21 @@ export class BucketTable {
     return NONE
   }
 
-  /** Puts an entry behind the last of a bucket's chain. */
-  private append(bucket: number, hash: number, second: number, third: number): void {
-    const { entryWords, entriesEnd } = this
+  /** Appends an entry to a bucket's chain. */
+  #append(bucket: number, hash: number, second: number, third: number): void {
+    const entryWords = this.#entryWords
+    const entriesEnd = this.#entriesEnd
     let words = this.primary.words
     let base = bucket * BUCKET_WORDS
     for (let hop = 0; words[base + LINK] !== 0; hop++) {
-      if (hop === MAX_CHAIN - 2) throw new Error('too many entries with one hash')
+      if (hop === MAX_CHAIN - 2) throw new Error('Too many entries have the same hash.')
       base = words[base + LINK]! * BUCKET_WORDS
       words = this.overflow.words
     }
     let at = base
     while (at < base + entriesEnd && words[at + 1] !== 0) at += entryWords
     if (at >= base + entriesEnd) {
-      const link = this.allocateOverflow()
+      const link = this.#allocateOverflow()
       words[base + LINK] = link
       words = this.overflow.words
       at = link * BUCKET_WORDS
@@ -228,41 +229,45 @@ export class BucketTable {
     if (entryWords === 3) words[at + 2] = third
   }
 
-  /** Adds one bucket and moves into it what is addressed there from now on, all from one other bucket's chain. */
-  private split(): void {
-    const { control, header, entryWords, moving } = this
+  /** Adds one bucket and moves the entries that it addresses from now on, all from one other bucket's chain. */
+  #split(): void {
+    const control = this.#control
+    const header = this.#header
+    const entryWords = this.#entryWords
+    const moving = this.#moving
     const fresh = this.buckets
     let mask = control[header + MASK]!
     if (fresh > mask) mask = (mask << 1) | 1
     const old = fresh & (mask >>> 1)
-    const count = this.takeChain(old)
+    const count = this.#takeChain(old)
     control[header + BUCKETS] = fresh + 1
     control[header + MASK] = mask
     for (let i = 0; i < count; i += entryWords) {
-      this.append(this.bucketOf(moving[i]!), moving[i]!, moving[i + 1]!, moving[i + 2]!)
+      this.#append(this.#bucketOf(moving[i]!), moving[i]!, moving[i + 1]!, moving[i + 2]!)
     }
   }
 
-  /** Moves all entries of a chain into `moving` and frees its overflow buckets; gives the number of words. */
-  private takeChain(bucket: number): number {
+  /** Moves all entries of a chain to `#moving`, frees its overflow buckets, and returns the number of words. */
+  #takeChain(bucket: number): number {
     let count = 0
     let words = this.primary.words
     let base = bucket * BUCKET_WORDS
     for (;;) {
-      for (let at = base; at < base + this.entriesEnd && words[at + 1] !== 0; at += this.entryWords) {
-        for (let i = 0; i < this.entryWords; i++) this.moving[count++] = words[at + i]!
+      for (let at = base; at < base + this.#entriesEnd && words[at + 1] !== 0; at += this.#entryWords) {
+        for (let i = 0; i < this.#entryWords; i++) this.#moving[count++] = words[at + i]!
       }
       const link = words[base + LINK]!
       if (words === this.primary.words) words.fill(0, base, base + BUCKET_WORDS)
-      else this.freeOverflow(base)
+      else this.#freeOverflow(base)
       if (link === 0) return count
       words = this.overflow.words
       base = link * BUCKET_WORDS
     }
   }
 
-  private allocateOverflow(): number {
-    const { control, header } = this
+  #allocateOverflow(): number {
+    const control = this.#control
+    const header = this.#header
     const free = control[header + OVERFLOW_FREE]!
     if (free === 0) return (control[header + OVERFLOW_HIGHEST]! += 1)
     const { words } = this.overflow
@@ -272,8 +277,9 @@ export class BucketTable {
     return free
   }
 
-  private freeOverflow(base: number): void {
-    const { control, header } = this
+  #freeOverflow(base: number): void {
+    const control = this.#control
+    const header = this.#header
     const { words } = this.overflow
     words.fill(0, base, base + BUCKET_WORDS)
     words[base + LINK] = control[header + OVERFLOW_FREE]!

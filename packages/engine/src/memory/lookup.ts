@@ -1,100 +1,113 @@
+/**
+ * Lookups of rows by what identifies them: any row by its id, a license by its key, a credential by its secret, a rule
+ * by its scope, type and value. The tables hold a 32-bit hash and the row, 8 bytes an entry; the row's record is then
+ * compared in full. Rows are below 2^28, and where a table holds several kinds, the four bits above say which. Rules have
+ * a table of their own: most checks look for several and find none, so that table should stay in the processor's caches,
+ * which a table with a million license keys would not.
+ */
+
 import { hashPair, hashWords, readWord, scramble } from './bits.ts'
 import {
+  CREDENTIAL_SECRET,
+  CREDENTIAL_SECRET_WORDS,
   ID,
-  KEY_HASH,
   KIND_CREDENTIAL,
   KIND_CUSTOMER,
   KIND_LICENSE,
   KIND_ORGANIZATION,
   KIND_PRODUCT,
   KIND_RULE,
+  LICENSE_KEY_HASH,
   ROW_WORDS,
   RULE_SCOPE,
   RULE_TRAITS,
   RULE_VALUE,
   ruleType,
-  SECRET,
 } from './layout.ts'
-import { type BucketTable, NONE } from './linear-hash-table.ts'
+import { type LinearHashTable, NONE } from './linear-hash-table.ts'
 import type { MachineSet } from './machine-set.ts'
 import type { Memory } from './shared-memory.ts'
-/**
- * Finding rows by what identifies them: any row by its id, a license by its key, a credential by its secret's hash, a
- * rule by scope, type and value. Tables hold a 32-bit hash and the row, 8 bytes an entry; the record decides whether it
- * is the one, and compares all of it. Rows are below 2^28, the four bits above say what the entry is where a table holds
- * several kinds. Rules have a table of their own: most checks look for several and find none, so it should stay in the
- * processor's caches, which one that held a million license keys would not.
- */
-import type { Arena } from './slab.ts'
+import type { Slab } from './slab.ts'
 
 const KIND_SHIFT = 28
 const ROW_MASK = (1 << KIND_SHIFT) - 1
 
-// What an entry of the table of keys is.
+// Kinds of entries in `byKey`.
 const BY_KEY = 1
 const BY_SECRET = 2
 
-/** The structures that a directory finds its way in. */
-export interface DirectoryParts {
+/** The structures that a lookup works on. */
+export interface LookupParts {
   readonly memory: Memory
-  readonly organizations: Arena
-  readonly credentials: Arena
-  readonly products: Arena
-  readonly customers: Arena
-  readonly licenses: Arena
-  readonly rules: Arena
-  readonly byId: BucketTable
-  readonly byKey: BucketTable
-  readonly byRule: BucketTable
+  readonly organizations: Slab
+  readonly credentials: Slab
+  readonly products: Slab
+  readonly customers: Slab
+  readonly licenses: Slab
+  readonly rules: Slab
+  readonly byId: LinearHashTable
+  readonly byKey: LinearHashTable
+  readonly byRule: LinearHashTable
   readonly machines: MachineSet
 }
 
-export class Directory {
-  private readonly byId: BucketTable
-  private readonly byKey: BucketTable
-  private readonly byRule: BucketTable
-  private readonly arenas: readonly (Arena | undefined)[]
-  private readonly store: DirectoryParts
-  private readonly seed: number
-  /** The license key's hash within its organization, as `combineKey` left it. */
-  readonly key = new Int32Array(4)
-  private readonly secret = new Int32Array(8)
-  /** Written so that the reads that only warm the cache have a use. */
-  touched = 0
+/**
+ * Binds the hash of a license key to an organization, in place: the same key in two organizations is two keys. Each word
+ * is XORed with its own bijection of the organization's generation. Only the first three words are compared, see
+ * `layout.ts`.
+ */
+export function bindKey(hash: Int32Array, organizationGeneration: number): void {
+  hash[0]! ^= scramble(organizationGeneration)
+  hash[1]! ^= scramble(organizationGeneration + 0x3c6ef372)
+  hash[2]! ^= scramble(organizationGeneration + 0x1b873593)
+}
 
-  constructor(store: DirectoryParts) {
-    this.store = store
-    this.byId = store.byId
-    this.byKey = store.byKey
-    this.byRule = store.byRule
-    this.seed = store.memory.shared.hashKey[0]! ^ store.memory.shared.hashKey[2]!
-    const arenas: Arena[] = []
-    arenas[KIND_ORGANIZATION] = store.organizations
-    arenas[KIND_CREDENTIAL] = store.credentials
-    arenas[KIND_PRODUCT] = store.products
-    arenas[KIND_CUSTOMER] = store.customers
-    arenas[KIND_LICENSE] = store.licenses
-    arenas[KIND_RULE] = store.rules
-    this.arenas = arenas
+export class Lookup {
+  /** Receives what the prefetches read, so that the compiler does not drop those reads. It has no other use. */
+  sink = 0
+  readonly #store: LookupParts
+  /** By KIND. */
+  readonly #slabs: readonly (Slab | undefined)[]
+  readonly #byKey: LinearHashTable
+  readonly #byRule: LinearHashTable
+  readonly #seed: number
+  /** The secret that `findSecret` looks for. */
+  readonly #secret = new Int32Array(CREDENTIAL_SECRET_WORDS)
+
+  constructor(store: LookupParts) {
+    this.#store = store
+    this.#byKey = store.byKey
+    this.#byRule = store.byRule
+    this.#seed = store.memory.shared.hashKey[0]! ^ store.memory.shared.hashKey[2]!
+    const slabs: Slab[] = []
+    slabs[KIND_ORGANIZATION] = store.organizations
+    slabs[KIND_CREDENTIAL] = store.credentials
+    slabs[KIND_PRODUCT] = store.products
+    slabs[KIND_CUSTOMER] = store.customers
+    slabs[KIND_LICENSE] = store.licenses
+    slabs[KIND_RULE] = store.rules
+    this.#slabs = slabs
   }
 
-  arena(kind: number): Arena {
-    const arena = this.arenas[kind]
-    if (arena === undefined) throw new Error(`no rows of kind ${kind}`)
-    return arena
+  /** Returns the slab that holds the rows of a kind. */
+  slab(kind: number): Slab {
+    const slab = this.#slabs[kind]
+    if (slab === undefined) throw new Error(`There is no slab for rows of kind ${kind}.`)
+    return slab
   }
 
-  /** The row with this id, 0 when there is none. */
+  /** Returns the row with this id (16 bytes), or 0. */
   findId(kind: number, id: Uint8Array): number {
     const i0 = readWord(id, 0)
     const i1 = readWord(id, 4)
     const i2 = readWord(id, 8)
     const i3 = readWord(id, 12)
-    const { region, rowWords } = this.arena(kind)
+    const { byId } = this.#store
+    const { region, rowWords } = this.slab(kind)
     const { words } = region
-    const hash = hashWords(i0, i1, i2, i3, this.seed + kind)
-    for (let at = this.byId.first(hash); at !== NONE; at = this.byId.next(hash, at)) {
-      const entry = this.byId.word(at, 1)
+    const hash = hashWords(i0, i1, i2, i3, this.#seed + kind)
+    for (let at = byId.first(hash); at !== NONE; at = byId.next(hash, at)) {
+      const entry = byId.word(at, 1)
       if (entry >>> KIND_SHIFT !== kind) continue
       const row = entry & ROW_MASK
       const id0 = row * rowWords + ID
@@ -104,99 +117,82 @@ export class Directory {
   }
 
   addId(kind: number, row: number): void {
-    this.byId.insert(this.idHash(kind, row), (kind << KIND_SHIFT) | row, 0)
+    this.#store.byId.insert(this.#idHash(kind, row), (kind << KIND_SHIFT) | row, 0)
   }
 
   removeId(kind: number, row: number): void {
-    removeEntry(this.byId, this.idHash(kind, row), (kind << KIND_SHIFT) | row)
+    removeEntry(this.#store.byId, this.#idHash(kind, row), (kind << KIND_SHIFT) | row)
   }
 
-  private idHash(kind: number, row: number): number {
-    const { region, rowWords } = this.arena(kind)
-    const { words } = region
-    const at = row * rowWords + ID
-    return hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, this.seed + kind)
-  }
-
-  /**
-   * Makes of a license key's hash and its organization's generation one value of 128 bits, into `key`: the same key in two
-   * organizations is two keys. Each word is XORed with its own bijection of the generation.
-   */
-  combineKey(hash: Int32Array, organizationGeneration: number): void {
-    this.key[0] = hash[0]! ^ scramble(organizationGeneration)
-    this.key[1] = hash[1]! ^ scramble(organizationGeneration + 0x3c6ef372)
-    this.key[2] = hash[2]! ^ scramble(organizationGeneration + 0x1b873593)
-    this.key[3] = hash[3]! ^ scramble(organizationGeneration + 0x510e527f)
-  }
-
-  /** Begins to fetch what `findLicense` will read first; gives nothing of meaning. */
-  touchKey(): number {
-    return this.byKey.touch(this.key[0]!)
+  /** Starts to load the bucket that `findLicense` reads first. */
+  prefetchKey(key: Int32Array): void {
+    this.sink = this.#byKey.prefetch(key[0]!)
   }
 
   /**
-   * The license whose key is `key`, 0 when there is none. While its record is on the way from memory, the machine's
-   * entry is already being fetched.
+   * Returns the row of the license with this key, or 0. `key`: the key's hash after `bindKey`. Also starts to load the
+   * entry of the machine with `machineHash`, while the license's record is on its way; null: no machine follows.
    */
-  findLicense(machineHash: Int32Array): number {
-    const { key, byKey } = this
-    const { words } = this.store.licenses.region
+  findLicense(key: Int32Array, machineHash: Int32Array | null): number {
+    const byKey = this.#byKey
+    const { licenses, machines } = this.#store
+    const { words } = licenses.region
     const hash = key[0]!
     for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
       const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_KEY) continue
       const row = entry & ROW_MASK
-      this.touched = this.store.machines.touch(row, machineHash)
-      const at0 = row * ROW_WORDS + KEY_HASH
-      if (words[at0] !== hash || words[at0 + 1] !== key[1]) continue
-      if (words[at0 + 2] === key[2] && words[at0 + 3] === key[3]) return row
+      if (machineHash !== null) this.sink = machines.prefetch(row, machineHash)
+      const at0 = row * ROW_WORDS + LICENSE_KEY_HASH
+      if (words[at0] === hash && words[at0 + 1] === key[1] && words[at0 + 2] === key[2]) return row
     }
     return 0
   }
 
   addLicenseKey(row: number): void {
-    const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
-    this.byKey.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
+    const hash = this.#store.licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]!
+    this.#byKey.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
   }
 
   removeLicenseKey(row: number): void {
-    const hash = this.store.licenses.region.words[row * ROW_WORDS + KEY_HASH]!
-    removeEntry(this.byKey, hash, (BY_KEY << KIND_SHIFT) | row)
+    const hash = this.#store.licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]!
+    removeEntry(this.#byKey, hash, (BY_KEY << KIND_SHIFT) | row)
   }
 
-  /** The credential with this secret's SHA-256 (32 bytes), 0 when there is none. */
+  /** Returns the row of the credential whose secret has this SHA-256 (32 bytes), or 0. */
   findSecret(secretHash: Uint8Array): number {
-    const { secret, byKey } = this
-    for (let i = 0; i < 8; i++) secret[i] = readWord(secretHash, 4 * i)
-    const { words } = this.store.credentials.region
+    const byKey = this.#byKey
+    const secret = this.#secret
+    for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) secret[i] = readWord(secretHash, 4 * i)
+    const { words } = this.#store.credentials.region
     const hash = secret[0]!
     for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
       const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_SECRET) continue
       const row = entry & ROW_MASK
-      if (secret.every((word, i) => words[row * ROW_WORDS + SECRET + i] === word)) return row
+      if (secret.every((word, i) => words[row * ROW_WORDS + CREDENTIAL_SECRET + i] === word)) return row
     }
     return 0
   }
 
   addSecret(row: number): void {
-    const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
-    this.byKey.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
+    const hash = this.#store.credentials.region.words[row * ROW_WORDS + CREDENTIAL_SECRET]!
+    this.#byKey.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
   }
 
   removeSecret(row: number): void {
-    const hash = this.store.credentials.region.words[row * ROW_WORDS + SECRET]!
-    removeEntry(this.byKey, hash, (BY_SECRET << KIND_SHIFT) | row)
+    const hash = this.#store.credentials.region.words[row * ROW_WORDS + CREDENTIAL_SECRET]!
+    removeEntry(this.#byKey, hash, (BY_SECRET << KIND_SHIFT) | row)
   }
 
   /**
-   * Writes the rules of one scope and type with exactly this value into `out` and gives their number: at most one of
-   * each kind, besides an expired twin now and then.
+   * Writes the rows of the rules of one scope and type with exactly this value to `out` and returns their number: at
+   * most one of each kind, and now and then an expired duplicate.
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
-    const { byRule } = this
-    const { words } = this.store.rules.region
-    const hash = this.valueHash(scope, type, v0)
+    const byRule = this.#byRule
+    const { words } = this.#store.rules.region
+    const hash = this.#valueHash(scope, type, v0)
     let count = 0
     for (let at = byRule.first(hash); at !== NONE && count < out.length; at = byRule.next(hash, at)) {
       const row = byRule.word(at, 1)
@@ -209,32 +205,39 @@ export class Directory {
     return count
   }
 
-  /** Begins to fetch what `findRules` will read first; gives nothing of meaning. */
-  touchRules(scope: number, type: number, v0: number): number {
-    return this.byRule.touch(this.valueHash(scope, type, v0))
+  /** Starts to load the bucket that `findRules` reads first. */
+  prefetchRules(scope: number, type: number, v0: number): void {
+    this.sink = this.#byRule.prefetch(this.#valueHash(scope, type, v0))
   }
 
   addRule(row: number): void {
-    this.byRule.insert(this.ruleHash(row), row, 0)
+    this.#byRule.insert(this.#ruleHash(row), row, 0)
   }
 
   removeRule(row: number): void {
-    removeEntry(this.byRule, this.ruleHash(row), row)
+    removeEntry(this.#byRule, this.#ruleHash(row), row)
   }
 
-  private ruleHash(row: number): number {
-    const { words } = this.store.rules.region
+  #idHash(kind: number, row: number): number {
+    const { region, rowWords } = this.slab(kind)
+    const { words } = region
+    const at = row * rowWords + ID
+    return hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, this.#seed + kind)
+  }
+
+  #ruleHash(row: number): number {
+    const { words } = this.#store.rules.region
     const base = row * ROW_WORDS
-    return this.valueHash(words[base + RULE_SCOPE]!, ruleType(words[base + RULE_TRAITS]!), words[base + RULE_VALUE]!)
+    return this.#valueHash(words[base + RULE_SCOPE]!, ruleType(words[base + RULE_TRAITS]!), words[base + RULE_VALUE]!)
   }
 
-  /** The first word of a machine id's keyed hash is enough here; countries and customers are few in one scope. */
-  private valueHash(scope: number, type: number, v0: number): number {
-    return hashPair(v0, (scope << 3) | type, this.seed)
+  /** The first word suffices: of a machine id it is a keyed hash, and one scope has few countries and customers. */
+  #valueHash(scope: number, type: number, v0: number): number {
+    return hashPair(v0, (scope << 3) | type, this.#seed)
   }
 }
 
-function removeEntry(table: BucketTable, hash: number, entry: number): void {
+function removeEntry(table: LinearHashTable, hash: number, entry: number): void {
   for (let at = table.first(hash); at !== NONE; at = table.next(hash, at)) {
     if (table.word(at, 1) !== entry) continue
     table.remove(hash, at)

@@ -1,27 +1,40 @@
 /**
- * Tries over address prefixes, one for each scope and family, all in one pool of nodes. A node looks at four bits at
- * once and skips the bits in which everything below it agrees, so that a million prefixes are six or seven nodes deep.
+ * Tries over IP prefixes, one for each scope and address family, all in one slab of nodes. They are path-compressed
+ * multibit tries with a stride of four bits: a node branches on four bits and skips the bits in which everything below
+ * it agrees, as a Patricia trie does, so a million prefixes are six or seven nodes deep. A prefix that ends within a
+ * node's four bits is stored in the node, at its index in a complete binary tree (the base index of the ART algorithm by
+ * Hariguchi and Knuth). No prefix is copied into longer ones, so a search finds every prefix that covers an address.
  *
- *   node (128 bytes)  | 16 children, by the next four bits | depth | 15 rules that end inside these four bits |
- *                                                            the rule of 0 bits at 1, of one bit b at 2 + b,
- *                                                            of two bits at 4 + bb, of three bits at 8 + bbb
+ *   node (128 bytes)  | 16 children, by the next four bits | depth | 15 rules that end within these four bits |
+ *                                                            base index: 1 for no bit, 2 + b for one bit b,
+ *                                                            4 + bb for two bits, 8 + bbb for three bits
  *
- * A child, and a root, is a node (above 0), a rule alone in its part of the trie (the complement of its row, below 0),
- * or nothing (0). A rule's network stands in its own record, and a search compares there, since skipped bits were
- * never looked at. Rules with the same network hang together by RULE_NEXT; the trie knows the first.
+ * A child, and a root, is a node (above 0), the only rule below (the complement of its row, below 0), or nothing (0).
+ * The rule's record holds its network, and a search compares with it, because skipped bits were not compared before.
+ * Rules with the same network are linked by RULE_NEXT; the trie holds the first.
  */
-import { ROW_WORDS, RULE_TRAITS, RULE_VALUE, rulePrefixLength, ruleType, TYPE_IP4 } from './layout.ts'
 
-export const NODE_WORDS = 32
-export const NODE_DEPTH = 16
-/** Nodes on a path: one for each four bits of 128, and one more. */
+import {
+  NODE_CHILDREN,
+  NODE_DEPTH,
+  NODE_ENDS,
+  NODE_WORDS,
+  ROW_WORDS,
+  RULE_TRAITS,
+  RULE_VALUE,
+  rulePrefixLength,
+  ruleType,
+  TYPE_IP4,
+} from './layout.ts'
+
+/** The most nodes on a path: one for each four bits of 128, and one more. */
 export const MAX_PATH = 33
-/** No address is covered by more networks: one for each prefix length, 0 to 128, and some that torn memory may add. */
+/** The most rules that a search returns: one for each prefix length, and those that a concurrent write may add. */
 export const MAX_COVERS = 4 * MAX_PATH + 1
 
 /**
- * Finds all networks of a trie that cover an address: writes the first rule of each into `out` (at least MAX_COVERS
- * long) and gives their number, the shortest prefix first.
+ * Finds the networks of a trie that contain an address (big-endian words, IPv4 in `a0` alone). Writes the first rule of
+ * each to `out`, at least MAX_COVERS long, the shortest prefix first, and returns their number.
  */
 export function findCovers(
   nodes: Int32Array,
@@ -40,24 +53,24 @@ export function findCovers(
     const depth = nodes[base + NODE_DEPTH]!
     const word = depth < 16 ? (depth < 8 ? a0 : a1) : depth < 24 ? a2 : a3
     const bits = (word >>> (28 - ((depth & 7) << 2))) & 15
-    const here = base + NODE_DEPTH
-    const zero = nodes[here + 1]!
-    const one = nodes[here + 2 + (bits >>> 3)]!
-    const two = nodes[here + 4 + (bits >>> 2)]!
-    const three = nodes[here + 8 + (bits >>> 1)]!
+    const ends = base + NODE_ENDS - 1 // base indexes start at 1
+    const zero = nodes[ends + 1]!
+    const one = nodes[ends + 2 + (bits >>> 3)]!
+    const two = nodes[ends + 4 + (bits >>> 2)]!
+    const three = nodes[ends + 8 + (bits >>> 1)]!
     if ((zero | one | two | three) !== 0) {
       if (zero !== 0 && covers(rules, zero, a0, a1, a2, a3)) out[count++] = zero
       if (one !== 0 && covers(rules, one, a0, a1, a2, a3)) out[count++] = one
       if (two !== 0 && covers(rules, two, a0, a1, a2, a3)) out[count++] = two
       if (three !== 0 && covers(rules, three, a0, a1, a2, a3)) out[count++] = three
     }
-    child = nodes[base + bits]!
+    child = nodes[base + NODE_CHILDREN + bits]!
   }
   if (child < 0 && covers(rules, ~child, a0, a1, a2, a3)) out[count++] = ~child
   return count
 }
 
-/** True when the network of a rule contains the address. */
+/** Returns whether a rule's network contains the address. */
 function covers(rules: Int32Array, row: number, a0: number, a1: number, a2: number, a3: number): boolean {
   const base = row * ROW_WORDS
   const traits = rules[base + RULE_TRAITS]!
@@ -71,7 +84,7 @@ function covers(rules: Int32Array, row: number, a0: number, a1: number, a2: numb
   return rules[value + 2] === a2 && sameBits(rules[value + 3]!, a3, length - 96)
 }
 
-/** The first `length` bits (0 to 32) of two words agree. */
+/** Returns whether the first `length` bits (0 to 32) of two words are equal. */
 function sameBits(a: number, b: number, length: number): boolean {
   return length === 0 || (a ^ b) >>> (32 - length) === 0
 }

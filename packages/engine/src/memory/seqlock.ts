@@ -1,27 +1,28 @@
 /**
- * The lock between the one writer and the readers, a seqlock: readers take nothing, they look whether the version was
- * even and the same before and after. The writer makes it odd while it writes. On processors that reorder memory
- * accesses a plain read could slip past the second look; the reader's own store before it, and the writer's load after
- * the odd store, are the fences that forbid it.
+ * A seqlock between the one writer and any number of readers. The writer makes the version odd while it writes. A reader
+ * takes nothing: it reads the version, then the data, then the version again, and repeats when the version was odd or
+ * has changed. Processors with weak memory ordering could move plain reads past the second version read; the reader's
+ * store to its own line before that read, and the writer's load after the odd store, are the fences that prevent it.
  */
+
 import { VERSION } from './shared-memory.ts'
 
-/** After so many attempts a reader gives up: the verdict is busy. */
+/** After this many attempts a reader gives up, and the verdict is busy. */
 export const MAX_ATTEMPTS = 1000
-/** So often a reader looks again at once when it meets the writer; after that it sleeps until the section ends. */
+/** This many attempts are made without a pause; from then on a reader sleeps until the write section ends. */
 const SPINS = 50
 const SLEEP_MS = 1
 
 export class WriteLock {
-  private readonly control: Int32Array
+  readonly #control: Int32Array
 
   constructor(control: Int32Array) {
-    this.control = control
+    this.#control = control
   }
 
-  /** Runs `write` as one section: readers see all of it or nothing. The section ends also when `write` throws. */
+  /** Runs `write` as one write section: readers see all of it or nothing. The section also ends when `write` throws. */
   section(write: () => void): void {
-    const { control } = this
+    const control = this.#control
     const version = Atomics.load(control, VERSION)
     Atomics.store(control, VERSION, version + 1)
     Atomics.load(control, VERSION)
@@ -35,29 +36,29 @@ export class WriteLock {
 }
 
 export class ReadLock {
-  private readonly control: Int32Array
-  /** A cache line that no other thread touches. */
-  private readonly ownLine = new Int32Array(16)
-  private readonly enabled: boolean
+  readonly #control: Int32Array
+  /** A cache line that no other thread accesses. */
+  readonly #ownLine = new Int32Array(16)
+  readonly #enabled: boolean
 
-  /** `enabled: false` makes every read pass. Only the test that shows what the lock is for uses it. */
+  /** With `enabled: false` every read counts as consistent. Only the test that proves the lock necessary does that. */
   constructor(control: Int32Array, enabled: boolean) {
-    this.control = control
-    this.enabled = enabled
+    this.#control = control
+    this.#enabled = enabled
   }
 
-  /** The version to read under; odd: a section is open, try again. Sleeps from the 50th attempt on. */
+  /** Returns the version to read under. An odd version means that a section is open: try again, without reading. */
   begin(attempt: number): number {
-    const version = Atomics.load(this.control, VERSION)
+    const version = Atomics.load(this.#control, VERSION)
     if ((version & 1) === 0) return version
-    if (!this.enabled) return version & ~1
-    if (attempt >= SPINS) Atomics.wait(this.control, VERSION, version, SLEEP_MS)
+    if (!this.#enabled) return version & ~1
+    if (attempt >= SPINS) Atomics.wait(this.#control, VERSION, version, SLEEP_MS)
     return version
   }
 
-  /** True when nothing was written since `begin` gave this version, so that what was read counts. */
+  /** Returns whether nothing was written since `begin` returned this version: only then does the data read count. */
   unchanged(version: number): boolean {
-    Atomics.store(this.ownLine, 0, 0)
-    return Atomics.load(this.control, VERSION) === version || !this.enabled
+    Atomics.store(this.#ownLine, 0, 0)
+    return Atomics.load(this.#control, VERSION) === version || !this.#enabled
   }
 }

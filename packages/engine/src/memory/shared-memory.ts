@@ -1,7 +1,7 @@
 /**
- * The memory of an index: one control block and a region for each kind of thing, shared between threads. A region is as long
- * as it may ever become from the start: the system gives memory to what is written and to nothing else, so there is nothing to
- * grow, to copy or to tell readers of.
+ * The memory of an index, shared between threads: a control block, and a region for each slab and each part of a hash
+ * table. A region has its final length from the start. The system provides memory only for pages that are written, so
+ * nothing ever grows, is copied, or must be announced to readers.
  */
 
 export const REGION_NAMES = [
@@ -10,6 +10,7 @@ export const REGION_NAMES = [
   'products',
   'customers',
   'licenses',
+  'extensions',
   'scopes',
   'rules',
   'trieNodes',
@@ -25,42 +26,44 @@ export const REGION_NAMES = [
 
 export type RegionName = (typeof REGION_NAMES)[number]
 
-/** The parts of an index that another thread needs to read it; it survives structured cloning. */
+/** The parts of an index that another thread needs to read it. It can be posted to a worker (structured cloning). */
 export interface SharedIndex {
-  /** Four words. */
+  /** The key of `KeyedHash`: four words. */
   readonly hashKey: readonly number[]
   readonly control: SharedArrayBuffer
   readonly regions: Readonly<Record<RegionName, SharedArrayBuffer>>
 }
 
-// The control block: words that change often stand in cache lines (16 words) of their own.
+// The control block. Words that change often are in cache lines (16 words) of their own.
+/** The version of the seqlock. */
 export const VERSION = 0
 const FIRST_HEADER = 16
 const HEADER_WORDS = 16
 const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
-/** A small index, as a part of a large one: 8 MiB, for some thousands of rows. Allocators may write all of it with zeros. */
+/** A small index is this part of a large one: 8 MiB, for some thousands of rows. Allocators may fill all of it with zeros. */
 const SMALL_PART = 1024
-/** What a large index is at least. */
+/** The smallest part of its address space that a large index may be reduced to. */
 const LEAST_PART = 64
 /**
- * A region begins so many bytes into its block. Allocators of Linux put a large block 16 bytes behind the start of a page, and
- * what takes 64 bytes is to lie in one cache line; elsewhere it may take two, which costs time and nothing else.
+ * A region starts this many bytes into its block. Allocators on Linux place a large block 16 bytes behind the start of a
+ * page, so a record of 64 bytes is then in one cache line. Elsewhere it may be in two, which only costs time.
  */
 const SKIPPED_BYTES = 48
 
-/** Address space of a large index: 16 M licenses, customers, 8 M scopes with rules and rules, 50 M machines. */
+/** Address space of a large index: 16 M licenses and customers, 8 M extensions, scopes and rules, 50 M machines. */
 const LARGE_BYTES: Record<RegionName, number> = {
   organizations: 128 * MIB,
   credentials: 128 * MIB,
   products: 128 * MIB,
   customers: 512 * MIB,
   licenses: 1024 * MIB,
+  extensions: 256 * MIB,
   scopes: 512 * MIB,
   rules: 512 * MIB,
   trieNodes: 1024 * MIB,
-  byId: 1024 * MIB,
+  byId: 768 * MIB,
   byIdOverflow: 512 * MIB,
   byKey: 512 * MIB,
   byKeyOverflow: 256 * MIB,
@@ -70,9 +73,10 @@ const LARGE_BYTES: Record<RegionName, number> = {
   machinesOverflow: 512 * MIB,
 }
 
+/** Address space that a large index reserves where the system allows it, in bytes. */
 export const LARGE_INDEX_BYTES = Object.values(LARGE_BYTES).reduce((sum, bytes) => sum + bytes)
 
-/** One stretch of shared memory, seen as words and as doubles. */
+/** A stretch of shared memory as 32-bit words and as doubles. */
 export class Region {
   readonly words: Int32Array
   readonly doubles: Float64Array
@@ -82,12 +86,13 @@ export class Region {
     this.doubles = new Float64Array(buffer, SKIPPED_BYTES)
   }
 
+  /** Returns whether the region is at least this long. */
   holds(bytes: number): boolean {
     return bytes <= this.words.byteLength
   }
 }
 
-/** All regions of one index as one thread sees them. */
+/** All regions of an index, as one thread holds them. */
 export class Memory {
   readonly shared: SharedIndex
   readonly control: Int32Array
@@ -100,15 +105,15 @@ export class Memory {
   }
 }
 
-/** Where in the control block the bookkeeping of what lives in a region begins: 16 words. */
+/** Returns where in the control block a region's header starts: 16 words for the bookkeeping of its slab or table. */
 export function headerOf(name: RegionName): number {
   return FIRST_HEADER + REGION_NAMES.indexOf(name) * HEADER_WORDS
 }
 
 /**
- * Where the system promises less (all of it with `vm.overcommit_memory=2`, else a single block larger than its memory), a large
- * index comes out smaller. The sizes are tried upwards, since what a failure leaves behind is given back only by the next
- * garbage collection.
+ * Reserves the memory of a new index. Where the system promises less than a large index asks for (`vm.overcommit_memory=2`,
+ * or a single block larger than the machine's memory), the index is smaller. The sizes are tried in ascending order,
+ * because a failed attempt is freed only by the next garbage collection.
  */
 export function createShared(hashKey: readonly number[], reserve: 'small' | 'large'): SharedIndex {
   const control = new SharedArrayBuffer(CONTROL_BYTES)
@@ -133,6 +138,7 @@ function mapRegions<T>(make: (name: RegionName) => T): Record<RegionName, T> {
     products: make('products'),
     customers: make('customers'),
     licenses: make('licenses'),
+    extensions: make('extensions'),
     scopes: make('scopes'),
     rules: make('rules'),
     trieNodes: make('trieNodes'),

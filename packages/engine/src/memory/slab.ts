@@ -1,61 +1,70 @@
 /**
- * Rows of one size in a region. A freed row goes to a free list and is used again; row 0 is never handed out, so that
- * 0 can mean "none". Only the writer allocates and frees, and whether there is room is asked before the write section.
+ * A slab: records of one size in a region, with a free list through the freed ones. Row 0 is never handed out, so a row
+ * number of 0 means "none". Only the writer allocates and frees, and it checks the capacity before it opens a write
+ * section.
  */
+
 import type { Region } from './shared-memory.ts'
 
 // Words of the header in the control block.
-const ROWS = 0
+const HIGHEST = 0
 const FREE = 1
 const FREE_COUNT = 2
 
-export class Arena {
+export class Slab {
   readonly rowWords: number
   readonly region: Region
-  private readonly control: Int32Array
-  private readonly header: number
+  readonly #control: Int32Array
+  /** Offset of the header in the control block. */
+  readonly #header: number
 
   constructor(region: Region, control: Int32Array, header: number, rowWords: number) {
     this.region = region
-    this.control = control
-    this.header = header
+    this.#control = control
+    this.#header = header
     this.rowWords = rowWords
   }
 
-  /** Rows ever handed out; every row number is at most this. */
+  /** The highest row number that was ever handed out. */
   get highest(): number {
-    return this.control[this.header + ROWS]!
+    return this.#control[this.#header + HIGHEST]!
   }
 
+  /** The number of rows in use. */
   get live(): number {
-    return this.highest - this.control[this.header + FREE_COUNT]!
+    return this.highest - this.#control[this.#header + FREE_COUNT]!
   }
 
   get usedBytes(): number {
     return 4 * this.rowWords * (this.highest + 1)
   }
 
-  /** Whether `count` more rows can be allocated. */
-  hasRoom(count: number): boolean {
-    const fresh = count - this.control[this.header + FREE_COUNT]!
+  /** Returns whether `count` more rows can be allocated. */
+  hasCapacity(count: number): boolean {
+    const fresh = count - this.#control[this.#header + FREE_COUNT]!
     return fresh <= 0 || this.region.holds(4 * this.rowWords * (this.highest + 1 + fresh))
   }
 
-  /** A row, zeroed. */
+  /** Takes a row, with all words 0, and returns its number. */
   allocate(): number {
-    const { control, header, rowWords } = this
+    const { rowWords } = this
     const { words } = this.region
+    const control = this.#control
+    const header = this.#header
     const free = control[header + FREE]!
-    if (free === 0) return (control[header + ROWS]! += 1)
+    if (free === 0) return (control[header + HIGHEST]! += 1)
     control[header + FREE] = words[free * rowWords]!
     control[header + FREE_COUNT]! -= 1
     words[free * rowWords] = 0
     return free
   }
 
+  /** Clears a row and puts it on the free list. */
   free(row: number): void {
-    const { control, header, rowWords } = this
+    const { rowWords } = this
     const { words } = this.region
+    const control = this.#control
+    const header = this.#header
     words.fill(0, row * rowWords, (row + 1) * rowWords)
     words[row * rowWords] = control[header + FREE]!
     control[header + FREE] = row

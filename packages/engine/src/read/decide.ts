@@ -1,37 +1,44 @@
 /**
- * The verdict of a check: a pure function of the index, the check and the time. It reads and never writes the index,
- * allocates nothing, and on memory that is being written it may come to nonsense but always to an end; the caller's
- * lock throws that away.
+ * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9). The naive model
+ * in `test/support/naive.ts` is the same function over plain arrays, written to be read: start there. Tests hold the two
+ * equal.
+ *
+ * It reads the index, never writes it, and allocates nothing. During a concurrent write it may compute a wrong verdict,
+ * but it always terminates; the caller's seqlock detects the write and discards the result.
  */
+
 import { type Check, CLAIM_SLOT, NO_SLOT, RECORD_MACHINE, type Verdict } from '../check.ts'
 import { CODE } from '../codes.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
+  GENERATION,
   LICENSE_CUSTOMER,
   LICENSE_MAX,
   LICENSE_PRODUCT,
   LICENSE_SCOPE_SHIFT,
   LICENSE_STATE,
+  LICENSE_STATUS_MASK,
   LICENSE_STATUS_SHIFT,
   LICENSE_USED,
+  ORGANIZATION_SCOPE,
+  PRODUCT_SCOPE,
   ROW_DOUBLES,
   ROW_WORDS,
   RULE_ALLOW,
   RULE_EXCLUSION,
   RULE_TRAITS,
-  GENERATION,
   STATUS_REVOKED,
   STATUS_SUSPENDED,
-  TENANT_SCOPE,
 } from '../memory/layout.ts'
 import type { RuleMatching } from './rule-matching.ts'
 
-/** `machineHash`: the keyed hash of the check's machine id. The license key's is in the directory, see `readKey`. */
+/** `key`: the hash of the license key after `bindKey`. `machineHash`: the hash of the machine id, if there is one. */
 export function decide(
   store: IndexStore,
   matching: RuleMatching,
   check: Check,
+  key: Int32Array,
   machineHash: Int32Array,
   nowMs: number,
   verdict: Verdict,
@@ -41,11 +48,10 @@ export function decide(
   verdict.excluded = false
   verdict.decidedBy = -1
   verdict.matchedCount = 0
-  const license = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
-    ? store.directory.findLicense(machineHash)
-    : 0
+  const isOrganization = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
+  const license = isOrganization ? store.lookup.findLicense(key, machineHash) : 0
   if (license === 0) {
-    answerUnknown(verdict)
+    setNotFound(verdict)
     return
   }
   readLicense(store, license, verdict)
@@ -54,8 +60,8 @@ export function decide(
   else decideByRule(store, license, rule, nowMs, verdict)
 }
 
-/** No license of the organization has this key, so no rule is looked at (API document, Endpoints rule 4.1). */
-function answerUnknown(verdict: Verdict): void {
+/** No license of the organization has this key: no rule is evaluated (docs/api.md#v1). */
+function setNotFound(verdict: Verdict): void {
   verdict.code = CODE.NOT_FOUND
   verdict.license = -1
   verdict.licenseGeneration = 0
@@ -79,22 +85,9 @@ function readLicense(store: IndexStore, license: number, verdict: Verdict): void
   verdict.max = words[base + LICENSE_MAX]! | 0
 }
 
-/** A blacklist refuses; an exclusion lets through what the license's own state allows (API document, Endpoints rule 4). */
-function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
-  verdict.decidedBy = rule
-  const traits = store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
-  if ((traits & RULE_EXCLUSION) === 0) {
-    verdict.code = CODE.BLACKLISTED
-    return
-  }
-  verdict.excluded = true
-  const code = stateCode(store, license, nowMs)
-  verdict.code = code !== CODE.REVOKED && (traits & RULE_ALLOW) !== 0 ? CODE.VALID : code
-}
-
 /**
- * Collects the matching rules of all three scopes and gives the one that decides, 0 when none matches: the most
- * specific scope that has a match decides alone (API document, Endpoints rule 4.2).
+ * Collects the matching rules of all three scopes and returns the deciding one, or 0 when none matches: the most specific
+ * scope with a match decides alone (docs/api.md#v3).
  */
 function decidingRule(
   store: IndexStore,
@@ -109,10 +102,10 @@ function decidingRule(
   const base = license * ROW_WORDS
   const customer = words[base + LICENSE_CUSTOMER]!
   const licenseScope = words[base + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
-  const productScope = store.products.region.words[verdict.product * ROW_WORDS + TENANT_SCOPE]!
-  const organizationScope = store.organizations.region.words[check.organization * ROW_WORDS + TENANT_SCOPE]!
-  if (productScope !== 0) matching.touch(productScope, customer, check, machineHash)
-  if (organizationScope !== 0) matching.touch(organizationScope, customer, check, machineHash)
+  const productScope = store.products.region.words[verdict.product * ROW_WORDS + PRODUCT_SCOPE]!
+  const organizationScope = store.organizations.region.words[check.organization * ROW_WORDS + ORGANIZATION_SCOPE]!
+  if (productScope !== 0) matching.prefetch(productScope, customer, check, machineHash)
+  if (organizationScope !== 0) matching.prefetch(organizationScope, customer, check, machineHash)
   let rule = 0
   if (licenseScope !== 0) rule = matching.match(licenseScope, customer, check, machineHash, nowMs, verdict)
   if (productScope !== 0) {
@@ -126,7 +119,23 @@ function decidingRule(
   return rule
 }
 
-/** Status, then expiry, then the machine limit (API document, Endpoints rule 4.5). */
+/**
+ * A blacklist rejects the check (docs/api.md#v5). An exclusion skips blacklists and the machine limit, and leaves the
+ * license's own state, unless it allows suspended and expired licenses (docs/api.md#v6).
+ */
+function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
+  verdict.decidedBy = rule
+  const traits = store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
+  if ((traits & RULE_EXCLUSION) === 0) {
+    verdict.code = CODE.BLACKLISTED
+    return
+  }
+  verdict.excluded = true
+  const code = stateCode(store, license, nowMs)
+  verdict.code = code !== CODE.REVOKED && (traits & RULE_ALLOW) !== 0 ? CODE.VALID : code
+}
+
+/** Status, then expiry, then the machine limit (docs/api.md#v8). */
 function decideWithoutRule(
   store: IndexStore,
   license: number,
@@ -152,10 +161,10 @@ function decideWithoutRule(
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
-/** What the license's own state says: revoked before suspended before expired. */
+/** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9). */
 function stateCode(store: IndexStore, license: number, nowMs: number): number {
   const { words, doubles } = store.licenses.region
-  const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & 3
+  const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
   if (status === STATUS_REVOKED) return CODE.REVOKED
   if (status === STATUS_SUSPENDED) return CODE.SUSPENDED
   return doubles[license * ROW_DOUBLES + EXPIRY]! > nowMs ? CODE.VALID : CODE.EXPIRED

@@ -1,16 +1,17 @@
 /**
- * Reading an index, one reader a thread. Every read runs under the seqlock and is repeated when the writer came
- * between, so what comes back was all true at one moment.
+ * Reads an index, with one reader a thread. Every read runs under the seqlock and is repeated when the writer wrote
+ * meanwhile, so a result is consistent: all of it was in the index at one moment.
  */
+
 import type { Check, CredentialView, Verdict } from '../check.ts'
 import { writeBytes } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
-import { KeyedHash } from '../memory/keyed-hash.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
   CREDENTIAL_REVOKED,
   CREDENTIAL_STATE,
   EXPIRY,
+  GENERATION,
   ID,
   KIND_LICENSE,
   KIND_ORGANIZATION,
@@ -19,8 +20,8 @@ import {
   ORGANIZATION_ADDRESS_RULES,
   ROW_DOUBLES,
   ROW_WORDS,
-  GENERATION,
 } from '../memory/layout.ts'
+import { bindKey } from '../memory/lookup.ts'
 import { MAX_ATTEMPTS, ReadLock } from '../memory/seqlock.ts'
 import type { SharedIndex } from '../memory/shared-memory.ts'
 import { decide } from './decide.ts'
@@ -28,93 +29,87 @@ import { RuleMatching } from './rule-matching.ts'
 
 /** Returned instead of a row: nothing has this id, key or secret. */
 export const UNKNOWN = -1
-/** Returned instead of a row: the writer was writing during every one of 1,000 attempts. */
+/** Returned instead of a row: the writer was writing during each of MAX_ATTEMPTS attempts. */
 export const BUSY = -2
 
 export interface ReaderOptions {
-  /** false: read without the lock. Only the test that shows what the lock is for uses it. */
+  /** false: read without the lock. Only the test that proves the lock necessary does that. */
   locked?: boolean
 }
 
 export class IndexReader {
-  private readonly store: IndexStore
-  private readonly matching: RuleMatching
-  private readonly lock: ReadLock
-  private readonly keyHash: KeyedHash
-  private readonly machineHash: KeyedHash
+  readonly #store: IndexStore
+  readonly #matching: RuleMatching
+  readonly #lock: ReadLock
+  // Reused by every check, so that none allocates.
+  readonly #key = new Int32Array(4)
+  readonly #machineHash = new Int32Array(4)
 
   constructor(shared: SharedIndex, options: ReaderOptions = {}) {
-    this.store = new IndexStore(shared)
-    this.matching = new RuleMatching(this.store)
-    this.lock = new ReadLock(this.store.memory.control, options.locked ?? true)
-    this.keyHash = new KeyedHash(shared.hashKey)
-    this.machineHash = new KeyedHash(shared.hashKey)
+    this.#store = new IndexStore(shared)
+    this.#matching = new RuleMatching(this.#store)
+    this.#lock = new ReadLock(this.#store.memory.control, options.locked ?? true)
   }
 
-  /** Decides a check at `nowMs` into `verdict`. The index is not changed: a slot is only asked for, in `verdict.slot`. */
+  /**
+   * Decides a check at `nowMs` and writes the verdict. The index does not change: `verdict.slot` says whether the caller
+   * must claim a machine slot. Sets `verdict.busy` when the writer was writing during each of MAX_ATTEMPTS attempts.
+   */
   decide(check: Check, nowMs: number, verdict: Verdict): void {
-    const { lock, store, machineHash } = this
-    this.readKey(check)
+    const store = this.#store
+    const lock = this.#lock
+    const key = this.#key
+    const machineHash = this.#machineHash
+    this.#hashKey(check.organization, check.licenseKey, check.licenseKeyLength, key)
+    // Memory loads the key's bucket while the processor hashes the machine id.
+    store.lookup.prefetchKey(key)
     const hasMachine = check.machineIdLength > 0
-    if (hasMachine) machineHash.hash(check.machineId, check.machineIdLength)
-    verdict.machineHash0 = hasMachine ? machineHash.words[0]! : 0
-    verdict.machineHash1 = hasMachine ? machineHash.words[1]! : 0
+    if (hasMachine) store.hash.hash(check.machineId, check.machineIdLength, machineHash)
+    verdict.machineHash0 = hasMachine ? machineHash[0]! : 0
+    verdict.machineHash1 = hasMachine ? machineHash[1]! : 0
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      decide(store, this.matching, check, machineHash.words, nowMs, verdict)
+      decide(store, this.#matching, check, key, machineHash, nowMs, verdict)
       if (lock.unchanged(version)) return
     }
     verdict.busy = true
   }
 
   /**
-   * Hashes the license key for `decide`, and begins to fetch where the license is found: memory works while the
-   * machine id is hashed. The organization's generation is read outside the lock: it is the same in all the row's life.
+   * Finds the license with this key, the first `length` bytes, in the organization of a row. Writes its id (16 bytes) to
+   * `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the license's state do not matter.
    */
-  private readKey(check: Check): void {
-    const { store, keyHash } = this
-    const generation = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION] ?? 0
-    keyHash.hash(check.licenseKey, check.licenseKeyLength)
-    store.directory.combineKey(keyHash.words, generation)
-    store.directory.touched = store.directory.touchKey()
-  }
-
-  /** The row of the credential with this secret's SHA-256 (32 bytes); -1: unknown, -2: busy. */
-  findCredential(secretHash: Uint8Array): number {
-    return this.read(() => this.store.directory.findSecret(secretHash) || UNKNOWN)
-  }
-
-  /**
-   * Returns the row of the license with this key (the first `length` bytes) in an organization and writes its id, 16
-   * bytes, to `id`. Returns UNKNOWN or BUSY when there is nothing to return.
-   */
-  findLicense(organization: number, key: Uint8Array, length: number, id: Uint8Array): number {
-    const { keyHash, store } = this
-    const { words } = store.licenses.region
-    keyHash.hash(key, length)
-    return this.read(() => {
-      const generation = store.organizations.region.words[organization * ROW_WORDS + GENERATION] ?? 0
-      if (generation === 0) return UNKNOWN
-      store.directory.combineKey(keyHash.words, generation)
-      const row = store.directory.findLicense(this.machineHash.words)
+  findLicense(organization: number, licenseKey: Uint8Array, length: number, id: Uint8Array): number {
+    const { licenses, lookup, organizations } = this.#store
+    const key = this.#key
+    this.#hashKey(organization, licenseKey, length, key)
+    return this.#read(() => {
+      if (!organizations.region.words[organization * ROW_WORDS + GENERATION]) return UNKNOWN
+      const row = lookup.findLicense(key, null)
       if (row === 0) return UNKNOWN
-      writeBytes(words, row * ROW_WORDS + ID, 4, id)
+      writeBytes(licenses.region.words, row * ROW_WORDS + ID, 4, id)
       return row
     })
   }
 
-  /** The row of an organization; -1: unknown, -2: busy. */
+  /** Returns the row of the credential whose secret has this SHA-256 (32 bytes), UNKNOWN or BUSY. */
+  findCredential(secretHash: Uint8Array): number {
+    return this.#read(() => this.#store.lookup.findSecret(secretHash) || UNKNOWN)
+  }
+
+  /** Returns the row of the organization with this id (16 bytes), UNKNOWN or BUSY. */
   findOrganization(id: Uint8Array): number {
-    return this.read(() => this.store.directory.findId(KIND_ORGANIZATION, id) || UNKNOWN)
+    return this.#read(() => this.#store.lookup.findId(KIND_ORGANIZATION, id) || UNKNOWN)
   }
 
   /**
-   * What a check needs of the credential in this row. False when the row holds none, or busy; when another credential
-   * has taken the row, `out.generation` is not the one remembered.
+   * Reads what a check needs of the credential in a row. Returns false when the row is free, or busy. When the row holds
+   * another credential now, `out.generation` differs from the one that the caller remembers.
    */
   credential(row: number, out: CredentialView): boolean {
-    const { lock, store } = this
+    const store = this.#store
+    const lock = this.#lock
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
@@ -131,47 +126,54 @@ export class IndexReader {
     return false
   }
 
-  /** Writes the id of a license; false when the row no longer holds it. The generation is the verdict's. */
+  /** Writes the id of the license in a row. Returns false when the row's generation is another by now, or busy. */
   licenseId(row: number, generation: number, out: Uint8Array): boolean {
-    return this.id(KIND_LICENSE, row, generation, out)
+    return this.#id(KIND_LICENSE, row, generation, out)
   }
 
-  /** Writes the id of a product; false when the row no longer holds it. The generation is the verdict's. */
+  /** Writes the id of the product in a row. Returns false when the row's generation is another by now, or busy. */
   productId(row: number, generation: number, out: Uint8Array): boolean {
-    return this.id(KIND_PRODUCT, row, generation, out)
+    return this.#id(KIND_PRODUCT, row, generation, out)
   }
 
-  /** Writes the id of a rule; false when the row no longer holds it. The generation is the verdict's. */
+  /** Writes the id of the rule in a row. Returns false when the row's generation is another by now, or busy. */
   ruleId(row: number, generation: number, out: Uint8Array): boolean {
-    return this.id(KIND_RULE, row, generation, out)
+    return this.#id(KIND_RULE, row, generation, out)
   }
 
-  /** Writes the id of the organization in this row; false when there is none. */
+  /** Writes the id of the organization in a row. Returns false when the row is free, or busy. */
   organizationId(row: number, out: Uint8Array): boolean {
-    return this.id(KIND_ORGANIZATION, row, undefined, out)
+    return this.#id(KIND_ORGANIZATION, row, undefined, out)
   }
 
-  /** Without the closure that `read` takes: it is asked for each entry that is recorded. */
-  private id(kind: number, row: number, generation: number | undefined, out: Uint8Array): boolean {
-    const { words } = this.store.directory.arena(kind).region
+  /** Writes the hash of a license key in an organization. The generation is constant in the row's life: no lock needed. */
+  #hashKey(organization: number, licenseKey: Uint8Array, length: number, out: Int32Array): void {
+    const { hash, organizations } = this.#store
+    hash.hash(licenseKey, length, out)
+    bindKey(out, organizations.region.words[organization * ROW_WORDS + GENERATION] ?? 0)
+  }
+
+  /** Does not use `#read`, to save its closure: this is called for every recorded check. */
+  #id(kind: number, row: number, generation: number | undefined, out: Uint8Array): boolean {
+    const { words } = this.#store.lookup.slab(kind).region
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const version = this.lock.begin(attempt)
+      const version = this.#lock.begin(attempt)
       if ((version & 1) !== 0) continue
       const found = words[row * ROW_WORDS + GENERATION]
       const isThere = found !== undefined && found !== 0 && (generation === undefined || found === generation)
       if (isThere) writeBytes(words, row * ROW_WORDS + ID, 4, out)
-      if (this.lock.unchanged(version)) return isThere
+      if (this.#lock.unchanged(version)) return isThere
     }
     return false
   }
 
-  /** Runs a look-up under the lock; BUSY when it never came through. For reads that are not on every check's path. */
-  private read(look: () => number): number {
+  /** Runs a lookup under the lock and returns its result, or BUSY. For lookups that a check does not need each time. */
+  #read(find: () => number): number {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const version = this.lock.begin(attempt)
+      const version = this.#lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      const found = look()
-      if (this.lock.unchanged(version)) return found
+      const found = find()
+      if (this.#lock.unchanged(version)) return found
     }
     return BUSY
   }

@@ -1,11 +1,13 @@
 /**
- * The access rules that match a check (API document, Resources and their fields, match types): all unexpired ones of
- * one scope, by address, machine id, country and customer. A scope without rules of a type costs a comparison.
+ * The access rules of one scope that match a check (docs/api.md#v2): the unexpired ones, by address, machine id, country
+ * and customer. A scope without rules of a type costs one comparison for it.
  */
+
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
+  GENERATION,
   ID,
   ROW_DOUBLES,
   ROW_WORDS,
@@ -18,7 +20,6 @@ import {
   SCOPE_COUNTS,
   SCOPE_ROOT4,
   SCOPE_ROOT6,
-  GENERATION,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
   TYPE_HWID,
@@ -27,23 +28,21 @@ import {
 } from '../memory/layout.ts'
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
-/** A bound for torn memory; the writer keeps far fewer rules with one value. */
-const MAX_TWINS_READ = 64
+/** The most rules with one value that are read. It bounds reads during a write; the writer keeps far fewer. */
+const MAX_DUPLICATES = 64
 
 export class RuleMatching {
-  private readonly store: IndexStore
-  private readonly covers = new Int32Array(MAX_COVERS)
-  private readonly exact = new Int32Array(MAX_TWINS_READ)
-  private bestExclusion = 0
-  private bestBlacklist = 0
+  readonly #store: IndexStore
+  readonly #covers = new Int32Array(MAX_COVERS)
+  readonly #exact = new Int32Array(MAX_DUPLICATES)
 
   constructor(store: IndexStore) {
-    this.store = store
+    this.#store = store
   }
 
   /**
-   * Adds the matching rules of a scope to `verdict.matched` and gives the row of the one that decides in this scope,
-   * 0 when none matches: an exclusion before a blacklist (API document, Endpoints rule 4), then the best as `precedes` has it.
+   * Appends the matching rules of a scope to `verdict.matched` and returns the one that decides in this scope, as
+   * `precedes` orders them, or 0 when none matches.
    */
   match(
     scope: number,
@@ -53,55 +52,55 @@ export class RuleMatching {
     nowMs: number,
     verdict: Verdict,
   ): number {
-    const { words } = this.store.scopes.region
-    const counts = scope * ROW_WORDS + SCOPE_COUNTS
-    this.bestExclusion = 0
-    this.bestBlacklist = 0
+    const { words } = this.#store.scopes.region
+    const base = scope * ROW_WORDS
+    const counts = base + SCOPE_COUNTS
+    const from = verdict.matchedCount
     if (check.addressFamily === 4) {
-      if (words[counts + TYPE_IP4]! > 0)
-        this.matchAddress(words[scope * ROW_WORDS + SCOPE_ROOT4]!, check, nowMs, verdict)
+      if (words[counts + TYPE_IP4]! > 0) this.#matchAddress(words[base + SCOPE_ROOT4]!, check, nowMs, verdict)
     } else if (check.addressFamily === 6) {
-      if (words[counts + TYPE_IP6]! > 0)
-        this.matchAddress(words[scope * ROW_WORDS + SCOPE_ROOT6]!, check, nowMs, verdict)
+      if (words[counts + TYPE_IP6]! > 0) this.#matchAddress(words[base + SCOPE_ROOT6]!, check, nowMs, verdict)
     }
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
       const h = machineHash
-      this.matchExact(scope, TYPE_HWID, h[0]!, h[1]!, h[2]!, h[3]!, nowMs, verdict)
+      this.#matchExact(scope, TYPE_HWID, h[0]!, h[1]!, h[2]!, h[3]!, nowMs, verdict)
     }
     if (words[counts + TYPE_COUNTRY]! > 0 && check.country !== 0) {
-      this.matchExact(scope, TYPE_COUNTRY, check.country, 0, 0, 0, nowMs, verdict)
+      this.#matchExact(scope, TYPE_COUNTRY, check.country, 0, 0, 0, nowMs, verdict)
     }
-    if (words[counts + TYPE_CUSTOMER]! > 0) this.matchExact(scope, TYPE_CUSTOMER, customer, 0, 0, 0, nowMs, verdict)
-    return this.bestExclusion === 0 ? this.bestBlacklist : this.bestExclusion
+    if (words[counts + TYPE_CUSTOMER]! > 0) this.#matchExact(scope, TYPE_CUSTOMER, customer, 0, 0, 0, nowMs, verdict)
+    return firstByPrecedence(this.#store.rules.region.words, verdict.matched, from, verdict.matchedCount)
   }
 
   /**
-   * Begins to fetch the entries of a scope's exact rules. Asked of all scopes before the first is matched, memory brings
-   * them at once instead of one after the other.
+   * Starts to load the buckets of a scope's exact rules. When it is called for all scopes before the first `match`, the
+   * loads overlap instead of following each other.
    */
-  touch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
-    const { directory, scopes } = this.store
+  prefetch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
+    const { lookup, scopes } = this.#store
     const { words } = scopes.region
     const counts = scope * ROW_WORDS + SCOPE_COUNTS
-    if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0)
-      directory.touched = directory.touchRules(scope, TYPE_HWID, machineHash[0]!)
-    if (words[counts + TYPE_CUSTOMER]! > 0) directory.touched = directory.touchRules(scope, TYPE_CUSTOMER, customer)
+    if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
+      lookup.prefetchRules(scope, TYPE_HWID, machineHash[0]!)
+    }
+    if (words[counts + TYPE_CUSTOMER]! > 0) lookup.prefetchRules(scope, TYPE_CUSTOMER, customer)
   }
 
-  private matchAddress(root: number, check: Check, nowMs: number, verdict: Verdict): void {
-    const nodes = this.store.trieNodes.region.words
-    const rules = this.store.rules.region.words
-    const found = findCovers(nodes, rules, root, check.a0 | 0, check.a1 | 0, check.a2 | 0, check.a3 | 0, this.covers)
+  #matchAddress(root: number, check: Check, nowMs: number, verdict: Verdict): void {
+    const covers = this.#covers
+    const nodes = this.#store.nodes.region.words
+    const rules = this.#store.rules.region.words
+    const found = findCovers(nodes, rules, root, check.a0 | 0, check.a1 | 0, check.a2 | 0, check.a3 | 0, covers)
     for (let i = 0; i < found; i++) {
-      let rule = this.covers[i]!
-      for (let twins = 0; rule !== 0 && twins < MAX_TWINS_READ; twins++) {
-        this.add(rule, nowMs, verdict)
+      let rule = covers[i]!
+      for (let duplicates = 0; rule !== 0 && duplicates < MAX_DUPLICATES; duplicates++) {
+        this.#add(rule, nowMs, verdict)
         rule = rules[rule * ROW_WORDS + RULE_NEXT]! | 0
       }
     }
   }
 
-  private matchExact(
+  #matchExact(
     scope: number,
     type: number,
     v0: number,
@@ -111,31 +110,41 @@ export class RuleMatching {
     nowMs: number,
     verdict: Verdict,
   ): void {
-    const found = this.store.directory.findRules(scope, type, v0, v1, v2, v3, this.exact)
-    for (let i = 0; i < found; i++) this.add(this.exact[i]!, nowMs, verdict)
+    const exact = this.#exact
+    const found = this.#store.lookup.findRules(scope, type, v0, v1, v2, v3, exact)
+    for (let i = 0; i < found; i++) this.#add(exact[i]!, nowMs, verdict)
   }
 
-  /** Counts the rule as matched, unless it has expired, and remembers it if it is the best of its kind so far. */
-  private add(rule: number, nowMs: number, verdict: Verdict): void {
-    const { region } = this.store.rules
-    if (!(region.doubles[rule * ROW_DOUBLES + EXPIRY]! > nowMs)) return
+  /** Appends the rule to the matched ones, unless it has expired. */
+  #add(rule: number, nowMs: number, verdict: Verdict): void {
+    const { doubles, words } = this.#store.rules.region
+    if (!(doubles[rule * ROW_DOUBLES + EXPIRY]! > nowMs)) return
     if (verdict.matchedCount >= MATCHED_CAPACITY) return
     verdict.matched[verdict.matchedCount] = rule
-    verdict.matchedGenerations[verdict.matchedCount] = region.words[rule * ROW_WORDS + GENERATION]!
+    verdict.matchedGenerations[verdict.matchedCount] = words[rule * ROW_WORDS + GENERATION]!
     verdict.matchedCount += 1
-    if ((region.words[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) {
-      if (this.bestExclusion === 0 || precedes(region.words, rule, this.bestExclusion)) this.bestExclusion = rule
-    } else if (this.bestBlacklist === 0 || precedes(region.words, rule, this.bestBlacklist)) this.bestBlacklist = rule
   }
 }
 
+function firstByPrecedence(rules: Int32Array, matched: Int32Array, from: number, to: number): number {
+  let first = 0
+  for (let i = from; i < to; i++) {
+    const rule = matched[i]!
+    if (first === 0 || precedes(rules, rule, first)) first = rule
+  }
+  return first
+}
+
 /**
- * Which of two rules of one scope and kind is said to decide: one that lets suspended and expired licenses through,
- * then the longest prefix (a rule that is not about addresses counts as the shortest), then the oldest.
+ * Returns whether `rule` decides rather than `other`, a rule of the same scope. An exclusion beats a blacklist
+ * (docs/api.md#v4). Of two of a kind it changes no verdict, only which rule is named: one that allows suspended and
+ * expired licenses, then the longest prefix (no prefix counts as the shortest), then the older rule.
  */
 function precedes(rules: Int32Array, rule: number, other: number): boolean {
   const traits = rules[rule * ROW_WORDS + RULE_TRAITS]!
   const otherTraits = rules[other * ROW_WORDS + RULE_TRAITS]!
+  const exclusion = (traits & RULE_EXCLUSION) - (otherTraits & RULE_EXCLUSION)
+  if (exclusion !== 0) return exclusion > 0
   const allow = (traits & RULE_ALLOW) - (otherTraits & RULE_ALLOW)
   if (allow !== 0) return allow > 0
   const length = specificity(traits) - specificity(otherTraits)

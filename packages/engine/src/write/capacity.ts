@@ -1,40 +1,41 @@
 /**
- * Whether changes find room in the index. It is asked before a write section opens, so that nothing inside one can fail
- * half-way. A full index takes no further rows, but all that concerns the rows it has: a revocation needs no room.
+ * Whether changes fit into the index. The writer asks before it opens a write section, so that nothing inside one can
+ * fail half-way. A full index takes no further rows, but every change of the rows that it has: a revocation always fits.
  */
+
 import type { IndexStore } from '../memory/index-store.ts'
 import type { Change } from '../model.ts'
 
 type Counts = Record<Change['entity'], number>
 
-export class Room {
-  private readonly store: IndexStore
-  private readonly takesRow: (change: Change) => boolean
+export class Capacity {
+  readonly #store: IndexStore
+  readonly #takesRow: (change: Change) => boolean
 
-  /** `takesRow`: whether writing the change needs a row more than there are. */
+  /** `takesRow`: returns whether writing the change needs a new row. */
   constructor(store: IndexStore, takesRow: (change: Change) => boolean) {
-    this.store = store
-    this.takesRow = takesRow
+    this.#store = store
+    this.#takesRow = takesRow
   }
 
-  /** Those of the changes that there is room for; `onFull` is told of the others. */
-  fitting(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
+  /** Returns the changes that fit, and calls `onFull` for each of the others. */
+  select(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
     const fresh = noCounts()
     for (const change of changes) if (writes(change)) fresh[change.entity]++
-    if (this.holds(fresh, fresh)) return changes
-    return this.select(changes, onFull)
+    if (this.#fits(fresh, fresh)) return changes
+    return this.#selectEach(changes, onFull)
   }
 
-  /** Asks of each change alone what it needs: dear, and only done where the index is all but full. */
-  private select(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
+  /** Counts what each change by itself needs. This is slow, and only done when the index is nearly full. */
+  #selectEach(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
     const fresh = noCounts()
     const written = noCounts()
     return changes.filter((change) => {
       if (!writes(change)) return true
-      const rows = this.takesRow(change) ? 1 : 0
+      const rows = this.#takesRow(change) ? 1 : 0
       fresh[change.entity] += rows
       written[change.entity]++
-      if (this.holds(fresh, written)) return true
+      if (this.#fits(fresh, written)) return true
       fresh[change.entity] -= rows
       written[change.entity]--
       onFull(change)
@@ -42,23 +43,26 @@ export class Room {
     })
   }
 
-  /** At worst, what is written anew finds its old places in the tables and the trie taken by what was written before it. */
-  private holds(fresh: Counts, written: Counts): boolean {
-    const { store } = this
+  /**
+   * `fresh`: new rows. `written`: rows written, whose former entries in tables and tries may be taken already by rows
+   * written before them.
+   */
+  #fits(fresh: Counts, written: Counts): boolean {
+    const store = this.#store
     const ids = fresh.organization + fresh.credential + fresh.product + fresh.customer + fresh.license + fresh.rule
     return (
-      store.organizations.hasRoom(fresh.organization) &&
-      store.credentials.hasRoom(fresh.credential) &&
-      store.products.hasRoom(fresh.product) &&
-      store.customers.hasRoom(fresh.customer) &&
-      store.licenses.hasRoom(fresh.license) &&
-      store.rules.hasRoom(fresh.rule) &&
-      store.scopes.hasRoom(written.rule) &&
-      store.trieNodes.hasRoom(written.rule) &&
-      store.byId.hasRoom(ids) &&
-      store.byKey.hasRoom(written.credential + written.license) &&
-      store.byRule.hasRoom(written.rule) &&
-      store.machines.table.hasRoom(fresh.machine)
+      store.organizations.hasCapacity(fresh.organization) &&
+      store.credentials.hasCapacity(fresh.credential) &&
+      store.products.hasCapacity(fresh.product) &&
+      store.customers.hasCapacity(fresh.customer) &&
+      store.licenses.hasCapacity(fresh.license) &&
+      store.rules.hasCapacity(fresh.rule) &&
+      store.scopes.hasCapacity(written.rule) &&
+      store.nodes.hasCapacity(written.rule) &&
+      store.byId.hasCapacity(ids) &&
+      store.byKey.hasCapacity(written.credential + written.license) &&
+      store.byRule.hasCapacity(written.rule) &&
+      store.machines.table.hasCapacity(fresh.machine)
     )
   }
 }

@@ -1,12 +1,15 @@
-import { readWord } from '../memory/bits.ts'
 /**
- * What writing a row of any kind has in common: rows get an id, a generation and the current reload stamp, and are found
- * again by their id. The stamp is one bit in each row: while a reload runs, a row that bears the old one has not been
- * told of yet, and at the end of the reload it is gone.
+ * Creates and removes rows of any kind: each gets an id, a generation and the current mark, and is found by its id. The
+ * mark is one bit of the row, for mark and sweep: a reload marks every row that it receives, and at its end removes the
+ * rows that still have the other mark.
  */
+
+import { readWord } from '../memory/bits.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   CREDENTIAL_STATE,
+  CUSTOMER_FLAGS,
+  GENERATION,
   ID,
   KIND_CREDENTIAL,
   KIND_CUSTOMER,
@@ -15,15 +18,17 @@ import {
   KIND_PRODUCT,
   KIND_RULE,
   LICENSE_STATE,
+  MARK,
+  ORGANIZATION_FLAGS,
+  PRODUCT_FLAGS,
   RULE_TRAITS,
-  GENERATION,
-  TENANT_STAMP,
 } from '../memory/layout.ts'
 
-const STAMP_WORDS: Record<number, number> = {
-  [KIND_ORGANIZATION]: TENANT_STAMP,
-  [KIND_PRODUCT]: TENANT_STAMP,
-  [KIND_CUSTOMER]: TENANT_STAMP,
+/** The word whose bit 0 is the mark, by KIND. */
+const MARK_WORDS: Record<number, number> = {
+  [KIND_ORGANIZATION]: ORGANIZATION_FLAGS,
+  [KIND_PRODUCT]: PRODUCT_FLAGS,
+  [KIND_CUSTOMER]: CUSTOMER_FLAGS,
   [KIND_CREDENTIAL]: CREDENTIAL_STATE,
   [KIND_LICENSE]: LICENSE_STATE,
   [KIND_RULE]: RULE_TRAITS,
@@ -31,61 +36,62 @@ const STAMP_WORDS: Record<number, number> = {
 
 export class RowWriter {
   readonly store: IndexStore
-  /** 0 or 1. */
-  stamp = 0
-  private generation = 0
+  /** The current mark, 0 or 1. */
+  mark = 0
+  /** The latest generation that a row was given. */
+  #generation = 0
 
   constructor(store: IndexStore) {
     this.store = store
   }
 
-  /** Adds a row with this id; its other words are 0. */
+  /** Creates a row with this id and returns it; its other fields are 0. */
   create(kind: number, id: Uint8Array): number {
-    const { directory } = this.store
-    const arena = directory.arena(kind)
-    const row = arena.allocate()
-    const { words } = arena.region
-    const base = row * arena.rowWords
+    const { lookup } = this.store
+    const slab = lookup.slab(kind)
+    const row = slab.allocate()
+    const { words } = slab.region
+    const base = row * slab.rowWords
     for (let i = 0; i < 4; i++) words[base + ID + i] = readWord(id, 4 * i)
     this.renewGeneration(kind, row)
-    directory.addId(kind, row)
-    this.setStamp(kind, row, this.stamp)
+    lookup.addId(kind, row)
+    this.setMark(kind, row, this.mark)
     return row
   }
 
-  /** The row counts as another from now on. */
+  /** Gives the row a new generation, so that a pair of row and generation remembered elsewhere is no longer valid. */
   renewGeneration(kind: number, row: number): void {
-    const { region, rowWords } = this.store.directory.arena(kind)
-    region.words[row * rowWords + GENERATION] = this.nextGeneration()
+    const { region, rowWords } = this.store.lookup.slab(kind)
+    region.words[row * rowWords + GENERATION] = this.#nextGeneration()
   }
 
-  /** Removes a row; what refers to it has been unlinked by the caller. */
+  /** Removes a row. The caller has unlinked it from everything but its id. */
   destroy(kind: number, row: number): void {
-    const { directory } = this.store
-    directory.removeId(kind, row)
-    directory.arena(kind).free(row)
+    const { lookup } = this.store
+    lookup.removeId(kind, row)
+    lookup.slab(kind).free(row)
   }
 
-  stampOf(kind: number, row: number): number {
-    const { region, rowWords } = this.store.directory.arena(kind)
-    return region.words[row * rowWords + STAMP_WORDS[kind]!]! & 1
+  markOf(kind: number, row: number): number {
+    const { region, rowWords } = this.store.lookup.slab(kind)
+    return region.words[row * rowWords + MARK_WORDS[kind]!]! & MARK
   }
 
-  setStamp(kind: number, row: number, stamp: number): void {
-    const { region, rowWords } = this.store.directory.arena(kind)
-    const at = row * rowWords + STAMP_WORDS[kind]!
-    region.words[at] = (region.words[at]! & ~1) | stamp
+  setMark(kind: number, row: number, mark: number): void {
+    const { region, rowWords } = this.store.lookup.slab(kind)
+    const at = row * rowWords + MARK_WORDS[kind]!
+    region.words[at] = (region.words[at]! & ~MARK) | mark
   }
 
-  /** True for a row that is in use. */
+  /** Returns whether the row is in use. */
   isLive(kind: number, row: number): boolean {
-    const { region, rowWords } = this.store.directory.arena(kind)
+    const { region, rowWords } = this.store.lookup.slab(kind)
     return region.words[row * rowWords + GENERATION] !== 0
   }
 
-  private nextGeneration(): number {
-    this.generation = (this.generation + 1) | 0
-    if (this.generation === 0) this.generation = 1
-    return this.generation
+  #nextGeneration(): number {
+    this.#generation = (this.#generation + 1) | 0
+    if (this.#generation === 0) this.#generation = 1
+    return this.#generation
   }
 }

@@ -1,75 +1,81 @@
 /**
- * Scope records: what an organization, a product or a license has of rules of its own. The record is made with the
- * first rule and freed with the last; its row number keys the rules, so rules left behind by a deleted license hang on
- * a record that nothing points at, and harm nobody until their own deletion arrives.
+ * Scope records: what an organization, a product or a license has of rules that are scoped to it. The record is created
+ * with the first rule and freed with the last. Rules refer to their scope by its row, so the rules of a deleted license
+ * stay in a record that nothing refers to and match nothing, until their own deletion arrives.
  */
+
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   KIND_LICENSE,
   KIND_PRODUCT,
   LICENSE_SCOPE_SHIFT,
   LICENSE_STATE,
+  ORGANIZATION_SCOPE,
+  PRODUCT_SCOPE,
   ROW_WORDS,
   SCOPE_COUNTS,
   SCOPE_OWNER,
   SCOPE_OWNER_KIND,
   SCOPE_RULES,
-  TENANT_SCOPE,
 } from '../memory/layout.ts'
 
 export class ScopeWriter {
-  private readonly store: IndexStore
+  readonly #store: IndexStore
 
   constructor(store: IndexStore) {
-    this.store = store
+    this.#store = store
   }
 
-  /** The scope record of an organization, product or license, 0 when it has no rules. */
+  /** Returns the scope record of an organization, product or license, or 0 when it has no rules. */
   find(kind: number, owner: number): number {
     if (kind === KIND_LICENSE) {
-      return this.store.licenses.region.words[owner * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
+      return this.#store.licenses.region.words[owner * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
     }
-    const arena = kind === KIND_PRODUCT ? this.store.products : this.store.organizations
-    return arena.region.words[owner * ROW_WORDS + TENANT_SCOPE]!
+    const { organizations, products } = this.#store
+    if (kind === KIND_PRODUCT) return products.region.words[owner * ROW_WORDS + PRODUCT_SCOPE]!
+    return organizations.region.words[owner * ROW_WORDS + ORGANIZATION_SCOPE]!
   }
 
+  /** Returns the scope record of an organization, product or license, and creates it where there is none. */
   findOrCreate(kind: number, owner: number): number {
     const known = this.find(kind, owner)
     if (known !== 0) return known
-    const scope = this.store.scopes.allocate()
-    const { words } = this.store.scopes.region
+    const scope = this.#store.scopes.allocate()
+    const { words } = this.#store.scopes.region
     words[scope * ROW_WORDS + SCOPE_OWNER_KIND] = kind
     words[scope * ROW_WORDS + SCOPE_OWNER] = owner
-    this.assign(kind, owner, scope)
+    this.#assign(kind, owner, scope)
     return scope
   }
 
-  /** Counts a rule in (1) or out (-1); the last one out frees the record. */
+  /** Counts a rule of a type in (1) or out (-1), and frees the record with its last rule. */
   count(scope: number, type: number, by: 1 | -1): void {
-    const { words } = this.store.scopes.region
+    const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS
     words[base + SCOPE_COUNTS + type]! += by
     words[base + SCOPE_RULES]! += by
     if (words[base + SCOPE_RULES] !== 0) return
     const owner = words[base + SCOPE_OWNER]!
-    if (owner !== 0) this.assign(words[base + SCOPE_OWNER_KIND]!, owner, 0)
-    this.store.scopes.free(scope)
+    if (owner !== 0) this.#assign(words[base + SCOPE_OWNER_KIND]!, owner, 0)
+    this.#store.scopes.free(scope)
   }
 
-  /** The owner is going. */
+  /** Detaches the record from its owner, before the owner is removed. */
   abandon(kind: number, owner: number): void {
     const scope = this.find(kind, owner)
-    if (scope !== 0) this.store.scopes.region.words[scope * ROW_WORDS + SCOPE_OWNER] = 0
+    if (scope !== 0) this.#store.scopes.region.words[scope * ROW_WORDS + SCOPE_OWNER] = 0
   }
 
-  private assign(kind: number, owner: number, scope: number): void {
+  #assign(kind: number, owner: number, scope: number): void {
+    const { licenses, organizations, products } = this.#store
     if (kind === KIND_LICENSE) {
-      const { words } = this.store.licenses.region
+      const { words } = licenses.region
       const at = owner * ROW_WORDS + LICENSE_STATE
       words[at] = (words[at]! & ((1 << LICENSE_SCOPE_SHIFT) - 1)) | (scope << LICENSE_SCOPE_SHIFT)
-      return
+    } else if (kind === KIND_PRODUCT) {
+      products.region.words[owner * ROW_WORDS + PRODUCT_SCOPE] = scope
+    } else {
+      organizations.region.words[owner * ROW_WORDS + ORGANIZATION_SCOPE] = scope
     }
-    const arena = kind === KIND_PRODUCT ? this.store.products : this.store.organizations
-    arena.region.words[owner * ROW_WORDS + TENANT_SCOPE] = scope
   }
 }

@@ -1,11 +1,12 @@
 /**
- * The order in which a batch of changes is written: what others refer to comes first, then additions with blacklists
- * before exclusions, removals last; so that between two write sections no check is let through that neither the old
- * nor the new state would let through. Changes of one thing keep their order.
+ * The order in which a batch of changes is written, and its division into write sections. Rows come before the rows
+ * that refer to them, then additions, blacklists before exclusions, and removals last. So between two sections no check
+ * becomes valid that is not valid both before and after the batch. Changes of one row keep their order.
  */
+
 import type { Change } from '../model.ts'
 
-/** Readers wait while a section is written, so a section has at most so many rows. */
+/** The most rows of one write section: readers wait while it is written. */
 export const SECTION_ROWS = 1000
 
 const UPSERT_PHASES: Record<Change['entity'], number> = {
@@ -17,7 +18,7 @@ const UPSERT_PHASES: Record<Change['entity'], number> = {
   rule: 6, // an exclusion: one later
   machine: 8,
 }
-/** Customer rules come before the licenses that a merge brings under them; those of one license only after it. */
+/** A customer rule is written before the licenses that a merge moves to the customer; one of a license after it. */
 const CUSTOMER_RULE_PHASE = 4
 const REMOVAL_PHASES: Record<Change['entity'], number> = {
   machine: 8, // machines stay in one phase: each carries the count of slots after it
@@ -30,9 +31,9 @@ const REMOVAL_PHASES: Record<Change['entity'], number> = {
 }
 const PHASES = 15
 
-/** The write sections of a batch, in order. */
+/** Yields the write sections of a batch, in order. */
 export function* sectionsOf(changes: readonly Change[]): Generator<readonly Change[]> {
-  // Most batches are one claim: what there is to order would be garbage, and its collection a pause.
+  // Most batches are a single claim. Ordering it would only allocate, and cause garbage collections.
   if (changes.length === 1) {
     yield changes
     return
@@ -44,8 +45,8 @@ export function* sectionsOf(changes: readonly Change[]): Generator<readonly Chan
 }
 
 /**
- * Cuts a batch where the order of its parts counts: where something comes back that it has removed before, and where a
- * rule comes again, since it may have become the other kind.
+ * Divides a batch where the order of changes matters: before a row that the batch removed and adds again, and before a
+ * rule that it contains twice, because the rule may have become the other kind.
  */
 function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
   const seen = new Set<string>()

@@ -1,90 +1,92 @@
 /**
- * What is wrong with a change in itself, before the index is looked at. The index takes no row that it could not
- * answer for, so a bad one is refused here with a reason instead of being stored as something else.
+ * Validation of a change by itself, before the index is consulted. A row with a bad value is rejected with a reason here
+ * and never stored, because a check would get a wrong verdict from it.
  */
+
 import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord, Network } from '../model.ts'
 
 const ID_BYTES = 16
 const SECRET_HASH_BYTES = 32
 const MAX_COUNT = 0x7fffffff
 
-/** Null: nothing is wrong. */
-export function faultOf(change: Change): string | null {
+const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
+const EXPIRY_NUMBER = 'expiresAtMs must be a number'
+const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
+const MACHINE_ID_EMPTY = 'machineId must not be empty'
+
+/** Returns the reason for which the change is invalid, or null. */
+export function validationError(change: Change): string | null {
   const id = change.entity === 'machine' ? change.licenseId : change.id
-  if (id.length !== ID_BYTES) return 'an id is not 16 bytes long'
+  if (id.length !== ID_BYTES) return ID_LENGTH
   switch (change.entity) {
     case 'organization':
     case 'product':
     case 'customer':
       return null
     case 'credential':
-      return change.row === null ? null : credentialFault(change.row)
+      return change.row === null ? null : credentialError(change.row)
     case 'license':
-      return change.row === null ? null : licenseFault(change.row)
+      return change.row === null ? null : licenseError(change.row)
     case 'rule':
-      return change.row === null ? null : ruleFault(change.row)
+      return change.row === null ? null : ruleError(change.row)
     case 'machine':
-      if (change.machineId.length === 0) return 'a machine id is empty'
-      return change.used === null || isCount(change.used) ? null : 'the used count is not a count'
+      if (change.machineId.length === 0) return MACHINE_ID_EMPTY
+      return change.used === null || isCount(change.used) ? null : USED_COUNT
     default:
-      return unknownEntity(change)
+      change satisfies never
+      return 'entity is unknown'
   }
 }
 
-function credentialFault(row: CredentialRecord): string | null {
-  if (row.secretHash.length !== SECRET_HASH_BYTES) return 'the hash of the secret is not 32 bytes long'
-  return Number.isNaN(row.expiresAtMs) ? 'the expiry is not a time' : null
+function credentialError(row: CredentialRecord): string | null {
+  if (row.secretHash.length !== SECRET_HASH_BYTES) return `secretHash must have ${SECRET_HASH_BYTES} bytes`
+  return Number.isNaN(row.expiresAtMs) ? EXPIRY_NUMBER : null
 }
 
-function licenseFault(row: LicenseRecord): string | null {
-  if (row.key.length === 0) return 'the license key is empty'
-  if (!['active', 'suspended', 'revoked'].includes(row.status)) return 'the status is unknown'
-  if (Number.isNaN(row.expiresAtMs)) return 'the expiry is not a time'
-  if (row.maxMachines !== null && !isCount(row.maxMachines)) return 'the machine limit is not a count'
-  return isCount(row.used) ? null : 'the used count is not a count'
+function licenseError(row: LicenseRecord): string | null {
+  if (row.key.length === 0) return 'key must not be empty'
+  if (!['active', 'suspended', 'revoked'].includes(row.status)) return 'status must be active, suspended or revoked'
+  if (Number.isNaN(row.expiresAtMs)) return EXPIRY_NUMBER
+  if (row.maxMachines !== null && !isCount(row.maxMachines))
+    return `maxMachines must be null or an integer from 0 to ${MAX_COUNT}`
+  return isCount(row.used) ? null : USED_COUNT
 }
 
-function ruleFault(row: AccessRuleRecord): string | null {
-  if (Number.isNaN(row.expiresAtMs)) return 'the expiry is not a time'
-  if (row.kind !== 'BLACKLIST' && row.kind !== 'EXCLUSION') return 'the kind is unknown'
+function ruleError(row: AccessRuleRecord): string | null {
+  if (Number.isNaN(row.expiresAtMs)) return EXPIRY_NUMBER
+  if (row.kind !== 'BLACKLIST' && row.kind !== 'EXCLUSION') return 'kind must be BLACKLIST or EXCLUSION'
   if (row.scope === 'ORGANIZATION' ? row.scopeId !== null : row.scopeId?.length !== ID_BYTES) {
-    return 'the scope id does not fit the scope'
+    return 'scopeId must be null in the scope ORGANIZATION, and an id in the others'
   }
   switch (row.type) {
     case 'IP':
-      return networkFault(row.network)
+      return networkError(row.network)
     case 'HWID':
-      return row.machineId.length === 0 ? 'a machine id is empty' : null
+      return row.machineId.length === 0 ? MACHINE_ID_EMPTY : null
     case 'COUNTRY':
-      return /^[A-Z]{2}$/.test(row.country) ? null : 'the country is not two capital letters'
+      return /^[A-Z]{2}$/.test(row.country) ? null : 'country must be two letters from A to Z'
     case 'CUSTOMER':
-      return row.customerId.length === ID_BYTES ? null : 'an id is not 16 bytes long'
+      return row.customerId.length === ID_BYTES ? null : ID_LENGTH
     default:
-      return unknownType(row)
+      row satisfies never
+      return 'type is unknown'
   }
 }
 
-function networkFault(network: Network): string | null {
+function networkError(network: Network): string | null {
   const { words, prefixLength } = network
-  if (words.length !== (network.family === 4 ? 1 : 4)) return 'the network is not an address'
+  if (words.length !== (network.family === 4 ? 1 : 4))
+    return 'network.words must be one word for IPv4 and four for IPv6'
   if (!Number.isInteger(prefixLength) || prefixLength < 0 || prefixLength > 32 * words.length) {
-    return 'the prefix length does not fit the address'
+    return 'network.prefixLength must be an integer from 0 to 32 for IPv4 and to 128 for IPv6'
   }
   const hostBitsSet = words.some((word, i) => {
     const bits = Math.min(Math.max(prefixLength - 32 * i, 0), 32)
     return bits < 32 && word << bits !== 0
   })
-  return hostBitsSet ? 'the network has host bits' : null
+  return hostBitsSet ? 'network must not have host bits set' : null
 }
 
 function isCount(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= MAX_COUNT
-}
-
-function unknownEntity(_change: never): string {
-  return 'the entity is unknown'
-}
-
-function unknownType(_row: never): string {
-  return 'the type of the rule is unknown'
 }

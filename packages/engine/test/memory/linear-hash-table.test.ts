@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 
-import { BucketTable, NONE } from '../../src/memory/linear-hash-table.ts'
+import { LinearHashTable, NONE } from '../../src/memory/linear-hash-table.ts'
 import { Region } from '../../src/memory/shared-memory.ts'
 import { random } from '../support/random.ts'
 
-/** More than any table here needs, and more than allocators fill with zeros. */
+/** More than any table here needs, and so much that allocators do not fill it with zeros. */
 const REGION_BYTES = 64 * 2 ** 20
 
-function makeTable(entryWords: 2 | 3): BucketTable {
-  const table = new BucketTable({
+function makeTable(entryWords: 2 | 3): LinearHashTable {
+  const table = new LinearHashTable({
     primary: new Region(new SharedArrayBuffer(REGION_BYTES)),
     overflow: new Region(new SharedArrayBuffer(REGION_BYTES)),
     control: new Int32Array(16),
@@ -20,8 +20,8 @@ function makeTable(entryWords: 2 | 3): BucketTable {
   return table
 }
 
-/** Every entry with this hash as "second third". */
-function entriesOf(table: BucketTable, hash: number, entryWords: number): string[] {
+/** Returns every entry with this hash, as "second third". */
+function entriesOf(table: LinearHashTable, hash: number, entryWords: number): string[] {
   const found: string[] = []
   for (let at = table.first(hash); at !== NONE; at = table.next(hash, at)) {
     found.push(`${table.word(at, 1)} ${entryWords === 3 ? table.word(at, 2) : 0}`)
@@ -29,54 +29,51 @@ function entriesOf(table: BucketTable, hash: number, entryWords: number): string
   return found.toSorted()
 }
 
-function positionOf(table: BucketTable, hash: number, second: number): number {
+function positionOf(table: LinearHashTable, hash: number, second: number): number {
   let at = table.first(hash)
   while (at !== NONE && table.word(at, 1) !== second) at = table.next(hash, at)
   return at
 }
 
-test.each([2, 3] as const)(
-  'a table of %i-word entries holds what a Map holds, whatever is added and removed',
-  (words) => {
-    for (let seed = 1; seed <= 20; seed++) {
-      const r = random(seed)
-      const table = makeTable(words)
-      const map = new Map<number, { second: number; third: number }[]>()
-      // Few hashes that share their low bits make long chains.
-      const hashOf = (): number => (seed % 2 === 0 ? r.int(2 ** 32) | 0 : (r.int(200) << (seed % 4)) | 0)
-      let count = 0
-      for (let i = 1; i <= 4000; i++) {
-        const growing = i % 2000 < 1200
-        const hashes = [...map.keys()]
-        if (hashes.length === 0 || r.chance(growing ? 0.8 : 0.2)) {
-          const hash = hashOf()
-          const entries = map.get(hash) ?? []
-          if (entries.length >= 8) continue
-          table.insert(hash, i, words === 3 ? -i : 0)
-          map.set(hash, [...entries, { second: i, third: words === 3 ? -i : 0 }])
-          count++
-        } else {
-          const hash = r.pick(hashes)
-          const entries = map.get(hash) ?? []
-          const gone = r.pick(entries)
-          table.remove(hash, positionOf(table, hash, gone.second))
-          const left = entries.filter((entry) => entry !== gone)
-          if (left.length === 0) map.delete(hash)
-          else map.set(hash, left)
-          count--
-        }
-        if (i % 250 > 0) continue
-        expect(table.entries).toBe(count)
-        for (const [hash, entries] of map) {
-          expect(entriesOf(table, hash, words)).toEqual(
-            entries.map(({ second, third }) => `${second} ${third}`).toSorted(),
-          )
-        }
-        expect(table.first(0x7fffffff)).toBe(NONE)
+test.each([2, 3] as const)('a table of %i-word entries holds what a Map holds, while entries come and go', (words) => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const r = random(seed)
+    const table = makeTable(words)
+    const map = new Map<number, { second: number; third: number }[]>()
+    // Few hashes that share their low bits make long chains.
+    const hashOf = (): number => (seed % 2 === 0 ? r.int(2 ** 32) | 0 : (r.int(200) << (seed % 4)) | 0)
+    let count = 0
+    for (let i = 1; i <= 4000; i++) {
+      const growing = i % 2000 < 1200
+      const hashes = [...map.keys()]
+      if (hashes.length === 0 || r.chance(growing ? 0.8 : 0.2)) {
+        const hash = hashOf()
+        const entries = map.get(hash) ?? []
+        if (entries.length >= 8) continue
+        table.insert(hash, i, words === 3 ? -i : 0)
+        map.set(hash, [...entries, { second: i, third: words === 3 ? -i : 0 }])
+        count++
+      } else {
+        const hash = r.pick(hashes)
+        const entries = map.get(hash) ?? []
+        const gone = r.pick(entries)
+        table.remove(hash, positionOf(table, hash, gone.second))
+        const left = entries.filter((entry) => entry !== gone)
+        if (left.length === 0) map.delete(hash)
+        else map.set(hash, left)
+        count--
       }
+      if (i % 250 > 0) continue
+      expect(table.entries).toBe(count)
+      for (const [hash, entries] of map) {
+        expect(entriesOf(table, hash, words)).toEqual(
+          entries.map(({ second, third }) => `${second} ${third}`).toSorted(),
+        )
+      }
+      expect(table.first(0x7fffffff)).toBe(NONE)
     }
-  },
-)
+  }
+})
 
 test('removeWhere removes exactly the stale entries of all buckets', () => {
   for (let seed = 1; seed <= 30; seed++) {
@@ -106,7 +103,7 @@ test('removeWhere removes exactly the stale entries of all buckets', () => {
   }
 })
 
-test('no insertion splits more than one bucket or moves more than one chain', () => {
+test('an insertion splits at most one bucket and moves at most one chain', () => {
   const r = random(3)
   const table = makeTable(3)
   let longest = 0
@@ -119,13 +116,13 @@ test('no insertion splits more than one bucket or moves more than one chain', ()
     mostSplits = Math.max(mostSplits, table.buckets - buckets)
   }
   expect(mostSplits).toBe(1)
-  // A chain's mean is 4 entries, at most 8 before its split; keyed hashes keep it near that.
+  // The mean chain has 4 entries, or 8 before its split; random hashes stay near that.
   expect(longest).toBeGreaterThan(4)
   expect(longest).toBeLessThan(40)
   expect(table.usedBytes / table.entries).toBeLessThan(22)
 })
 
-function chainLength(table: BucketTable, bucket: number): number {
+function chainLength(table: LinearHashTable, bucket: number): number {
   let length = 0
   table.removeWhere(bucket, () => {
     length++
@@ -138,7 +135,7 @@ function nextPowerOfTwo(n: number): number {
   return 2 ** Math.ceil(Math.log2(n + 1))
 }
 
-test('removed entries leave their room to new ones', () => {
+test('reuses the memory of removed entries', () => {
   const r = random(5)
   const table = makeTable(3)
   const hashes: number[] = []
@@ -157,9 +154,9 @@ test('removed entries leave their room to new ones', () => {
   expect(table.usedBytes).toBeLessThan(full * 1.1)
 })
 
-test('a hash that too many entries share is refused instead of making an endless chain', () => {
+test('throws when too many entries share a hash, instead of building an endless chain', () => {
   const table = makeTable(2)
   expect(() => {
     for (let i = 1; i < 1000; i++) table.insert(0, i, 0)
-  }).toThrow('too many entries with one hash')
+  }).toThrow('Too many entries have the same hash.')
 })

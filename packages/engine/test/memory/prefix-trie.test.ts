@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { Network } from '../../src/index.ts'
 import { IndexStore } from '../../src/memory/index-store.ts'
 import {
+  NODE_WORDS,
   ROW_WORDS,
   RULE_NEXT,
   RULE_PREFIX_SHIFT,
@@ -12,9 +13,9 @@ import {
   TYPE_IP4,
   TYPE_IP6,
 } from '../../src/memory/layout.ts'
-import { findCovers, MAX_COVERS, NODE_WORDS } from '../../src/memory/prefix-trie.ts'
+import { findCovers, MAX_COVERS } from '../../src/memory/prefix-trie.ts'
 import { createShared } from '../../src/memory/shared-memory.ts'
-import { PrefixTrieWriter } from '../../src/write/trie-writer.ts'
+import { TrieWriter } from '../../src/write/trie-writer.ts'
 import { randomNetwork } from '../support/history.ts'
 import { bitsOf, contains } from '../support/naive.ts'
 import { random, type Random } from '../support/random.ts'
@@ -22,7 +23,7 @@ import { random, type Random } from '../support/random.ts'
 /** A trie beside a plain list of the networks in it. */
 class Pair {
   readonly store = new IndexStore(createShared([1, 2, 3, 4], 'small'))
-  readonly writer = new PrefixTrieWriter(this.store.trieNodes, this.store.rules.region)
+  readonly writer = new TrieWriter(this.store.nodes, this.store.rules.region)
   readonly root = new Int32Array(1)
   readonly networks = new Map<number, Network>()
 
@@ -47,7 +48,7 @@ class Pair {
     const out = new Int32Array(MAX_COVERS)
     const { words } = this.store.rules.region
     const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
-    const count = findCovers(this.store.trieNodes.region.words, words, this.root[0]!, a0, a1, a2, a3, out)
+    const count = findCovers(this.store.nodes.region.words, words, this.root[0]!, a0, a1, a2, a3, out)
     const rows: number[] = []
     for (const first of out.subarray(0, count)) {
       for (let row = first; row !== 0; row = words[row * ROW_WORDS + RULE_NEXT]!) rows.push(row)
@@ -69,7 +70,7 @@ function anyNetwork(r: Random, family: 4 | 6, whole: boolean): Network {
   }
 }
 
-/** An address inside a network, the bits behind the prefix at random. */
+/** Returns an address inside a network, with random bits behind the prefix. */
 function inside(r: Random, network: Network): Network {
   const bits = network.family === 4 ? 32 : 128
   const text = bitsOf(network).slice(0, network.prefixLength) + Array.from({ length: bits }, () => r.int(2)).join('')
@@ -84,7 +85,7 @@ function fromBits(text: string, family: 4 | 6, prefixLength: number): Network {
 }
 
 test.each([4, 6] as const)(
-  'a trie over IPv%i finds the same covers as a scan, under additions and removals',
+  'a trie over IPv%i finds the covers that a scan finds, while prefixes come and go',
   (family) => {
     for (let seed = 1; seed <= 60; seed++) {
       const r = random(seed)
@@ -99,12 +100,12 @@ test.each([4, 6] as const)(
       }
       for (const row of pair.networks.keys()) pair.remove(row)
       expect(pair.root[0]).toBe(0)
-      expect(pair.store.trieNodes.live).toBe(0)
+      expect(pair.store.nodes.live).toBe(0)
     }
   },
 )
 
-test.each([4, 6] as const)('all prefix lengths of one IPv%i address cover it, the shortest first', (family) => {
+test.each([4, 6] as const)('finds all prefix lengths of one IPv%i address, the shortest first', (family) => {
   const r = random(11)
   const bits = family === 4 ? 32 : 128
   const address = anyNetwork(r, family, true)
@@ -115,8 +116,8 @@ test.each([4, 6] as const)('all prefix lengths of one IPv%i address cover it, th
   )
   const out = new Int32Array(MAX_COVERS)
   const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
-  const { trieNodes, rules } = pair.store
-  const count = findCovers(trieNodes.region.words, rules.region.words, pair.root[0]!, a0, a1, a2, a3, out)
+  const { nodes, rules } = pair.store
+  const count = findCovers(nodes.region.words, rules.region.words, pair.root[0]!, a0, a1, a2, a3, out)
   expect([...out.subarray(0, count)]).toEqual(lengths.map((length) => rows.get(length)))
   for (const length of lengths) {
     if (length % 2 === 0) pair.remove(rows.get(length)!)
@@ -125,12 +126,12 @@ test.each([4, 6] as const)('all prefix lengths of one IPv%i address cover it, th
   expect(pair.found(address)).toHaveLength(bits / 2)
 })
 
-test('a trie has fewer nodes than networks', () => {
+test('has fewer nodes than networks', () => {
   const r = random(2)
   const pair = new Pair()
   for (let i = 0; i < 5000; i++) {
     pair.add(fromBits(Array.from({ length: 32 }, () => r.int(2)).join(''), 4, 32))
   }
-  expect(pair.store.trieNodes.live).toBeLessThan(pair.networks.size)
-  expect(pair.store.trieNodes.usedBytes).toBe(4 * NODE_WORDS * (pair.store.trieNodes.highest + 1))
+  expect(pair.store.nodes.live).toBeLessThan(pair.networks.size)
+  expect(pair.store.nodes.usedBytes).toBe(4 * NODE_WORDS * (pair.store.nodes.highest + 1))
 })

@@ -15,7 +15,7 @@ interface Counts {
   busy: number
 }
 
-/** Writes sections while a thread reads, until `enough`. */
+/** Writes sections while a thread reads, until `enough` returns true. */
 async function contest(locked: boolean, enough: (counts: Counts, sections: number) => boolean): Promise<Counts> {
   const writer = createIndex({ reserve: 'large' })
   begin(writer)
@@ -32,7 +32,7 @@ async function contest(locked: boolean, enough: (counts: Counts, sections: numbe
   })
   for (let section = 0; !enough(counts(), section) && failed.length === 0; section++) {
     step(writer, section, section % 200 === 0)
-    // Lets an error of the thread come in.
+    // Lets an error event of the thread be delivered.
     if (section % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   Atomics.store(counters, STOP, 1)
@@ -47,7 +47,7 @@ test('readers in another thread never see half a write section', async () => {
   expect(counts.busy).toBe(0)
 }, 120_000)
 
-test('without the lock they do, so the test above can fail', async () => {
+test('without the lock they do, which proves that the test above can fail', async () => {
   const counts = await contest(false, ({ impossible }, sections) => impossible > 0 || sections >= 1_000_000)
   expect(counts.impossible).toBeGreaterThan(0)
 }, 120_000)
@@ -64,7 +64,7 @@ test('the facts hold between sections', () => {
   }
 })
 
-test('what was read while a section began, ran or ended does not count', () => {
+test('a read does not count when a section began, was open or ended meanwhile', () => {
   const control = new Int32Array(new SharedArrayBuffer(64))
   const [reading, writing] = [new ReadLock(control, true), new WriteLock(control)]
   const before = reading.begin(0)
@@ -78,7 +78,7 @@ test('what was read while a section began, ran or ended does not count', () => {
   expect(reading.unchanged(reading.begin(0))).toBe(true)
 })
 
-test('a section that throws is ended all the same', () => {
+test('a section that throws still ends', () => {
   const control = new Int32Array(new SharedArrayBuffer(64))
   const lock = new WriteLock(control)
   expect(() =>
@@ -90,7 +90,7 @@ test('a section that throws is ended all the same', () => {
   expect(control[VERSION]).toBe(2)
 })
 
-test('a section that never ends makes readers busy, not hang', () => {
+test('readers return busy when a section never ends', () => {
   const writer = createIndex({ reserve: 'small' })
   begin(writer)
   const reader = openIndex(writer.shared)

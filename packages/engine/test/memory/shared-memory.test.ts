@@ -7,14 +7,14 @@ import { createIndex } from '../../src/index.ts'
 const GIB = 2 ** 30
 const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
 
-test('a large index reserves address space and takes memory only where it is written', () => {
+test('a large index reserves address space and uses memory only where it is written', () => {
   const before = process.memoryUsage().rss
   const writer = createIndex({ reserve: 'large' })
   expect(writer.stats().reservedBytes).toBe(8 * GIB)
   expect(process.memoryUsage().rss - before).toBeLessThan(GIB / 4)
 })
 
-test.skipIf(!hasPrlimit)('where the system promises less, the index is smaller and works (needs prlimit)', () => {
+test.skipIf(!hasPrlimit)('the index is smaller and works where the system promises less memory (needs prlimit)', () => {
   const index = JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)
   const program = `
     import { execFileSync } from 'node:child_process'

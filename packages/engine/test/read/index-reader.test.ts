@@ -6,7 +6,7 @@ import { credential, decide, idOf, LICENSE, license, machine, ORGANIZATION, rule
 const utf8 = new TextEncoder()
 const SECRET = new Uint8Array(32).fill(7)
 
-test('a credential is found by its secret, and its revocation and expiry are read from the row', () => {
+test('finds a credential by its secret, and reads its revocation and expiry from the row', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -22,7 +22,7 @@ test('a credential is found by its secret, and its revocation and expiry are rea
   expect(view).toMatchObject({ generation, revoked: true, expiresAtMs: Infinity })
 })
 
-test('a row that holds another credential now has another generation, an empty one is refused', () => {
+test('a row that holds another credential has another generation, and a free row holds none', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -38,7 +38,7 @@ test('a row that holds another credential now has another generation, an empty o
   expect(reader.credential(1_000_000, view)).toBe(false)
 })
 
-test('a credential whose secret changes has another generation', () => {
+test('a credential gets another generation when its secret changes', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -53,7 +53,7 @@ test('a credential whose secret changes has another generation', () => {
   expect(view.generation).not.toBe(generation)
 })
 
-test('address rules in any scope show in the credential, other rules do not', () => {
+test('a credential says whether address rules exist, in any scope', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -74,7 +74,7 @@ test('address rules in any scope show in the credential, other rules do not', ()
   expect(hasAddressRules()).toBe(false)
 })
 
-test('ids are given for rows that are still what the verdict meant', () => {
+test('writes the id of a row only while the row has the generation of the verdict', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const id = new Uint8Array(16)
@@ -109,7 +109,7 @@ test('a machine left behind by a deleted license holds no slot of the next licen
   writer.apply([...tenant(), machine(1)])
   const before = decide(reader, 'machine 1')
   expect(before.slot).toBe(0)
-  // The deletion of the license comes without that of the machine.
+  // The license is deleted without its machine.
   writer.apply([{ entity: 'license', id: LICENSE, row: null }])
   writer.apply([license({ id: idOf(4, 2), used: 0 })])
   const after = decide(reader, 'machine 1')
@@ -131,7 +131,7 @@ test('a rule left behind by a deleted license matches nothing, and goes with its
   writer.apply([{ entity: 'license', id: LICENSE, row: null }])
   writer.apply([license({ id: idOf(4, 2) })])
   expect(CODES[decide(reader, 'm').code]).toBe('VALID')
-  // The license that has the row now has a rule of its own.
+  // The license that is in the row now gets a rule of its own.
   writer.apply([rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2), scope: 'LICENSE', scopeId: idOf(4, 2) })])
   writer.apply([{ entity: 'rule', id: idOf(6), row: null }])
   expect(CODES[decide(reader, 'm').code]).toBe('BLACKLISTED')
@@ -141,7 +141,7 @@ test('a rule left behind by a deleted license matches nothing, and goes with its
   expect(writer.stats().rows).toMatchObject({ rule: 0, scope: 0 })
 })
 
-test('a reader that was opened before the index grew sees what came after', () => {
+test('a reader that was opened before the index grew sees the rows added later', () => {
   const writer = createIndex()
   const reader = openIndex(writer.shared)
   writer.apply(tenant())
@@ -157,20 +157,20 @@ test('a reader that was opened before the index grew sees what came after', () =
   expect(rows).toMatchObject({ license: 40_001, machine: 40_000 })
 })
 
-test('an index without rows knows nobody', () => {
+test('an empty index returns no rows', () => {
   const reader = openIndex(createIndex({ reserve: 'small' }).shared)
   expect(reader.findOrganization(ORGANIZATION)).toBe(-1)
   expect(reader.findCredential(SECRET)).toBe(-1)
   expect(CODES[decide(reader, 'm').code]).toBe('NOT_FOUND')
 })
 
-test('an index survives structured cloning', () => {
+test('opens an index after structured cloning', () => {
   const writer = createIndex({ reserve: 'small' })
   writer.apply(tenant())
   expect(CODES[decide(openIndex(structuredClone(writer.shared)), '').code]).toBe('FINGERPRINT_REQUIRED')
 })
 
-test('a verdict tells machines apart by a hash that is the same in all readers of an index', () => {
+test('a verdict contains a hash of the machine id that is the same in all readers of an index', () => {
   const writer = createIndex({ reserve: 'small', hashKey: new Uint8Array(16).fill(3) })
   const [one, other] = [openIndex(writer.shared), openIndex(writer.shared)]
   writer.apply([...tenant(), license({})])

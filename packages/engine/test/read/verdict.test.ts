@@ -34,6 +34,6 @@ test('the engine agrees with the naive model over random worlds', () => {
     })
     expect(found, `seed ${seed}`).toEqual([])
   }
-  // The worlds are worth nothing if they do not lead everywhere.
+  // The worlds must lead to every outcome.
   for (const name of OUTCOMES) expect(counts.get(name), name).toBeGreaterThan(200)
 }, 60_000)

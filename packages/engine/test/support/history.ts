@@ -1,8 +1,8 @@
 /**
- * Random worlds and the changes that lead to them. Everything is drawn from small pools, so that keys, machines,
- * networks and scopes meet each other often; rows refer only to rows that exist, and a deletion takes what hangs on the
- * deleted row with it, as the database does.
+ * Random worlds and the changes that lead to them. Keys, machines, networks and scopes are drawn from small pools, so
+ * that they coincide often. Rows refer only to rows that exist, and deletions cascade as they do in the database.
  */
+
 import type {
   AccessRuleRecord,
   Change,
@@ -15,7 +15,6 @@ import type {
   ProductRecord,
   RuleMatch,
 } from '../../src/index.ts'
-import { unreachable } from '../../src/unreachable.ts'
 import { hex, type NaiveCheck, type World } from './naive.ts'
 import { random, type Random } from './random.ts'
 
@@ -42,7 +41,7 @@ export class History implements World {
     this.random = random(seed)
   }
 
-  /** A transaction: a few changes that belong together, done to this world and returned. */
+  /** Applies a transaction, a few changes that belong together, to this world and returns them. */
   step(): Change[] {
     const { random: r } = this
     const dice = r.int(100)
@@ -55,12 +54,12 @@ export class History implements World {
     if (dice < 80) return this.changeMachine()
     if (dice < 90) return this.rules.length === 0 ? [] : this.removeRules((rule) => rule === r.pick(this.rules))
     if (dice < 95) return this.removeLicense(r.pick(this.licenses))
-    if (dice < 97) return this.removeTenant('customer')
-    if (dice < 98) return this.removeTenant('product')
+    if (dice < 97) return this.removeOwner('customer')
+    if (dice < 98) return this.removeOwner('product')
     return this.removeCredential()
   }
 
-  /** The whole world as additions, in an order that depends on nothing. */
+  /** Returns the whole world as additions, in random order. */
   snapshot(): Change[] {
     const changes: Change[] = [
       ...this.organizations.map((row): Change => ({ entity: 'organization', id: row.id, row })),
@@ -161,13 +160,13 @@ export class History implements World {
       allowSuspendedOrExpired: exclusion && r.chance(0.4),
       ...match,
     }
-    const twins = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
-    // The database lets nobody add what is there; only an expired twin is replaced, and may be heard of later.
-    if (twins.some((twin) => twin.expiresAtMs > NOW - 1)) return []
+    const duplicates = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
+    // The database rejects a duplicate. Only an expired one is replaced, and its deletion may arrive later.
+    if (duplicates.some((one) => one.expiresAtMs > NOW - 1)) return []
     put(this.rules, row)
     return this.random.shuffle<Change>([
       { entity: 'rule', id: row.id, row },
-      ...this.removeRules((rule) => twins.includes(rule)),
+      ...this.removeRules((rule) => duplicates.includes(rule)),
     ])
   }
 
@@ -211,7 +210,7 @@ export class History implements World {
     ])
   }
 
-  private removeTenant(entity: 'product' | 'customer'): Change[] {
+  private removeOwner(entity: 'product' | 'customer'): Change[] {
     const rows = entity === 'product' ? this.products : this.customers
     const used = (id: Id): boolean => this.licenses.some((one) => one.productId === id || one.customerId === id)
     const index = rows.findIndex((row) => !used(row.id))
@@ -230,7 +229,7 @@ export class History implements World {
   }
 }
 
-/** Few distinct bits, so that networks nest; addresses are whole. */
+/** Returns a network of few distinct bits, so that networks nest. `whole`: an address. */
 export function randomNetwork(r: Random, whole: boolean): Network {
   const family = r.chance(0.5) ? 4 : 6
   const bits = family === 4 ? 32 : 128
@@ -257,7 +256,7 @@ function identity(rule: AccessRuleRecord): string {
     case 'CUSTOMER':
       return `${scope} ${rule.kind} customer ${hex(rule.customerId)}`
     default:
-      return unreachable(rule)
+      return rule satisfies never
   }
 }
 

@@ -1,4 +1,4 @@
-/** A full index takes nothing new, and all that concerns what it has. */
+/** A full index rejects new rows, and accepts every change of the rows that it has. */
 import { expect, test } from 'vitest'
 
 import {
@@ -17,7 +17,10 @@ const numbered = (n: number): Change => license({ id: idOf(4, n), key: utf8.enco
 const range = (from: number, to: number, make: (n: number) => Change): Change[] =>
   Array.from({ length: to - from }, (_, i) => make(from + i))
 
-/** Adds until there is room for no more, at last one by one, since room is asked for the worst case; gives the last number. */
+/**
+ * Adds rows until no more fit, at last one by one, because capacity is checked for the worst case. Returns the number of
+ * the last row.
+ */
 function fill(writer: IndexWriter, make: (n: number) => Change): number {
   let last = 0
   for (const step of [999, 1]) {
@@ -33,7 +36,7 @@ function fill(writer: IndexWriter, make: (n: number) => Change): number {
   return last
 }
 
-test('what there is no room for is rejected; revocations, rules of other kinds and deletions go through', () => {
+test('rejects rows that do not fit, and applies revocations, rows of other kinds and deletions', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply([...tenant(), credential({})])
@@ -56,7 +59,7 @@ test('what there is no room for is rejected; revocations, rules of other kinds a
   expect(writer.stats().rows.license).toBe(before)
 })
 
-test('a reload that brings more than there is room for loses nothing that was there', () => {
+test('a reload with more rows than fit keeps the rows that were there', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply(tenant())
@@ -80,7 +83,7 @@ test('a reload that brings more than there is room for loses nothing that was th
   expect(decide(reader, `machine ${machines}`).slot).toBe(0)
 })
 
-test('a rule that moves to another customer needs a row of its own, one that changes does not', () => {
+test('a rule that moves to another customer needs a new row, and one that only changes does not', () => {
   const writer = createIndex({ reserve: 'small' })
   const other = idOf(3, 1)
   const about = (customerId: Uint8Array): Change => rule({ type: 'CUSTOMER', customerId })

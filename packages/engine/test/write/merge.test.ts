@@ -70,7 +70,7 @@ function world(): IndexWriter {
   return writer
 }
 
-/** The codes that some of the licenses get, all of them looked at after every write section. */
+/** Collects the codes that a sample of the licenses gets after every write section. */
 function watch(writer: IndexWriter): { codes: Set<string | undefined>; sections: () => number } {
   const reader = openIndex(writer.shared)
   const check = { ...createCheck(), organization: reader.findOrganization(organizationId) }
@@ -96,7 +96,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const moved = (): Change[] => Array.from({ length: LICENSES }, (_, n) => license(n, remaining))
 
-test('while a merged customer moves, in several write sections, no check sees it unblocked', () => {
+test('no check passes while a blacklisted customer is merged in several write sections', () => {
   const writer = world()
   const seen = watch(writer)
   const gone: Change = { entity: 'customer', id: merged, row: null }
@@ -108,7 +108,7 @@ test('while a merged customer moves, in several write sections, no check sees it
   expect(seen.codes).toContain('VALID')
 })
 
-test('nor does one while everything is loaded again', () => {
+test('no check passes while a reload contains the merge', () => {
   const writer = world()
   const seen = watch(writer)
   writer.beginReload()

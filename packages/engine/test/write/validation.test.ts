@@ -10,76 +10,104 @@ const ip = (network: Network): Change => rule({ type: 'IP', network })
 const short = new Uint8Array(15)
 
 const REJECTED: [string, Change, string][] = [
-  ['an id of 15 bytes', { entity: 'organization', id: short, row: { id: short } }, 'an id is not 16 bytes long'],
+  ['an id of 15 bytes', { entity: 'organization', id: short, row: { id: short } }, 'an id must have 16 bytes'],
   [
     'a product of an unknown organization',
     { entity: 'product', id: idOf(2, 9), row: { id: idOf(2, 9), organizationId: other } },
-    'the organization is unknown',
+    'organizationId refers to no organization',
   ],
-  ['a credential of an unknown organization', credential({ organizationId: other }), 'the organization is unknown'],
-  ['a short hash', credential({ secretHash: short }), 'the hash of the secret is not 32 bytes long'],
-  ['a credential without a time', credential({ expiresAtMs: NaN }), 'the expiry is not a time'],
-  ['a license of an unknown product', license({ productId: idOf(2, 9) }), 'the product is unknown in the organization'],
+  [
+    'a credential of an unknown organization',
+    credential({ organizationId: other }),
+    'organizationId refers to no organization',
+  ],
+  ['a short hash', credential({ secretHash: short }), 'secretHash must have 32 bytes'],
+  ['a credential whose expiry is not a number', credential({ expiresAtMs: NaN }), 'expiresAtMs must be a number'],
+  [
+    'a license of an unknown product',
+    license({ productId: idOf(2, 9) }),
+    'productId refers to no product of the organization',
+  ],
   [
     'a license of an unknown customer',
     license({ customerId: idOf(3, 9) }),
-    'the customer is unknown in the organization',
+    'customerId refers to no customer of the organization',
   ],
-  ['a license of an unknown organization', license({ organizationId: other }), 'the organization is unknown'],
-  ['a license without a key', license({ key: new Uint8Array(0) }), 'the license key is empty'],
-  ['a license without a time', license({ expiresAtMs: NaN }), 'the expiry is not a time'],
-  ['half a machine', license({ maxMachines: 1.5 }), 'the machine limit is not a count'],
-  ['less than no machines', license({ used: -1 }), 'the used count is not a count'],
-  ['a machine without an id', { ...machine(1), machineId: new Uint8Array(0) }, 'a machine id is empty'],
-  ['a machine of an unknown license', { ...machine(1), licenseId: idOf(4, 9) }, 'the license is unknown'],
-  ['a machine without a count', machine(1, true, NaN), 'the used count is not a count'],
-  ['a country in small letters', country('de'), 'the country is not two capital letters'],
-  ['a country of three letters', country('DEU'), 'the country is not two capital letters'],
-  ['a network with host bits', ip(four(0x0a000001, 8)), 'the network has host bits'],
-  ['all addresses but one', ip(four(1, 0)), 'the network has host bits'],
-  ['a prefix of 33 bits', ip(four(0, 33)), 'the prefix length does not fit the address'],
-  ['a prefix of -1 bits', ip(four(0, -1)), 'the prefix length does not fit the address'],
-  ['an IPv6 host bit', ip({ family: 6, words: [1, 2, 3, 4], prefixLength: 127 - 26 }), 'the network has host bits'],
+  [
+    'a license of an unknown organization',
+    license({ organizationId: other }),
+    'organizationId refers to no organization',
+  ],
+  ['a license without a key', license({ key: new Uint8Array(0) }), 'key must not be empty'],
+  ['a license whose expiry is not a number', license({ expiresAtMs: NaN }), 'expiresAtMs must be a number'],
+  [
+    'a limit of half a machine',
+    license({ maxMachines: 1.5 }),
+    'maxMachines must be null or an integer from 0 to 2147483647',
+  ],
+  ['a negative used count', license({ used: -1 }), 'used must be an integer from 0 to 2147483647'],
+  ['a machine without an id', { ...machine(1), machineId: new Uint8Array(0) }, 'machineId must not be empty'],
+  ['a machine of an unknown license', { ...machine(1), licenseId: idOf(4, 9) }, 'licenseId refers to no license'],
+  ['a machine whose used count is not a number', machine(1, true, NaN), 'used must be an integer from 0 to 2147483647'],
+  ['a country in small letters', country('de'), 'country must be two letters from A to Z'],
+  ['a country of three letters', country('DEU'), 'country must be two letters from A to Z'],
+  ['a network with host bits', ip(four(0x0a000001, 8)), 'network must not have host bits set'],
+  ['a prefix of 0 bits with host bits', ip(four(1, 0)), 'network must not have host bits set'],
+  [
+    'a prefix of 33 bits',
+    ip(four(0, 33)),
+    'network.prefixLength must be an integer from 0 to 32 for IPv4 and to 128 for IPv6',
+  ],
+  [
+    'a prefix of -1 bits',
+    ip(four(0, -1)),
+    'network.prefixLength must be an integer from 0 to 32 for IPv4 and to 128 for IPv6',
+  ],
+  [
+    'an IPv6 host bit',
+    ip({ family: 6, words: [1, 2, 3, 4], prefixLength: 127 - 26 }),
+    'network must not have host bits set',
+  ],
   [
     'a rule of an unknown license',
     rule({ type: 'COUNTRY', country: 'DE' }, { scope: 'LICENSE', scopeId: idOf(4, 9) }),
-    'the scope is unknown in the organization',
+    'scopeId refers to no license or product of the organization',
   ],
   [
-    'a rule of an organization that is none',
+    'a rule of an unknown organization',
     rule({ type: 'COUNTRY', country: 'DE' }, { organizationId: other }),
-    'the organization is unknown',
+    'organizationId refers to no organization',
   ],
   [
     'a product rule without a product',
     rule({ type: 'COUNTRY', country: 'DE' }, { scope: 'PRODUCT' }),
-    'the scope id does not fit the scope',
+    'scopeId must be null in the scope ORGANIZATION, and an id in the others',
   ],
   [
     'an organization rule with an id',
     rule({ type: 'COUNTRY', country: 'DE' }, { scopeId: PRODUCT }),
-    'the scope id does not fit the scope',
+    'scopeId must be null in the scope ORGANIZATION, and an id in the others',
   ],
   [
     'a rule about an unknown customer',
     rule({ type: 'CUSTOMER', customerId: idOf(3, 9) }),
-    'the customer is unknown in the organization',
+    'customerId refers to no customer of the organization',
   ],
   [
     'a rule about a machine without an id',
     rule({ type: 'HWID', machineId: new Uint8Array(0) }),
-    'a machine id is empty',
+    'machineId must not be empty',
   ],
-  ['the deletion of a product in use', { entity: 'product', id: PRODUCT, row: null }, 'other rows refer to it'],
-  ['the deletion of a customer in use', { entity: 'customer', id: CUSTOMER, row: null }, 'other rows refer to it'],
+  ['the deletion of a product in use', { entity: 'product', id: PRODUCT, row: null }, 'other rows refer to the row'],
+  ['the deletion of a customer in use', { entity: 'customer', id: CUSTOMER, row: null }, 'other rows refer to the row'],
   [
     'the deletion of an organization in use',
     { entity: 'organization', id: ORGANIZATION, row: null },
-    'other rows refer to it',
+    'other rows refer to the row',
   ],
 ]
 
-test.each(REJECTED)('%s is rejected, and the rest of the batch applied', (_name, change, reason) => {
+test.each(REJECTED)('rejects %s and applies the rest of the batch', (_name, change, reason) => {
   const writer = createIndex({ reserve: 'small' })
   expect(writer.apply(tenant())).toEqual([])
   const before = writer.stats().rows
@@ -87,7 +115,7 @@ test.each(REJECTED)('%s is rejected, and the rest of the batch applied', (_name,
   expect(writer.stats().rows).toEqual({ ...before, machine: 1 })
 })
 
-test('a row of another organization is no parent', () => {
+test('rejects a reference to a row of another organization', () => {
   const writer = createIndex({ reserve: 'small' })
   writer.apply([...tenant(), { entity: 'organization', id: other, row: { id: other } }])
   const foreign = [
@@ -96,13 +124,13 @@ test('a row of another organization is no parent', () => {
     rule({ type: 'CUSTOMER', customerId: CUSTOMER }, { organizationId: other }),
   ]
   expect(writer.apply(foreign).map(({ reason }) => reason)).toEqual([
-    'the product is unknown in the organization',
-    'the scope is unknown in the organization',
-    'the customer is unknown in the organization',
+    'productId refers to no product of the organization',
+    'scopeId refers to no license or product of the organization',
+    'customerId refers to no customer of the organization',
   ])
 })
 
-test('deleting what is not there is no fault', () => {
+test('accepts the deletion of rows that do not exist', () => {
   const writer = createIndex({ reserve: 'small' })
   expect(
     writer.apply([
@@ -114,6 +142,6 @@ test('deleting what is not there is no fault', () => {
   ).toEqual([])
 })
 
-test('a hash key of another length is refused', () => {
-  expect(() => createIndex({ hashKey: new Uint8Array(8) })).toThrow('the hash key is not 16 bytes long')
+test('throws for a hash key that has not 16 bytes', () => {
+  expect(() => createIndex({ hashKey: new Uint8Array(8) })).toThrow('hashKey must have 16 bytes; got 8.')
 })
