@@ -1,23 +1,23 @@
 /**
- * What goes into a decision and what comes out of it. Both are made once and used again for every check, so that a
- * decision allocates nothing. Rows are named by number and generation: a row number is used again after a deletion, a
- * generation never, so a pair that no longer belongs together means that the row is gone.
+ * The input and the result of a decision. Callers create one of each and reuse them for every check, so that a decision
+ * allocates nothing. A row is identified by its number and its generation: a number is reused after a deletion, but with
+ * another generation, so a pair that no longer matches means that the row was removed.
  */
 
-/** One validation call, resolved: the caller's organization, and what its app has sent. */
+/** A validation request after the caller was authenticated and its address and country were found. */
 export interface Check {
-  /** Row of the organization, from its credential. */
+  /** Row of the organization that the credential belongs to. */
   organization: number
   /** Holds the license key in its first `licenseKeyLength` bytes. */
   licenseKey: Uint8Array
   licenseKeyLength: number
   /** Holds the machine id in its first `machineIdLength` bytes. */
   machineId: Uint8Array
-  /** 0: no machine id. */
+  /** 0: the request has no machine id. */
   machineIdLength: number
   /** 0: the address is unknown, and no IP rule matches. */
   addressFamily: 0 | 4 | 6
-  /** The address in big-endian words; IPv4 fills `a0` alone. Signed or unsigned does not matter. */
+  /** The address in big-endian words, signed or unsigned; IPv4 in `a0` alone. */
   a0: number
   a1: number
   a2: number
@@ -26,48 +26,48 @@ export interface Check {
   country: number
 }
 
+/** `Verdict.slot`: the caller has nothing to do. */
 export const NO_SLOT = 0
+/** `Verdict.slot`: the license has a machine limit and the machine holds no slot, so the caller must claim one. */
 export const CLAIM_SLOT = 1
+/** `Verdict.slot`: the license has no machine limit, and the machine is not recorded yet. */
 export const RECORD_MACHINE = 2
 
 export interface Verdict {
-  /** The index was being written all along (1,000 attempts). Nothing else of the verdict counts; answer 503. */
+  /** The writer was writing during each of 1,000 attempts. The rest of the verdict is undefined: respond 503. */
   busy: boolean
-  /** Index in CODES. */
+  /** A number of CODE. With CLAIM_SLOT, VALID while the index counts free slots, else TOO_MANY_MACHINES. */
   code: number
-  /**
-   * NO_SLOT: nothing to do. CLAIM_SLOT: a limited license, and the machine holds no slot; `code` is what memory
-   * believes, VALID while slots are free, else TOO_MANY_MACHINES. RECORD_MACHINE: no limit, machine not recorded yet.
-   */
-  slot: 0 | 1 | 2
-  /** An exclusion decided: no slot, no alert, no analytics, no activity (API document, States and transitions rule 2). */
+  slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE
+  /** An exclusion decided: the check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
-  /** Row of the license, -1 when the key is unknown. */
+  /** Row of the license; -1: the key is unknown. */
   license: number
   licenseGeneration: number
-  /** Row of the license's product, -1 when the key is unknown. */
+  /** Row of the license's product; -1: the key is unknown. */
   product: number
   productGeneration: number
-  /** Infinity: never. */
+  /** When the license expires; Infinity: never. */
   expiresAtMs: number
+  /** Machine slots taken, or machines recorded where there is no limit. */
   used: number
-  /** -1: no machine limit. */
+  /** The machine limit; -1: none. */
   max: number
-  /** Half of the machine id's keyed hash, by which it may be told from others in this process; 0 and 0 without one. */
+  /** Half of the machine id's keyed hash, which identifies the machine in this process; 0 and 0 without a machine id. */
   machineHash0: number
   machineHash1: number
-  /** Row of the deciding rule, -1 when none matched. */
+  /** Row of the deciding rule; -1: none matched. */
   decidedBy: number
-  /** How many entries of `matched` count. */
+  /** How many entries of `matched` are in use. */
   matchedCount: number
-  /** Rows of all unexpired rules that matched, whatever their scope. */
+  /** Rows of all unexpired rules that matched, in any scope. */
   matched: Int32Array
   matchedGenerations: Int32Array
 }
 
 /**
- * A scope can match one rule of each kind for every prefix length of an address (129 of them), two of the machine, one
- * of the country, one of the customer; there are three scopes.
+ * The most rules that a verdict lists. Each of the three scopes can match one rule of each kind for every prefix length of
+ * an address (129 of them) and for the machine, one for the country and one for the customer: 786 in all.
  */
 export const MATCHED_CAPACITY = 1024
 
@@ -97,7 +97,7 @@ export function createVerdict(): Verdict {
     licenseGeneration: 0,
     product: -1,
     productGeneration: 0,
-    expiresAtMs: 0.5, // a fraction, so that the engine stores the field as a double from the start
+    expiresAtMs: 0.5, // a fraction makes V8 store the field as a double from the start
     used: 0,
     max: -1,
     machineHash0: 0,
@@ -109,15 +109,15 @@ export function createVerdict(): Verdict {
   }
 }
 
-/** What a check needs of the credential that it came with. */
+/** What a check needs of the caller's credential. */
 export interface CredentialView {
-  /** Differs from the one remembered: the row now holds another credential. */
+  /** Another one than the caller remembers: the row holds another credential now. */
   generation: number
   /** Row of the organization. */
   organization: number
   revoked: boolean
   expiresAtMs: number
-  /** The organization has an IP or COUNTRY rule in some scope, so the client's address matters. */
+  /** The organization has an IP or COUNTRY rule in some scope, so checks depend on the client's address. */
   addressRules: boolean
 }
 

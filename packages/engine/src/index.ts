@@ -1,5 +1,5 @@
 /**
- * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict over it.
+ * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict of a check.
  * It imports nothing, does no I/O and reads no clock.
  */
 export * from './check.ts'

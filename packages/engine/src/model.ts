@@ -1,9 +1,9 @@
 /**
- * What the index is told: the rows that a verdict depends on, and changes of them. A change carries the whole new row
- * or null for a deleted one, so that applying one twice changes nothing.
+ * The rows that a verdict depends on, and changes of them. A change contains the whole new row, or null for a deleted
+ * one, so applying it twice has the effect of applying it once.
  */
 
-/** The 16 bytes of a UUID. Among rules the smaller id is the older rule. */
+/** The 16 bytes of a UUID. Of two rules, the one with the smaller id is older. */
 export type Id = Uint8Array
 
 export interface OrganizationRecord {
@@ -73,7 +73,7 @@ export type AccessRuleRecord = {
   scope: RuleScope
   /** The license or the product; null with the scope ORGANIZATION. */
   scopeId: Id | null
-  /** From this moment on the rule no longer matches. Infinity: never expires. */
+  /** From this millisecond on the rule does not match. Infinity: it never expires. */
   expiresAtMs: number
   allowSuspendedOrExpired: boolean
 } & RuleMatch
@@ -86,8 +86,8 @@ export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | nu
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
 /**
- * A machine took (`held`) or gave back a machine slot; `used` is the count of the license after that. Null: the license's
- * own row has told it, as in a full load.
+ * A machine took (`held`) or gave back a machine slot. `used` is the license's count after that; null: the license's row
+ * already contains it, as in a full load.
  */
 export type MachineChange = {
   entity: 'machine'
@@ -106,7 +106,7 @@ export type Change =
   | RuleChange
   | MachineChange
 
-/** A change that could not be applied: it was skipped, the others were not. */
+/** A change that was skipped because it cannot be applied. The others of its batch were applied. */
 export interface Rejected {
   change: Change
   reason: string

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 
 import type { AccessRuleRecord, Change, LicenseStatus, Network, RuleMatch } from '../../src/index.ts'
 import { createIndex, openIndex } from '../../src/index.ts'
-import { ask } from '../support/comparison.ts'
+import { decideNow } from '../support/comparison.ts'
 import { hex } from '../support/naive.ts'
 
-/** The format is told in cases/README.md. */
+/** The format is described in cases/README.md. */
 interface Scenario {
   scenario: string
   world: {
@@ -54,7 +54,7 @@ const DEFAULT_ORGANIZATION = 'vendor'
 const folder = new URL('../cases/', import.meta.url)
 const utf8 = new TextEncoder()
 
-/** Ids by name; rules have theirs in the order of their age. */
+/** Ids by name, ascending in the order in which they are first used, so that an older rule has a smaller id. */
 class Names {
   private readonly ids = new Map<string, Uint8Array>()
 
@@ -174,7 +174,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
     const reader = openIndex(writer.shared)
     for (const one of scenario.cases) {
       const { key, machineId, ip, country, organization } = one.check
-      const outcome = ask(
+      const outcome = decideNow(
         reader,
         {
           organizationId: names.id('organization', organization ?? DEFAULT_ORGANIZATION),

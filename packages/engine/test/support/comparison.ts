@@ -1,4 +1,5 @@
-/** Asks the engine what the naive model is asked, and puts the answer into the same form. */
+/** Compares the engine with the naive model: runs checks in both, and brings the verdicts into one form. */
+
 import {
   CODES,
   createCheck,
@@ -40,7 +41,7 @@ export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): v
   out.country = check.country === null ? 0 : (check.country.charCodeAt(0) << 8) | check.country.charCodeAt(1)
 }
 
-export function ask(reader: IndexReader, check: NaiveCheck, nowMs: number): Outcome {
+export function decideNow(reader: IndexReader, check: NaiveCheck, nowMs: number): Outcome {
   const filled = createCheck()
   const verdict = createVerdict()
   fillCheck(reader, check, filled)
@@ -88,21 +89,21 @@ export function expected(verdict: NaiveVerdict): Outcome {
   }
 }
 
-/** Puts random checks to the engine and to the naive model; gives what they do not agree about, and tells each outcome. */
+/** Runs random checks in the engine and the naive model. Returns the checks in which they differ; passes each outcome on. */
 export function differences(
   reader: IndexReader,
   world: History,
   checks: number,
-  told: (outcome: Outcome) => void = () => {},
+  onOutcome: (outcome: Outcome) => void = () => {},
 ): unknown[] {
   const found: unknown[] = []
   for (let i = 0; i < checks; i++) {
     const check = world.randomCheck()
     const now = NOW + world.random.int(3) - 1
     const naive = expected(naiveDecide(world, check, now))
-    const outcome = ask(reader, check, now)
+    const outcome = decideNow(reader, check, now)
     if (JSON.stringify(outcome) !== JSON.stringify(naive)) found.push({ check, now, outcome, naive })
-    told(outcome)
+    onOutcome(outcome)
   }
   return found
 }

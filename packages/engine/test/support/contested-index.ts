@@ -1,8 +1,8 @@
 /**
- * An index that is written all the time, in sections whose half-way states would show: the facts below hold before and
- * after every section, and only then.
+ * An index that is written all the time, in sections whose intermediate states are visible: the facts below hold before
+ * and after every section, and not within it.
  *
- * - The guarded license is suspended, or it is active and blacklisted. So a check of it never comes out as VALID.
+ * - The guarded license is suspended, or it is active and blacklisted. So a check of it is never VALID.
  * - The license's used count, limit and expiry are one number.
  * - The known machine holds its slot, while the set that it is in grows and shrinks.
  * - The watched address is blacklisted by a rule that stays, while the trie around it changes.
@@ -91,7 +91,7 @@ export function begin(writer: IndexWriter): void {
   ])
 }
 
-/** One write section; a long one stays half-written for long, short ones begin often. */
+/** Applies one write section. A long one stays open for long, and short ones open often. */
 export function step(writer: IndexWriter, n: number, long: boolean): void {
   const guard = addressRule(idOf(ids.rule), ids.guarded, 0, 0)
   const guarded = n % 2 === 0
@@ -112,7 +112,7 @@ export function step(writer: IndexWriter, n: number, long: boolean): void {
   writer.apply(changes)
 }
 
-/** Checks one of the facts; true when the verdict is impossible. */
+/** Checks one of the facts. Returns whether the verdict is impossible. */
 export function isImpossible(reader: IndexReader, check: Check, verdict: Verdict, n: number): boolean {
   check.organization = reader.findOrganization(idOf(ids.organization))
   const kind = [ids.guarded, ids.counted, ids.holder, ids.watched][n % 4] ?? ids.guarded

@@ -1,6 +1,7 @@
-/** Seeded randomness: the same seed gives the same world on every machine. */
+/** Seeded pseudo-random values: the same seed leads to the same world on every machine. */
+
 export interface Random {
-  /** A whole number from 0 to n - 1. */
+  /** Returns an integer from 0 to n - 1. */
   int(n: number): number
   chance(probability: number): boolean
   pick<T>(values: readonly T[]): T
@@ -22,7 +23,7 @@ export function random(seed: number): Random {
     chance: (probability) => next() < probability,
     pick: (values) => {
       const value = values[int(values.length)]
-      if (value === undefined) throw new Error('nothing to pick from')
+      if (value === undefined) throw new Error('There is nothing to pick from.')
       return value
     },
     bytes: (length) => Uint8Array.from({ length }, () => int(256)),

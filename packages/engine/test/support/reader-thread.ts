@@ -1,4 +1,5 @@
-/** A thread that checks the facts of a contested index until it is told to stop, and counts what cannot be. */
+/** A thread that checks the facts of a contested index until it is stopped, and counts impossible verdicts. */
+
 import { workerData } from 'node:worker_threads'
 
 import { createCheck, createVerdict, type SharedIndex } from '../../src/index.ts'

@@ -1,4 +1,5 @@
-/** Rows for tests that need one thing: an organization with a product, a customer and a license. */
+/** Rows for tests of one thing: an organization with a product, a customer and a license. */
+
 import type {
   AccessRuleRecord,
   Change,
@@ -12,7 +13,7 @@ import { createCheck, createVerdict, type IndexReader } from '../../src/index.ts
 
 const utf8 = new TextEncoder()
 
-/** An id that says where it comes from. */
+/** Returns an id made of a kind and a number. */
 export function idOf(kind: number, n = 0): Uint8Array {
   const id = new Uint8Array(16)
   new DataView(id.buffer).setUint32(0, n)
@@ -81,7 +82,7 @@ export function machine(n: number, held = true, used = 1): MachineChange {
   return { entity: 'machine', licenseId: LICENSE, machineId: utf8.encode(`machine ${n}`), held, used }
 }
 
-/** What a check of the organization of `tenant` is answered. */
+/** Returns the verdict of a check in the organization of `tenant`. */
 export function decide(reader: IndexReader, machineId: string, key = 'KEY'): Verdict {
   const check = createCheck()
   const verdict = createVerdict()
