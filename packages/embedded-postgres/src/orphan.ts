@@ -1,5 +1,7 @@
-// Looks for a Postgres that already runs on a data folder. Postgres itself never lets two run on the same data; this
-// decides what to do about the first: one whose starter still lives is in use, one whose starter was killed is stopped.
+/**
+ * Handles a Postgres that already runs on a data folder. Postgres never runs twice on the same data. A server whose parent
+ * still runs is in use; a server whose parent was killed is an orphan and is stopped.
+ */
 
 import { execFile } from 'node:child_process'
 import { readFile, readlink, rm } from 'node:fs/promises'
@@ -9,11 +11,11 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Lets an orphan that is already on its way down, or the guard that brings it down, finish. */
+/** How long to wait for an orphan that is already being shut down, by its guard or by itself. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 
-/** The file in which a starter notes its guard, the parent of the postmaster. */
+/** The file with the process id of the guard, which is the parent of the postmaster. */
 export const GUARD_FILE = 'keyward-guard.pid'
 
 export interface PostmasterState {
@@ -22,7 +24,10 @@ export interface PostmasterState {
   readonly ready: boolean
 }
 
-/** What `postmaster.pid` says, or null without one. Its lines: pid, folder, start, port, socket, address, shared memory, state. */
+/**
+ * Reads `postmaster.pid`. Returns null if it does not exist. Its lines are pid, folder, start time, port, socket, address,
+ * shared memory and state.
+ */
 export async function readPostmaster(folder: string): Promise<PostmasterState | null> {
   const text = await readFile(join(folder, 'postmaster.pid'), 'utf8').catch(() => '')
   const lines = text.split('\n')
@@ -31,19 +36,21 @@ export async function readPostmaster(folder: string): Promise<PostmasterState | 
   return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' }
 }
 
-/** Returns when no Postgres runs on the folder; throws when one is in use by another starter, or does not stop. */
-export async function clearSurvivor(folder: string): Promise<void> {
+/** Resolves when no Postgres runs on the folder. Rejects when another program uses it, or an orphan does not stop. */
+export async function stopOrphan(folder: string): Promise<void> {
   const found = await readPostmaster(folder)
   if (found === null) return
   const guard = Number(await readFile(join(folder, GUARD_FILE), 'utf8').catch(() => 'NaN'))
-  const guarded = async () => (await describe(found.pid))?.parent === guard
-  if ((await guarded()) && !(await goneWithin(found.pid, folder, GRACE_MS)) && (await guarded()))
-    throw new Error(`Postgres (process ${found.pid}) already runs on ${folder} for another start; stop that one first`)
+  const isGuarded = async () => (await describe(found.pid))?.parent === guard
+  if ((await isGuarded()) && !(await endsWithin(found.pid, folder, GRACE_MS)) && (await isGuarded()))
+    throw new Error(
+      `Postgres (process ${found.pid}) already runs on ${folder} for another program; stop that program first`,
+    )
   await stop(found.pid, folder)
-  await rm(join(folder, 'postmaster.pid'), { force: true }) // a pid that another program has now
+  await rm(join(folder, 'postmaster.pid'), { force: true }) // its pid may belong to another program by now
 }
 
-/** Ends a postmaster: first as `pg_ctl stop` does, at last without waiting for its clients. */
+/** Stops a postmaster with SIGINT, as `pg_ctl stop` does, and after 10 s with SIGQUIT. */
 export async function stop(pid: number, folder: string): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGINT', SHUTDOWN_MS / 2],
@@ -56,12 +63,12 @@ export async function stop(pid: number, folder: string): Promise<void> {
       if (error instanceof Error && 'code' in error && error.code === 'EPERM')
         throw new Error(`Postgres (process ${pid}) on ${folder} belongs to another user`, { cause: error })
     }
-    if (await goneWithin(pid, folder, waitMs)) return
+    if (await endsWithin(pid, folder, waitMs)) return
   }
   throw new Error(`Postgres (process ${pid}) on ${folder} does not stop`)
 }
 
-async function goneWithin(pid: number, folder: string, waitMs: number): Promise<boolean> {
+async function endsWithin(pid: number, folder: string, waitMs: number): Promise<boolean> {
   for (let waited = 0; waited < waitMs; waited += 20) {
     if (!(await runsOn(pid, folder))) return true
     await sleep(20)
@@ -69,13 +76,13 @@ async function goneWithin(pid: number, folder: string, waitMs: number): Promise<
   return !(await runsOn(pid, folder))
 }
 
-/** Whether the process is a postmaster of this folder, and not one that got a dead postmaster's number. */
+/** Returns whether the process is the postmaster of this folder, and not another program that reuses its pid. */
 async function runsOn(pid: number, folder: string): Promise<boolean> {
   const found = await describe(pid)
   return found !== null && found.command.includes('postgres') && (found.at === folder || found.command.includes(folder))
 }
 
-/** The process's parent, its command line and, on Linux, its working directory, which is the data folder of a postmaster. */
+/** Returns parent, command line and, on Linux, working directory of a process. That of a postmaster is its data folder. */
 async function describe(pid: number): Promise<{ parent: number; command: string; at: string | null } | null> {
   try {
     if (process.platform === 'linux') {
