@@ -6,12 +6,12 @@ const TARGET = ['--url', 'http://127.0.0.1:8080', '--api-key', 'kwk_x', '--licen
 
 function parse(...args: string[]): BenchOptions {
   const options = parseBenchArguments(args)
-  if (options === 'help') throw new Error('help was not asked for')
+  if (options === 'help') throw new Error('expected options, got help')
   return options
 }
 
 describe('arguments of npm run bench', () => {
-  test('without any it loads the demo', () => {
+  test('default to the demo', () => {
     expect(parse()).toMatchObject({
       url: null,
       connections: 50,
@@ -21,14 +21,14 @@ describe('arguments of npm run bench', () => {
     })
   })
 
-  test('takes the API key from the environment', () => {
+  test('include the API key of the environment', () => {
     const options = parseBenchArguments(['--url', 'http://localhost:1', '--license', 'A'], {
       KEYWARD_API_KEY: 'kwk_env',
     })
     expect(options).toMatchObject({ apiKey: 'kwk_env' })
   })
 
-  test('asks for --yes before it loads another machine', () => {
+  test('require --yes to load another machine', () => {
     const elsewhere = ['--url', 'https://licenses.example.com', '--api-key', 'k', '--license', 'A']
     expect(() => parse(...elsewhere)).toThrow(/--yes/)
     expect(parse(...elsewhere, '--yes').url?.hostname).toBe('licenses.example.com')
@@ -45,10 +45,10 @@ describe('arguments of npm run bench', () => {
     [['--api', 'v3'], /--api takes v1 or v2/],
     [['--mix', 'old=1'], /--mix: "old"/],
     [['--speed', '9'], /--speed/],
-    [['--rate', '5', '--wrk'], /--wrk cannot hold a --rate/],
+    [['--rate', '5', '--wrk'], /--wrk cannot send at a --rate/],
     [[...TARGET, '--mix', 'blacklisted=1'], /--blacklisted-machine/],
     [[...TARGET, '--mix', 'excluded=1'], /--excluded-machine/],
-  ])('%j ends in a sentence that names the argument', (args, message) => {
+  ])('%j fails with an error that names the argument', (args, message) => {
     expect(() => parse(...args)).toThrow(ArgumentError)
     expect(() => parse(...args)).toThrow(message)
   })
@@ -60,11 +60,11 @@ describe('arguments of npm run bench', () => {
     ['http://127.0.0.1.example.com', false],
     ['http://10.0.0.1', false],
     ['http://localhost.example.com', false],
-  ])('%s is this machine: %s', (address, expected) => {
+  ])('isLoopback(%s) returns %s', (address, expected) => {
     expect(isLoopback(new URL(address))).toBe(expected)
   })
 
-  test('--help wins', () => {
+  test('return help for --help', () => {
     expect(parseBenchArguments(['--help'])).toBe('help')
   })
 })

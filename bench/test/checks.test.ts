@@ -12,7 +12,7 @@ const targets = [
 const url = new URL('http://127.0.0.1:8080')
 
 describe('checks', () => {
-  test('walk through all licenses and their machines', () => {
+  test('use all licenses and their machines in turn', () => {
     const checks = prepareChecks({ targets, mix: parseMix('known=1'), length: 4 })
     expect(checks.map((check) => `${check.licenseKey} ${check.machineId}`)).toEqual([
       'AAAA m1',
@@ -22,11 +22,11 @@ describe('checks', () => {
     ])
   })
 
-  test('refuse a mix whose machines were not given', () => {
+  test('throw when the machines of the mix are missing', () => {
     expect(() => prepareChecks({ targets, mix: parseMix('blacklisted=1'), length: 1 })).toThrow(/machine ids/)
   })
 
-  test('a request counts its bytes, also of letters beyond ASCII', () => {
+  test('count content-length in bytes, also beyond ASCII', () => {
     const [check] = prepareChecks({
       targets: [{ apiKey: 'k', licenseKey: 'Ä', machineIds: ['機'] }],
       mix: parseMix('known=1'),
@@ -39,7 +39,7 @@ describe('checks', () => {
     expect(checkBody(check, 'v1')).toContain('"licenseKey":"Ä"')
   })
 
-  test('every new machine is another one and leaves the length as it was', () => {
+  test('have a different new machine in each request, of the same length', () => {
     const checks = prepareChecks({ targets, mix: parseMix('new=1'), length: 1 })
     const supply = createSupply(checks, 'v2', url)
     const requests = Array.from({ length: 100 }, () => String(supply()))
@@ -48,7 +48,7 @@ describe('checks', () => {
     expect(requests.some((request) => request.includes(NEW_MACHINE_MARK))).toBe(false)
   })
 
-  test('reads the code from a body without parsing it', () => {
+  test('codeOf returns the code of a body without parsing it', () => {
     expect(codeOf('{"valid":false,"code":"NOT_FOUND","detail":"x"}')).toBe('NOT_FOUND')
     expect(codeOf('gateway time-out')).toBe('(none)')
   })

@@ -7,18 +7,18 @@ import { shapeOf, knownChecks } from '../src/harness/known-checks.ts'
 import { ratios, summarize } from '../src/harness/stats.ts'
 import { parseFigures } from '../src/scenarios/engine.ts'
 
-describe('rounds', () => {
-  test('the median and the quartiles of an even and an odd number', () => {
+describe('statistics', () => {
+  test('summarize returns median and quartiles of odd and even counts, and throws without values', () => {
     expect(summarize([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, low: 1.5, high: 2.5, rounds: 3 })
     expect(summarize([4, 1, 3, 2]).median).toBe(2.5)
     expect(() => summarize([])).toThrow(/no values/)
   })
 
-  test('ratios compare round with round', () => {
+  test('ratios divide round by round', () => {
     expect(ratios([90, 45], [100, 50])).toEqual([0.9, 0.9])
   })
 
-  test('a goal is judged by the median, in its direction', () => {
+  test('judge compares the median with the goal in its direction', () => {
     expect(judge('knownPeer', summarize([0.7, 0.79, 0.9])).reached).toBe(true)
     expect(judge('knownPeer', summarize([0.77])).reached).toBe(false)
     expect(judge('start', summarize([7.9])).reached).toBe(true)
@@ -27,12 +27,12 @@ describe('rounds', () => {
 })
 
 describe('cores', () => {
-  test('reads the lists of the kernel', () => {
+  test('parseCoreList parses the lists of the kernel', () => {
     expect(parseCoreList('0-2,5')).toEqual([0, 1, 2, 5])
     expect(parseCoreList('3')).toEqual([3])
   })
 
-  test('never puts load on a core of the server', () => {
+  test('planCores never assigns a core of the server to the load', () => {
     expect(planCores(1, [0, 1], true)).toMatchObject({ server: [0], load: [1], postgres: [1], pinned: true })
     expect(planCores(2, [0, 1, 2, 3], true)).toEqual({
       server: [0, 1],
@@ -41,11 +41,11 @@ describe('cores', () => {
       pinned: true,
       loadFirst: false,
     })
-    expect(() => planCores(2, [0, 1], true)).toThrow(/need 3 cores, there are 2/)
+    expect(() => planCores(2, [0, 1], true)).toThrow(/need 3 cores; this machine has 2/)
   })
 })
 
-describe('lines of --trace-gc', () => {
+describe('parseCollection', () => {
   test.each([
     [
       '[32250:0x2af34000]       34 ms: Scavenge 4.4 (5.1) -> 3.5 (6.1) MB, pooled: 0 MB, 0.36 / 0.00 ms  (average mu = 1.000, current mu = 1.000) allocation failure;',
@@ -59,12 +59,12 @@ describe('lines of --trace-gc', () => {
     expect(parseCollection(line)).toEqual(expected)
   })
 
-  test('other lines are none', () => {
+  test('returns null for other lines', () => {
     expect(parseCollection('{"level":30,"msg":"listening"}')).toBe(null)
   })
 })
 
-test('checks of a shape name known machines of licenses that no rule touches, the same ones each time', () => {
+test('knownChecks returns the same checks each time, of the selected organizations', () => {
   const shape = shapeOf(5000, 100)
   const checks = knownChecks(shape, { count: 300, addressRules: true, forwarded: true })
   expect(checks.length).toBe(1000)
@@ -73,7 +73,7 @@ test('checks of a shape name known machines of licenses that no rule touches, th
   expect(checks.every(({ forwardedFor }) => forwardedFor !== null)).toBe(true)
 })
 
-test('reads the lines that the measurement of the engine prints', () => {
+test('parseFigures parses the output of the engine microbenchmark', () => {
   expect(parseFigures('verdict: unknown key            171.2 ns\ntrie: times faster    99.5 \nsomething else')).toEqual(
     [
       { name: 'verdict: unknown key', value: 171.2, unit: 'ns' },

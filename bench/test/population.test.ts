@@ -16,18 +16,18 @@ const shape: Shape = {
 }
 const rules = Array.from({ length: shape.rules }, (_, n) => ruleRow(shape, n))
 
-function twinKey(rule: RuleRow): string {
+function duplicateKey(rule: RuleRow): string {
   return [rule.organization, rule.kind, rule.type, rule.value, rule.scope, rule.product, rule.license].join(' ')
 }
 
 describe('a generated population', () => {
-  test('follows from its seed', () => {
+  test('depends on its seed alone', () => {
     expect(licenseKey(shape, 17)).toBe(licenseKey({ ...shape }, 17))
     expect(licenseKey(shape, 17)).not.toBe(licenseKey({ ...shape, seed: 8 }, 17))
     expect(ruleRow(shape, 19_999)).toEqual(rules[19_999])
   })
 
-  test('keys and machine ids repeat nowhere and have their shape', () => {
+  test('has unique keys and machine ids of the right form', () => {
     const keys = Array.from({ length: shape.licenses }, (_, n) => licenseKey(shape, n))
     expect(new Set(keys).size).toBe(shape.licenses)
     expect(keys.every((key) => /^([2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/.test(key))).toBe(true)
@@ -35,12 +35,12 @@ describe('a generated population', () => {
     expect(new Set(machines).size).toBe(30_000)
   })
 
-  test('API keys pass the checksum', () => {
+  test('has API keys with a valid checksum', () => {
     expect(parseSecret(apiKey(shape, 0))).toEqual({ kind: 'API_KEY' })
     expect(apiKey(shape, 0)).not.toBe(apiKey(shape, 1))
   })
 
-  test('licenses of one organization stay within its products and customers', () => {
+  test('has licenses whose customer belongs to their organization', () => {
     const owners = new Map<number, number>()
     for (let license = 0; license < shape.licenses; license += 1) {
       const { organization, customer } = licenseFacts(shape, license)
@@ -51,23 +51,23 @@ describe('a generated population', () => {
 })
 
 describe('generated rules', () => {
-  test('have every type and scope, and no twins', () => {
+  test('have every type and scope, and no duplicates', () => {
     expect(new Set(rules.map(({ type }) => type))).toEqual(new Set(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']))
     expect(new Set(rules.map(({ scope }) => scope))).toEqual(new Set(['ORGANIZATION', 'PRODUCT', 'LICENSE']))
-    expect(new Set(rules.map(twinKey)).size).toBe(rules.length)
+    expect(new Set(rules.map(duplicateKey)).size).toBe(rules.length)
   })
 
-  test('leave even organizations without rules about addresses and countries', () => {
+  test('include no address or country rules for even organizations', () => {
     const located = rules.filter(({ type }) => type === 'IP' || type === 'COUNTRY')
     expect(located.every(({ organization }) => hasAddressRules(organization))).toBe(true)
   })
 
-  test('lie in the organization that they belong to', () => {
+  test('have a license of their own organization as scope', () => {
     const scoped = rules.filter((rule) => rule.license !== null)
     expect(scoped.every((rule) => licenseFacts(shape, rule.license ?? 0).organization === rule.organization)).toBe(true)
   })
 
-  test('name only customers whose licenses count as blocked', () => {
+  test('match only customers that are marked as blocked', () => {
     const blocked = new Set<number>()
     for (let license = 0; license < shape.licenses; license += 1) {
       const facts = licenseFacts(shape, license)

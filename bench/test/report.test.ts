@@ -52,7 +52,7 @@ function resultOf(data: unknown): ResultFile {
   return { name: 'local-known', date: '2026-01-01T00:00:00.000Z', machine, node: '22.0.0', commit: 'abc', data }
 }
 
-/** Tags that close nothing, or are never closed. */
+/** Returns closing tags without an opening one, and tags that are never closed. */
 function unbalanced(drawing: string): string[] {
   const open: string[] = []
   const wrong: string[] = []
@@ -77,11 +77,11 @@ describe('scales and ticks', () => {
     expect(at.length).toBeLessThan(12)
   })
 
-  test('logarithmic ticks are powers of ten', () => {
+  test('uses powers of ten as logarithmic ticks', () => {
     expect(ticks(37, 120_000, true)).toEqual([10, 100, 1000, 10_000, 100_000, 1_000_000])
   })
 
-  test('a scale maps its ends to the ends, straight and logarithmic', () => {
+  test('maps the ends of a scale to the ends, linear and logarithmic', () => {
     expect([scale(0, 10, 100, 200)(0), scale(0, 10, 100, 200)(10), scale(0, 10, 200, 100)(5)]).toEqual([100, 200, 150])
     expect(scale(1, 100, 0, 10, true)(10)).toBeCloseTo(5)
   })
@@ -100,7 +100,7 @@ describe('scales and ticks', () => {
 
 describe('drawings', () => {
   test.each([bars, dots, lines].map((each) => [each.kind, each] as const))(
-    '%s: every tag closes, every number is one',
+    '%s: closes every tag and contains only finite numbers',
     (_kind, each) => {
       const drawing = draw(chart.parse(each))
       expect(drawing).not.toMatch(/NaN|Infinity|undefined/)
@@ -108,7 +108,7 @@ describe('drawings', () => {
     },
   )
 
-  test('words from outside are escaped', () => {
+  test('escape labels', () => {
     expect(draw(bars)).toContain('&lt;SQL&gt; &amp; co')
   })
 })
@@ -141,7 +141,7 @@ describe('the page', () => {
     expect(page).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/)
   })
 
-  test('lets a quick run reach no goals', () => {
+  test('shows no goals of a quick run', () => {
     const goal = {
       text: 'x',
       direction: 'at least',
@@ -156,7 +156,7 @@ describe('the page', () => {
     expect(page).not.toContain('<h2>Goals</h2>')
   })
 
-  test('flattens figures and only counts long lists', () => {
+  test('flatten returns dotted names and only counts long lists', () => {
     expect(flatten({ a: { b: 1.5 }, c: Array.from({ length: 20 }, () => 1), d: [true, null] })).toEqual([
       ['a.b', '1.5'],
       ['c', '20 values'],

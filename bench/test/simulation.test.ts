@@ -10,18 +10,18 @@ import { EventQueue } from '../src/simulation/event-queue.ts'
 import { printTable, seeded } from '../src/simulation/markdown-tables.ts'
 import { simulatePropagation } from '../src/simulation/propagation-model.ts'
 
-test('events happen in the order of their time, and of asking when the time is the same', () => {
+test('events run by time, and in the order of adding at the same time', () => {
   const queue = new EventQueue()
   const { int } = random(5)
-  const asked = Array.from({ length: 2_000 }, (_, order) => ({ atMs: int(300), order }))
-  const happened: typeof asked = []
-  for (const event of asked)
+  const added = Array.from({ length: 2_000 }, (_, order) => ({ atMs: int(300), order }))
+  const happened: typeof added = []
+  for (const event of added)
     queue.after(event.atMs, () => {
       expect(queue.nowMs).toBe(event.atMs)
       happened.push(event)
     })
   queue.run()
-  expect(happened).toEqual(asked.toSorted((a, b) => a.atMs - b.atMs || a.order - b.order))
+  expect(happened).toEqual(added.toSorted((a, b) => a.atMs - b.atMs || a.order - b.order))
 })
 
 describe('propagation', () => {
@@ -29,25 +29,25 @@ describe('propagation', () => {
   const run = (validators: number, more: object = {}): ReturnType<typeof simulatePropagation> =>
     simulatePropagation({ ...quiet, validators, ...more, next: seeded(1) })
 
-  test('to one validator is the way there, the way of the read, and the read', () => {
+  test('to one validator takes the wake-up, the round trip of the read, and the read', () => {
     expect(run(1)).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
 
-  test('to many is the turns that the cores take besides', () => {
+  test('to many validators also takes the turns of the cores', () => {
     expect(run(10)).toMatchObject({ p50Ms: 20, p99Ms: 20 })
     expect(run(10, { cores: 10 })).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
 
-  test('a change that comes during a read waits for the next one, and both arrive', () => {
+  test('delays a change that is committed during a read until the next read', () => {
     const report = run(1, { changesPerSecond: 50, seconds: 50 })
     expect(report.p99Ms).toBeGreaterThan(16.3)
     expect(report.p99Ms).toBeLessThanOrEqual(17)
   })
 
-  test('relays take the load from the server', () => {
+  test('with relays puts less load on the server', () => {
     const busy = { changesPerSecond: 100, seconds: 20, roundTripMs: 1 }
     const direct = run(300, busy)
-    const relayed = run(300, { ...busy, relays: 3, handOnMs: 0.01 })
+    const relayed = run(300, { ...busy, relays: 3, forwardMs: 0.01 })
     expect(direct.load).toBeGreaterThan(0.95)
     expect(relayed.load).toBeLessThan(0.2)
     expect(relayed.p99Ms).toBeLessThan(direct.p99Ms / 10)
@@ -59,22 +59,22 @@ describe('claims', () => {
   const run = (claimsPerSecond: number, mostInStatement = 256): ReturnType<typeof simulateClaims> =>
     simulateClaims({ ...model, claimsPerSecond, mostInStatement, seconds: 20, next: seeded(2) })
 
-  test('a lonely claim waits for its way, its statement and its commit', () => {
+  test('a single claim takes the round trip, the statement and the commit', () => {
     expect(run(1).p50Ms).toBeCloseTo(6.55)
   })
 
-  test('more claims travel together instead of waiting longer', () => {
+  test('more claims share statements instead of waiting longer', () => {
     const [few, many] = [run(100), run(8_000)]
     expect(many.batch).toBeGreaterThan(few.batch * 5)
     expect(many.p99Ms).toBeLessThan(few.p99Ms * 2)
   })
 
-  test('one by one they would not come through', () => {
+  test('without batches the queue grows', () => {
     expect(run(8_000, 1).p50Ms).toBeGreaterThan(1_000)
   })
 })
 
-test('the same seed gives the same figures', () => {
+test('the same seed returns the same figures', () => {
   const model = { validators: 20, cores: 2, readMs: 0.5, roundTripMs: 1, changesPerSecond: 50, seconds: 20 }
   const [one, two, other] = [4, 4, 5].map((seed) => simulatePropagation({ ...model, next: seeded(seed) }))
   expect(two).toEqual(one)

@@ -8,9 +8,9 @@ import { hasWrk, parseWrk, runWrk, writeWrkChecks } from '../src/load/wrk.ts'
 
 const RESULT =
   'Running 1s test\nRESULT {"requests":3000,"durationUs":1500000,"meanUs":81.2,"maxUs":900,"percentilesUs":{"50":80,"99.99":850},' +
-  '"naps":7,"refusals":30,"errors":{"connect":0,"read":2,"write":0,"timeout":0}}\n'
+  '"naps":7,"failures":30,"errors":{"connect":0,"read":2,"write":0,"timeout":0}}\n'
 
-test('reads the line that the script prints', () => {
+test('parses the line that the script prints', () => {
   const outcome = parseWrk(RESULT)
   expect(outcome).toMatchObject({
     requests: 3000,
@@ -22,19 +22,19 @@ test('reads the line that the script prints', () => {
   expect(outcome.latency.percentilesUs['99.99']).toBe(850)
 })
 
-test('hands on what wrk says when it fails', () => {
+test('throws with the output of wrk when it fails', () => {
   expect(() => parseWrk('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/Connection refused/)
 })
 
-// Two threads: each has its own queue of answers to look at.
+// Two threads, because each has its own queue of responses.
 test.skipIf(!hasWrk())(
-  'counts every answer, and naps only when it is told to (skipped without wrk)',
+  'counts every response and naps only with the naps option (skipped without wrk)',
   { timeout: 20_000 },
   async () => {
-    let answered = 0
+    let responded = 0
     const server = createServer((request, response) => {
       request.resume().on('end', () => {
-        answered += 1
+        responded += 1
         setTimeout(() => response.end('{}'), 1)
       })
     })
@@ -45,14 +45,14 @@ test.skipIf(!hasWrk())(
     const checks = writeWrkChecks(prepareChecks({ targets, mix: parseMix('known=1'), length: 10 }), 'v2')
     try {
       for (const naps of [true, false]) {
-        answered = 0
+        responded = 0
         const options = { url, checksFile: checks.path, connections: 8, durationMs: 1000, threads: 2, naps }
         const outcome = await runWrk(options)
         expect(outcome.errors).toEqual({})
         expect(outcome.requests).toBeGreaterThan(100)
-        // What was on its way when the time was up is not counted.
-        expect(answered - outcome.requests).toBeGreaterThanOrEqual(0)
-        expect(answered - outcome.requests).toBeLessThanOrEqual(16)
+        // Requests that were in flight at the end are not counted.
+        expect(responded - outcome.requests).toBeGreaterThanOrEqual(0)
+        expect(responded - outcome.requests).toBeLessThanOrEqual(16)
         const doesNap = naps && process.platform === 'linux'
         expect(outcome.naps, 'more than 10, or null').toSatisfy((n: number | null) =>
           doesNap ? Number(n) > 10 : n === null,

@@ -1,6 +1,6 @@
-// How a baseline tells the program that started it where it listens, and how it ends: with that program, or on a signal.
+/** Sends a baseline's port to the program that started it, and ends the baseline with that program or on a signal. */
 
-/** Sends the port over the IPC channel, or prints it; `close` stops listening. */
+/** Sends the port over the IPC channel, or prints it without one. `close` stops listening. */
 export function announce(port: number, close: () => void): void {
   if (process.send === undefined) console.log(`http://127.0.0.1:${port}`)
   else process.send({ type: 'listening', port })

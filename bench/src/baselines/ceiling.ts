@@ -1,20 +1,23 @@
-// The ceiling: uWebSockets.js reads the body and answers a constant, the bytes of a valid verdict. Nothing that decides
-// anything can be faster on this library, so Keyward is measured against it.
+/**
+ * The ceiling: uWebSockets.js reads the body and sends a constant response, the bytes of a valid verdict. Nothing that
+ * decides anything can be faster on this library, so Keyward is measured against it.
+ */
+
 import { App, us_socket_local_port } from 'uWebSockets.js'
 
 import { announce } from './announce.ts'
 
-const ANSWER =
+const RESPONSE =
   '{"valid":true,"status":200,"message":"The license is valid.","code":"VALID","expiresAt":"2100-01-01T00:00:00.000Z"}'
 
 const app = App()
 app.post('/*', (response) => {
   response.onAborted(() => undefined)
   response.onData((_chunk, isLast) => {
-    if (isLast) response.writeHeader('content-type', 'application/json').end(ANSWER)
+    if (isLast) response.writeHeader('content-type', 'application/json').end(RESPONSE)
   })
 })
 app.listen('127.0.0.1', 0, (socket) => {
-  if (socket === false) throw new Error('there is no port to listen on')
+  if (socket === false) throw new Error('cannot listen on 127.0.0.1')
   announce(us_socket_local_port(socket), () => app.close())
 })

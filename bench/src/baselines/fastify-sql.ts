@@ -1,7 +1,10 @@
+/**
+ * The usual first implementation, done well: Fastify, and for every check one prepared, pooled SQL statement that reads
+ * indexes alone. It does less than Keyward: no address or country rules, and no slots.
+ */
+
 import { createHash } from 'node:crypto'
 
-// What people write first, written well: Fastify, and for every check one SQL statement that is prepared, pooled and answered
-// from indexes alone. It is let off lightly: rules about addresses and countries are left out, and no slot is ever taken.
 import { createPool } from '@keyward/database'
 import Fastify from 'fastify'
 
@@ -61,7 +64,7 @@ server.post<{ Body: { license: string; fingerprint?: string } }>(
     const machineId = Buffer.from(request.body.fingerprint ?? '')
     const { rows } = await pool.query<Row>({ ...CHECK, values: [secretHash, request.body.license, machineId] })
     const code = decide(rows[0])
-    if (code !== 'VALID') return reply.code(400).send({ valid: false, status: 400, message: 'Refused.', code })
+    if (code !== 'VALID') return reply.code(400).send({ valid: false, status: 400, message: 'Rejected.', code })
     return { valid: true, status: 200, message: 'The license is valid.', code, expiresAt: rows[0]?.expires_at ?? null }
   },
 )

@@ -1,8 +1,9 @@
+/** Writes rows in COPY's binary format, straight into large buffers: no text is built, escaped or parsed again. */
+
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
 import type pg from 'pg'
-// Writes rows in COPY's binary format, straight into large buffers: no text is built, escaped or parsed again.
 import { from as copyFrom } from 'pg-copy-streams'
 
 import { writeId, type TableName } from './scatter.ts'
@@ -13,7 +14,7 @@ const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const TRAILER = Buffer.from([0xff, 0xff])
 const POSTGRES_EPOCH_MS = Date.UTC(2000, 0, 1)
 
-/** One row after the other; every method appends a field. `row` states how many follow. */
+/** Writes one row after another. `row` begins a row with its number of fields; every other method appends a field. */
 export class RowWriter {
   #chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   #at = 0
@@ -27,7 +28,7 @@ export class RowWriter {
     return this.#at > CHUNK_BYTES - LARGEST_ROW_BYTES
   }
 
-  /** What was written since the last call. */
+  /** Returns the bytes that were written since the last call. */
   take(): Buffer {
     const chunk = this.#chunk.subarray(0, this.#at)
     this.#chunk = Buffer.allocUnsafe(CHUNK_BYTES)
@@ -70,7 +71,7 @@ export class RowWriter {
   }
 
   json(value: unknown): void {
-    // jsonb's binary form is a version byte and the text.
+    // The binary form of jsonb is a version byte and the text.
     this.text(`\u0001${JSON.stringify(value)}`)
   }
 
@@ -79,7 +80,7 @@ export class RowWriter {
   }
 }
 
-/** Copies `count` rows into a table; `writeRow` writes row number n with as many fields as there are columns. */
+/** Copies `count` rows into a table. `writeRow` writes row number n, one field per column. */
 export async function copyRows(
   client: pg.ClientBase,
   table: string,

@@ -1,6 +1,5 @@
-/**
- * The kinds of checks that verdicts are timed by, and the code that each must come out with.
- */
+/** The kinds of check whose verdicts are timed, and the code that each must return. */
+
 import type { Check } from '@keyward/engine'
 
 import {
@@ -14,7 +13,9 @@ import {
   writeMachine,
 } from './engine-rows.ts'
 
-/** Fills a check with what every kind of check has; the license has the parity that is asked for, to have rules or not. */
+/**
+ * Fills in the fields that every kind of check has. The license is odd-numbered if it should have rules. Returns it.
+ */
 export function fill(
   check: Check,
   organizations: readonly number[],
@@ -63,7 +64,7 @@ export const KINDS: Record<string, { code: string; prepare: Prepare }> = {
   },
 }
 
-/** A check that meets a rule about an IPv4 address, as `rules` made them. */
+/** Prepares a check that matches an IPv4 rule of `rules`. */
 function ruled(check: Check, organizations: readonly number[], sizes: Sizes, n: number, exclusion: boolean): void {
   let rule = scatter(n) % sizes.rules
   while (rule % 10 >= 6 || rule % 20 === 7 || (rule % 7 === 3) !== exclusion) rule = (rule + 1) % sizes.rules

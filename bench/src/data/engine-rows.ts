@@ -1,7 +1,8 @@
 /**
- * The rows and checks that the engine alone is measured with. Everything follows from a number, so nothing has to be
- * remembered: organizations with an odd number have rules, the others none.
+ * The rows of the engine's microbenchmark. Everything follows from ordinals, so nothing has to be stored.
+ * Odd-numbered organizations have rules, the others none.
  */
+
 import type { AccessRuleRecord, Change, RuleMatch } from '@keyward/engine'
 
 export const ORGANIZATIONS = 100
@@ -65,7 +66,7 @@ export function machineOf(license: number, machine: number): Uint8Array {
   return id
 }
 
-/** A scattered 32-bit word for a number. */
+/** Mixes a number into 32 bits. */
 export function scatter(n: number): number {
   let h = Math.imul(n ^ (n >>> 16), 0x45d9f3b)
   h = Math.imul(h ^ (h >>> 16), 0x45d9f3b)
@@ -112,7 +113,7 @@ export function* machines(sizes: Sizes): Generator<Change> {
   }
 }
 
-/** Organizations with an odd number have rules, the others none. Addresses from 32.0.0.0 on meet no rule. */
+/** Only odd-numbered organizations have rules. No rule matches an address from 32.0.0.0 on. */
 export function* rules(sizes: Sizes): Generator<Change> {
   for (let n = 0; n < sizes.rules; n++) {
     const license = (2 * n + 1) % sizes.licenses
@@ -139,7 +140,7 @@ function matchOf(n: number): RuleMatch {
   return { type: 'HWID', machineId: machineOf(n, 999) }
 }
 
-/** Prefixes of 8 to 32 bits, most of them long. */
+/** Networks of 16 to 32 bits, most of them long. */
 export function* prefixes(count: number): Generator<Change> {
   for (let n = 0; n < count; n++) {
     const prefixLength = 32 - (scatter(n ^ 0x5555) % 5) ** 2

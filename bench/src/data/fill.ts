@@ -1,6 +1,9 @@
-// Fills a database with a shape's rows in one transaction. Triggers and foreign keys are set aside meanwhile: rows are right by
-// construction, and a change log entry for each would cost more than the rows. So validators that already run hear nothing
-// of them; they load them when they start.
+/**
+ * Fills a database with a shape's rows in one transaction. Triggers and foreign keys are off meanwhile: rows are right
+ * by construction, and a change log entry for each would cost more than the rows. Running validators do not receive the
+ * rows; they load them at their next start.
+ */
+
 import { isDuplicate, isPermissionDenied } from '@keyward/database'
 import { migrate } from '@keyward/database/migrate'
 import pg from 'pg'
@@ -13,7 +16,7 @@ export interface LoadReport {
   rows: { licenses: number; machines: number; rules: number }
 }
 
-/** Migrates the database and adds the shape's rows. Throws a readable sentence when it may not, or the rows are there already. */
+/** Migrates the database and adds the shape's rows. Throws when the login is no superuser or the rows exist already. */
 export async function fillDatabase(databaseUrl: string, shape: Shape): Promise<LoadReport> {
   await migrate(databaseUrl)
   const start = performance.now()
@@ -50,8 +53,10 @@ interface Definition {
   create: string
 }
 
-// An index over rows that are there is built several times faster than one that grows row by row. Only into empty tables: an
-// index over other people's rows is left alone.
+/**
+ * Drops the indexes of empty tables and returns the statements that create them again. Building an index over existing
+ * rows is several times faster than growing it row by row. Tables with rows keep their indexes.
+ */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const { rows: filled } = await client.query('select from licenses limit 1')
   if (filled.length > 0) return []
@@ -74,8 +79,8 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 
 function explain(error: unknown): Error {
   if (isDuplicate(error))
-    return new Error('these rows are in the database already: choose another --seed', { cause: error })
+    return new Error('the rows of this seed exist already: choose another --seed', { cause: error })
   if (isPermissionDenied(error))
-    return new Error('the generator needs a superuser: it sets triggers aside while it loads', { cause: error })
+    return new Error('the generator needs a superuser, because it disables triggers while it loads', { cause: error })
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -1,5 +1,8 @@
-// What a generated database holds, as arithmetic: which license belongs to whom, what its key and its machines are.
-// License n belongs to organization n mod O. Organizations with an even number have no rule about addresses or countries.
+/**
+ * The contents of a generated database as arithmetic: the owner, key and machines of each license. License n belongs to
+ * organization n mod O. Even-numbered organizations have no address or country rules.
+ */
+
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
@@ -11,25 +14,25 @@ export interface Shape {
   rules: number
   organizations: number
   machinesPerLicense: number
-  /** Slots of every license; null: no limit. */
+  /** Slots per license; null means no limit. */
   maxMachines: number | null
 }
 
 export const PRODUCTS_PER_ORGANIZATION = 10
 const LICENSES_PER_CUSTOMER = 10
-// Customers that rules of type CUSTOMER name, so that all other licenses stay free of a blacklist.
+/** The share of customers that CUSTOMER rules may blacklist. No such rule matches the licenses of the others. */
 const BLOCKED_CUSTOMERS = 0.02
 
-/** Machine ids that a blacklist and an exclusion of every organization name, besides the shape's rules. */
+/** Machine ids for which every organization has a blacklist and an exclusion, beside the shape's rules. */
 export const BLACKLISTED_MACHINE = 'bench-blacklisted'
 export const EXCLUDED_MACHINE = 'bench-excluded'
 
 export interface LicenseFacts {
   organization: number
-  /** Ordinal over all organizations, as are the following. */
+  /** Ordinals over all organizations. */
   product: number
   customer: number
-  /** Its customer is one that a rule may blacklist. */
+  /** Whether a CUSTOMER rule may blacklist its customer. */
   blocked: boolean
 }
 
@@ -60,18 +63,18 @@ export function licenseFacts(shape: Shape, license: number): LicenseFacts {
 
 const KEY_LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
 
-/** `XXXX-XXXX-XXXX-XXXX`, as the service makes them. */
+/** Returns `XXXX-XXXX-XXXX-XXXX`, the form of the keys that the service generates. */
 export function licenseKey(shape: Shape, license: number): string {
   let key = ''
   for (let letter = 0; letter < 16; letter += 1) {
     if (letter > 0 && letter % 4 === 0) key += '-'
     const bits = scatter(shape.seed, TABLE.license, license, letter >> 2) >>> ((letter & 3) * 5)
-    key += KEY_LETTERS[bits & 31] ?? ''
+    key += KEY_LETTERS[bits & 31]!
   }
   return key
 }
 
-/** 32 hexadecimal digits, the shape of a hash over what an app finds on its machine. */
+/** Returns 32 hexadecimal digits, the form of a hash over properties of a machine. */
 export function machineId(shape: Shape, license: number, machine: number): string {
   const ordinal = license * shape.machinesPerLicense + machine
   let id = ''
@@ -83,7 +86,7 @@ export function machineId(shape: Shape, license: number, machine: number): strin
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** The API key of an organization: anybody who knows the seed knows it, so it is for databases made to be measured. */
+/** Returns an organization's API key. It follows from the seed, so use it only in databases for measurements. */
 export function apiKey(shape: Shape, organization: number): string {
   const hash = createHash('sha256').update(`keyward bench ${shape.seed} ${organization}`).digest()
   const random = Array.from(hash.subarray(0, 30), (byte) => BASE62[byte % 62]).join('')
@@ -92,6 +95,6 @@ export function apiKey(shape: Shape, organization: number): string {
 
 function base62(value: number, length: number): string {
   let text = ''
-  for (let rest = value; text.length < length; rest = Math.floor(rest / 62)) text = (BASE62[rest % 62] ?? '') + text
+  for (let rest = value; text.length < length; rest = Math.floor(rest / 62)) text = BASE62[rest % 62]! + text
   return text
 }

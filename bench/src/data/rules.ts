@@ -1,6 +1,9 @@
-// The access rules of a generated database: half of them about addresses, the rest about machines, customers and countries,
-// over all scopes. No two are twins, and none matches a check from `clientAddress` with a generated machine of a license
-// whose customer is not blocked: such checks are VALID however many rules there are.
+/**
+ * The access rules of a generated database: half of them address rules, the others about machines, customers and
+ * countries, over all scopes. There are no duplicates. A check from `clientAddress` with a generated machine of a
+ * license whose customer is not blocked matches no rule, so it is VALID however many rules there are.
+ */
+
 import {
   blockedPerOrganization,
   customersPerOrganization,
@@ -16,19 +19,19 @@ export interface RuleRow {
   type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
   value: string
   scope: 'ORGANIZATION' | 'PRODUCT' | 'LICENSE'
-  /** Ordinals of what the rule is scoped to, or names; null where it is not. */
+  /** Ordinals of the scope, and of the customer in a CUSTOMER rule; null otherwise. */
   product: number | null
   license: number | null
   customer: number | null
 }
 
-// First octets 64 to 127: the loopback address that local load comes from lies among the rules too.
+/** Networks begin with 64 to 127, so the loopback address of local load lies among them. */
 const FIRST_OCTET = 64
 
 const COUNTRIES =
   'AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG CH CI'.split(' ')
 
-/** Rule number `ordinal` of the shape. The same for the same shape, whatever is asked before. */
+/** Returns rule number `ordinal` of the shape, always the same for the same shape. */
 export function ruleRow(shape: Shape, ordinal: number): RuleRow {
   const organization = ordinal % shape.organizations
   const number = Math.floor(ordinal / shape.organizations)
@@ -52,7 +55,7 @@ export function ruleRow(shape: Shape, ordinal: number): RuleRow {
   return { ...base, kind: turn === 9 ? 'EXCLUSION' : 'BLACKLIST', type: 'HWID', value }
 }
 
-/** An address that shares its first 19 bits with rules' networks and lies in none of them. */
+/** Returns an address that shares its first 19 bits with networks of rules and lies in none of them. */
 export function clientAddress(seed: number, number: number): string {
   const bits = scatter(seed, TABLE.rule, number, 5) % 2 ** 30
   const withoutTwentieth = bits - (bits & 0x1000)
@@ -61,7 +64,7 @@ export function clientAddress(seed: number, number: number): string {
 
 type Place = Pick<RuleRow, 'scope' | 'product' | 'license'>
 
-// Six of ten apply to the organization, two to a product, two to a license.
+/** Six of ten rules apply to the organization, two to a product, two to a license. */
 function scopeOf(shape: Shape, organization: number, ordinal: number, number: number): Place {
   const draw = scatter(shape.seed, TABLE.rule, ordinal, 1)
   const turn = Math.floor(number / 10) % 10
@@ -74,9 +77,11 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
   return { scope: 'LICENSE', product: null, license }
 }
 
-// Networks of 20, 24 and 32 bits whose first octet is 64 to 127. Their twentieth bit is always 1 and that of every client
-// address 0, so no client matches and yet its walk through the trie goes deep. Multiplying by an odd number goes through
-// all networks of a length without repeating one.
+/**
+ * Returns a network of 20, 24 or 32 bits that begins with 64 to 127. Its twentieth bit is 1 and that of every client
+ * address is 0, so no client matches although its walk through the trie is deep. Multiplying by an odd number visits
+ * all networks of a length without repeating one.
+ */
 function ipv4Network(seed: number, turn: number, count: number): string {
   const length = turn === 0 ? 20 : turn === 1 ? 24 : 32
   const behind = length - 20
@@ -86,7 +91,7 @@ function ipv4Network(seed: number, turn: number, count: number): string {
   return length === 32 ? ipv4Text(address) : `${ipv4Text(address)}/${length}`
 }
 
-// 2a00:gggg:gggg::/48 with groups from 1000 to 1fff, which need no shortening.
+/** Returns 2a00:gggg:gggg::/48 with groups from 1000 to 1fff, which is the canonical form. */
 function ipv6Network(count: number): string {
   const index = (count * 40_503) % 2 ** 24
   return `2a00:${(0x1000 + Math.floor(index / 4096)).toString(16)}:${(0x1000 + (index % 4096)).toString(16)}::/48`
@@ -96,7 +101,9 @@ function ipv4Text(address: number): string {
   return [address >>> 24, (address >>> 16) & 255, (address >>> 8) & 255, address & 255].join('.')
 }
 
-// Every tenth rule of an organization at most, each with another (country, scope): the organization, then its licenses.
+/**
+ * At most every tenth rule of an organization. Each has another (country, scope): the organization, then its licenses.
+ */
 function countryRule(shape: Shape, organization: number, count: number): (Place & { value: string }) | null {
   const round = Math.floor(count / COUNTRIES.length)
   if (round > Math.floor(shape.licenses / shape.organizations)) return null
@@ -105,7 +112,7 @@ function countryRule(shape: Shape, organization: number, count: number): (Place 
   return { value, scope: 'LICENSE', product: null, license: (round - 1) * shape.organizations + organization }
 }
 
-// Each blocked customer in the organization first, then in one product after the other.
+/** Blocks each blocked customer in the organization first, then in one product after another. */
 function customerRule(
   shape: Shape,
   organization: number,

@@ -1,7 +1,9 @@
-// Numbers that look random and follow from (seed, table, ordinal) alone. A load generator can so know every license key and
-// machine id of a database with millions of them without reading one.
+/**
+ * Numbers that look random and depend on (seed, table, ordinal) alone. A load generator can so compute every license
+ * key and machine id of a database with millions of them.
+ */
 
-/** A well mixed 32-bit number out of four (two rounds of MurmurHash3's finalizer over a running sum). */
+/** Mixes four numbers into 32 bits: two rounds of MurmurHash3's finalizer over a running sum. */
 export function scatter(seed: number, table: number, ordinal: number, word = 0): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(table + 0x7f4a7c15, 0xc2b2ae35)
   h = finish(h ^ Math.imul(ordinal + 1, 0x27d4eb2f))
@@ -15,7 +17,7 @@ function finish(value: number): number {
   return (h ^ (h >>> 16)) >>> 0
 }
 
-/** Tables that ids are made for; the number keeps ids of two tables apart. */
+/** The tables with ids. The number makes ids of two tables differ. */
 export const TABLE = {
   organization: 1,
   credential: 2,
@@ -27,10 +29,10 @@ export const TABLE = {
 } as const
 export type TableName = keyof typeof TABLE
 
-// 2026-01-01T00:00:00Z: ids of generated rows lie before those of rows made later, as UUIDv7 has it.
+/** 2026-01-01T00:00:00Z, so UUIDv7s of generated rows sort before those of later rows. */
 const FIRST_ID_MS = 1_767_225_600_000
 
-/** Writes a UUIDv7 whose order is the order of ordinals; 16 bytes. */
+/** Writes a UUIDv7 of 16 bytes. Ids sort in the order of their ordinals. */
 export function writeId(bytes: Buffer, at: number, seed: number, table: TableName, ordinal: number): void {
   bytes.writeUIntBE(FIRST_ID_MS + ordinal, at, 6)
   bytes.writeUInt16BE(0x7000 | TABLE[table], at + 6)

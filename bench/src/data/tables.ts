@@ -1,4 +1,5 @@
-// The rows of every table of a generated database, in the order in which they refer to one another.
+/** Writes the rows of every table of a generated database, in the order of their references. */
+
 import { createHash } from 'node:crypto'
 
 import type pg from 'pg'
@@ -20,7 +21,7 @@ import { ruleRow, type RuleRow } from './rules.ts'
 const EXPIRES_AT_MS = Date.UTC(2100, 0, 1)
 const CREATED_BY = { type: 'bench' }
 
-/** Copies all rows of the shape. The client's transaction and triggers are the caller's matter. */
+/** Copies all rows of the shape. The caller handles the transaction and disables triggers. */
 export async function copyTables(client: pg.ClientBase, shape: Shape): Promise<void> {
   const writer = new RowWriter(shape.seed)
   await copyTenants(client, shape, writer)
@@ -128,7 +129,7 @@ async function copyRules(client: pg.ClientBase, shape: Shape, writer: RowWriter)
   })
 }
 
-// A blacklist and an exclusion of every organization, for mixes that hold such checks.
+/** A blacklist and an exclusion per organization, for mixes with such checks. */
 function namedRule(n: number): RuleRow {
   const base = {
     organization: n >> 1,

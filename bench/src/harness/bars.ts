@@ -1,8 +1,9 @@
+/** Bar charts over rounds: the median, with the quartiles as a whisker. */
+
 import type { Chart } from '../report/chart.ts'
-// Bars over rounds: the median, with the quartiles as a whisker.
 import { summarize } from './stats.ts'
 
-/** `constant` marks a contender that is not Keyward; it is drawn in the quieter color. */
+/** Returns one bar per contender. `constant` marks one that is not Keyward; it is drawn in the quieter color. */
 export function barsOf(
   title: string,
   unit: string,

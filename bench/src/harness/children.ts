@@ -1,5 +1,8 @@
-// Programs that a bench starts. Each has an IPC channel and ends by itself when that closes, so nothing survives this program
-// however it ends; on Ctrl-C they are stopped in order.
+/**
+ * Child processes of a bench. Each has an IPC channel and ends when that closes, so nothing survives this program
+ * however it ends. On Ctrl-C children are stopped in order.
+ */
+
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
@@ -8,32 +11,32 @@ import { z } from 'zod'
 export interface Child {
   pid: number
   port: number
-  /** 0: it has none. */
+  /** 0 without an admin port. */
   adminPort: number
-  /** What it printed, last lines first dropped. */
+  /** The last lines of its output, and every line that `keepLine` accepted. */
   lines: string[]
-  /** From the spawn to the message that it listens. */
+  /** Time from the spawn to the message that it listens. */
   startedMs: number
-  /** A message over the IPC channel. */
+  /** Sends a message over the IPC channel. */
   send: (message: string) => void
   stop: () => Promise<void>
 }
 
-/** Node's arguments and environment that the product starts such a program with. */
+/** The arguments of Node and the environment with which the product starts such a program. */
 export interface Launch {
   readonly nodeArguments: readonly string[]
   readonly env: Record<string, string>
 }
 
 export interface ChildOptions {
-  /** The file to run with this same Node. */
+  /** The program; it runs with the Node of this process. */
   file: string
   nodeArguments?: readonly string[]
   env?: Record<string, string>
   launch?: Launch
-  /** Put before the command, to pin it. */
+  /** Words before the command, such as `taskset -c 0`. */
   prefix?: readonly string[]
-  /** Keeps every line of output that this accepts, besides the last ones. */
+  /** Selects lines of output to keep beside the last ones. */
   keepLine?: (line: string) => boolean
 }
 
@@ -46,7 +49,7 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts it and resolves when it listens. Rejects with its last words when it ends before. */
+/** Starts a program and resolves when it listens. Rejects with its last lines of output when it ends before. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
   const { prefix = [], nodeArguments = [], launch = PLAIN } = options
@@ -59,14 +62,14 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const lines: string[] = []
   const keep = (line: string): void => {
     lines.push(line)
-    const leaving = lines.length - KEPT_LINES - 1
-    if (leaving >= 0 && options.keepLine?.(lines[leaving] ?? '') !== true) lines.splice(leaving, 1)
+    const oldest = lines.length - KEPT_LINES - 1
+    if (oldest >= 0 && options.keepLine?.(lines[oldest]!) !== true) lines.splice(oldest, 1)
   }
   for (const stream of [child.stdout, child.stderr]) if (stream !== null) createInterface(stream).on('line', keep)
   child.once('exit', () => running.delete(child))
   const ports = await new Promise<z.infer<typeof listening>>((resolve, reject) => {
     const late = setTimeout(
-      () => reject(new Error(`${options.file} does not listen after ${START_LIMIT_MS} ms`)),
+      () => reject(new Error(`${options.file} did not listen within ${START_LIMIT_MS} ms`)),
       START_LIMIT_MS,
     )
     child.once('error', reject)
@@ -87,7 +90,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
 }
 
-/** Runs a program to its end and resolves with what it printed. Rejects with its last words when it fails. */
+/** Runs a program to its end and resolves with its output. Rejects with its last lines of output when it fails. */
 export async function runToEnd(
   file: string,
   args: readonly string[],
@@ -106,7 +109,7 @@ export async function runToEnd(
   return output
 }
 
-/** Stops whatever is still running. */
+/** Stops all children that are still running. */
 export async function stopChildren(): Promise<void> {
   await Promise.all([...running].map(stop))
 }

@@ -1,37 +1,40 @@
-// Which core does what. A server that is measured never shares its core with the program that loads it; Postgres gets one
-// of its own where there are three. Without taskset (macOS) nothing is pinned, and the report says so.
+/**
+ * Assigns cores. A server that is measured never shares its core with the load generator; Postgres gets its own core
+ * where there are three. Without taskset (macOS) nothing is pinned.
+ */
+
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 export interface CorePlan {
-  /** For the server that is measured. */
+  /** Cores of the server that is measured. */
   server: number[]
-  /** For the load generator and this program. */
+  /** Cores of the load generator and of this program. */
   load: number[]
   postgres: number[]
-  /** False: the system moves everything as it likes. */
+  /** False if the system schedules every process on any core. */
   pinned: boolean
   /**
-   * The generator runs before whatever shares its core: one that waits while Postgres writes would make the server look slow.
-   * Takes root, and counts only where Postgres has no core of its own.
+   * Whether the generator has priority over everything else on its core. A generator that waits while Postgres writes
+   * makes the server look slow. Needs root; true only where Postgres has no core of its own.
    */
   loadFirst: boolean
 }
 
-/** The lowest priority above that of ordinary programs. */
+/** The lowest real-time priority, which is above that of all ordinary programs. */
 const FIRST = ['--rr', '1']
 
-// Taken once: later this program is pinned itself.
+/** Read once: later this program is pinned itself. */
 const AVAILABLE = availableCores()
 
-/** `workers` cores for the server, the rest for load and Postgres. Throws where the machine has too few. */
+/** Plans `workers` cores for the server, the others for load and Postgres. Throws where the machine has too few. */
 export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskset()): CorePlan {
   const server = available.slice(0, workers)
   const rest = available.slice(workers)
   if (rest.length === 0) {
     throw new Error(
-      `${workers} worker${workers === 1 ? '' : 's'} and a load generator need ${workers + 1} cores, there are ${available.length}`,
+      `${workers} worker${workers === 1 ? '' : 's'} and a load generator need ${workers + 1} cores; this machine has ${available.length}`,
     )
   }
   const isShared = rest.length === 1
@@ -39,17 +42,17 @@ export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskse
   return { server, load: isShared ? rest : rest.slice(0, -1), postgres: rest.slice(-1), pinned, loadFirst }
 }
 
-/** What to put before a command so that it runs on these cores. */
+/** Returns the words before a command that run it on these cores. */
 export function pinPrefix(cores: readonly number[], plan: CorePlan): string[] {
   return plan.pinned ? ['taskset', '-c', cores.join(',')] : []
 }
 
-/** The same before a generator's command. */
+/** Returns the words before the command of a load generator. */
 export function loadPrefix(plan: CorePlan): string[] {
   return [...(plan.loadFirst ? ['chrt', ...FIRST] : []), ...pinPrefix(plan.load, plan)]
 }
 
-/** Runs `work` while this process is the generator. */
+/** Runs `work` with the priority of a generator. */
 export async function asGenerator<T>(plan: CorePlan, work: () => Promise<T>): Promise<T> {
   const own = ['--all-tasks', '--pid']
   if (plan.loadFirst) run('chrt', [...own, ...FIRST, String(process.pid)])
@@ -60,19 +63,19 @@ export async function asGenerator<T>(plan: CorePlan, work: () => Promise<T>): Pr
   }
 }
 
-/** Moves a process, its threads and its children; later children follow. */
+/** Moves a process, its threads and its descendants to these cores. Later children inherit them. */
 export function pinTree(pid: number, cores: readonly number[], plan: CorePlan): void {
   if (!plan.pinned) return
   for (const member of [pid, ...descendants(pid)]) {
     try {
       execFileSync('taskset', ['-acp', cores.join(','), String(member)], { stdio: 'ignore' })
     } catch {
-      // It ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }
 
-/** Children of a process, and theirs. */
+/** Returns the descendants of a process. */
 export function descendants(pid: number): number[] {
   const parents = new Map<number, number>()
   for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -80,7 +83,7 @@ export function descendants(pid: number): number[] {
       const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
       parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
     } catch {
-      // It ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   const found = [pid]
@@ -98,7 +101,7 @@ function availableCores(): number[] {
   return Array.from({ length: availableParallelism() }, (_, core) => core)
 }
 
-/** `0-2,5` is 0, 1, 2 and 5. */
+/** Parses the kernel's core lists: `0-2,5` is 0, 1, 2 and 5. */
 export function parseCoreList(list: string): number[] {
   return list.split(',').flatMap((part) => {
     const [first = 0, last = first] = part.split('-').map(Number)
@@ -110,7 +113,7 @@ function hasTaskset(): boolean {
   return run('taskset', ['-cp', String(process.pid)])
 }
 
-/** Whether the command could be run and said yes. */
+/** Returns whether the command exists and ends with 0. */
 function run(command: string, args: readonly string[]): boolean {
   try {
     execFileSync(command, args, { stdio: 'ignore' })

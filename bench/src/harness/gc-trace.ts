@@ -1,12 +1,12 @@
-// Reads what `node --trace-gc` prints: one line for every collection, of the main thread and of each worker.
+/** Parses the output of `node --trace-gc`: one line per collection, of the main thread and of each worker. */
 
 export interface Collection {
-  /** Thread of the process, as V8 names its isolate. */
+  /** V8's name of the isolate, one per thread. */
   isolate: string
-  /** Since the thread's start. */
+  /** Time since the start of the thread. */
   atMs: number
   kind: string
-  /** How long the thread stood still. */
+  /** How long the thread was stopped. */
   pauseMs: number
 }
 
@@ -14,7 +14,7 @@ export interface Collection {
 // [4711:0x5581:0] 1234 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps ...
 const LINE = /^\[\d+:(0x[0-9a-f]+)(?::\d+)?\]\s+(\d+) ms: ([A-Z][\w-]*(?: \([\w ]+\))?)[^/]*?([\d.]+) \/ [\d.]+ ms/
 
-/** Null for a line that is something else. */
+/** Returns null for any other line. */
 export function parseCollection(line: string): Collection | null {
   const match = LINE.exec(line)
   if (match === null) return null

@@ -1,4 +1,8 @@
-// Checks for the licenses of a generated database: known machines whose licenses no rule touches, so every answer is VALID.
+/**
+ * Checks for the licenses of a generated database: known machines of licenses that no rule matches, so every response
+ * is VALID.
+ */
+
 import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from '../data/population.ts'
 import { clientAddress } from '../data/rules.ts'
 import { scatter } from '../data/scatter.ts'
@@ -7,16 +11,16 @@ import { parseMix } from '../load/mix.ts'
 
 export interface CheckChoice {
   count: number
-  /** Only licenses of organizations that have, or lack, rules about addresses; all when left out. */
+  /** Selects licenses of organizations with or without address rules; all when absent. */
   addressRules?: boolean
-  /** Sends an address of a client among the rules' networks as `x-forwarded-for`. */
+  /** Sends a client address that lies among the rules' networks as `x-forwarded-for`. */
   forwarded?: boolean
 }
 
-// Enough for the licenses that are checked to lie all over the index, few enough for the generator to hold their requests.
+/** Enough to spread the checks over the whole index, few enough for the generator to hold their requests. */
 export const CHECK_COUNT = 200_000
 
-/** Checks of licenses picked all over the database, the same ones for the same shape. */
+/** Returns checks of licenses all over the database, the same ones for the same shape. */
 export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
   const targets: Target[] = []
   const keys = Array.from({ length: shape.organizations }, (_, organization) => apiKey(shape, organization))
@@ -27,7 +31,7 @@ export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
     if (blocked || (choice.addressRules !== undefined && hasAddressRules(organization) !== choice.addressRules))
       continue
     const machine = machineId(shape, license, draw % shape.machinesPerLicense)
-    targets.push({ apiKey: keys[organization] ?? '', licenseKey: licenseKey(shape, license), machineIds: [machine] })
+    targets.push({ apiKey: keys[organization]!, licenseKey: licenseKey(shape, license), machineIds: [machine] })
   }
   const forwardedFor = Array.from({ length: 4096 }, (_, n) => clientAddress(shape.seed, n))
   return prepareChecks({
@@ -38,7 +42,7 @@ export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
   })
 }
 
-/** A quick run is content with 100 k licenses and 10 k rules. */
+/** Returns the shape of a scenario; a quick run has at most 100 k licenses and 10 k rules. */
 export function shapeFor(bench: { quick: boolean }, licenses: number, rules: number): Shape {
   return bench.quick ? shapeOf(Math.min(licenses, 100_000), Math.min(rules, 10_000)) : shapeOf(licenses, rules)
 }

@@ -1,4 +1,5 @@
-// Rounds at a fixed rate, alternating between contenders.
+/** Rounds at a fixed rate that alternate between contenders. */
+
 import type { Check } from '../load/checks.ts'
 import { runAtRate } from '../load/fixed-rate.ts'
 import type { LatencySummary } from '../load/histogram.ts'
@@ -19,20 +20,21 @@ export interface LatencyContender {
 
 export interface Rate {
   perSecond: number
-  /** What the server answers when nothing holds the generator back. */
+  /** Responses a second without a fixed rate. */
   peakPerSecond: number
-  /** The generator cannot send half of the peak with delays of its own small enough to see the server's. */
+  /** Whether the generator's own delays at half of the peak would hide the server's, so the rate is lower. */
   limitedByGenerator: boolean
 }
 
 const SETTLE_MS = 500
-// Above this median against the constant answer, the time is the generator's own; where it sleeps, a millisecond more is.
+/** A median above this for the constant response is the generator's own delay. */
 const GENERATOR_LIMIT_US = 300
-const SLEEP_US = 1000
+/** How long a generator with priority sleeps between sends. */
+const SLEEP_US = 1_000
 
-/** Half of the server's peak, or as much of it as the generator can send without falling behind itself. */
+/** Returns half of the server's peak rate, or as much of it as the generator can send without falling behind. */
 export async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench): Promise<Rate> {
-  const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000), say: () => undefined }
+  const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000), log: () => undefined }
   const peakPerSecond = summarize(
     column(await alternate([{ name: 'peak', server, checks }], short), 'peak', 'perSecond'),
   ).median
@@ -40,13 +42,13 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
   let perSecond = peakPerSecond / 2
   for (let attempt = 0; attempt < 8; attempt += 1) {
     const { latency, errors } = await pace({ name: 'ceiling', server: ceiling, checks }, perSecond, 1000, bench)
-    if ((latency.percentilesUs['50'] ?? 0) < limitUs && Object.keys(errors).length === 0) break
+    if (latency.percentilesUs['50']! < limitUs && Object.keys(errors).length === 0) break
     perSecond *= 0.85
   }
   return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
 }
 
-/** As `alternate`, at a rate. Throws when answers fail. */
+/** Like `alternate`, at a fixed rate. Throws when a response is not VALID. */
 export async function alternateAtRate(
   contenders: readonly LatencyContender[],
   perSecond: number,
@@ -60,15 +62,15 @@ export async function alternateAtRate(
       rounds.get(contender.name)?.push(await takeTurn(contender, perSecond, bench.roundMs, bench))
     }
     const medians = [...rounds].map(([name, list]) => {
-      const p99 = summarize(list.map(({ percentilesUs }) => percentilesUs['99'] ?? 0)).median
+      const p99 = summarize(list.map(({ percentilesUs }) => percentilesUs['99']!)).median
       return `${name} p99 ${p99.toFixed(0)} us`
     })
-    bench.say(`round ${round + 1}/${bench.rounds}   ${medians.join('   ')}`)
+    bench.log(`round ${round + 1}/${bench.rounds}   ${medians.join('   ')}`)
   }
   return rounds
 }
 
-/** One contender, once. Throws when answers fail. */
+/** Measures one contender once. Throws when a response is not VALID. */
 export async function takeTurn(
   contender: LatencyContender,
   perSecond: number,
@@ -80,15 +82,15 @@ export async function takeTurn(
   const outcome = await pace(contender, perSecond, durationMs, bench)
   bench.signal.throwIfAborted()
   const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
-  if (wrong.length > 0) throw new Error(`${contender.name}: answers that were not VALID: ${JSON.stringify(wrong)}`)
+  if (wrong.length > 0) throw new Error(`${contender.name}: responses that are not VALID: ${JSON.stringify(wrong)}`)
   return outcome.latency
 }
 
-/** Points for a chart: (1 / (1 - percentile), median latency in us over the rounds). */
+/** Returns the points of a chart: (1 / (1 - percentile), median latency in us over the rounds). */
 export function percentileSeries(rounds: readonly LatencySummary[]): [number, number][] {
   const names = Object.keys(rounds[0]?.percentilesUs ?? {})
   return names.map((name) => {
-    const latency = summarize(rounds.map(({ percentilesUs }) => percentilesUs[name] ?? 0)).median
+    const latency = summarize(rounds.map(({ percentilesUs }) => percentilesUs[name]!)).median
     return [1 / (1 - Number(name) / 100), latency]
   })
 }

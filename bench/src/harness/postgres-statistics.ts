@@ -1,10 +1,11 @@
-// What Postgres itself tells of a run: rows written, bytes on disk and in the log, statements by what they do.
+/** Reads Postgres's own statistics of a run: rows written, bytes on disk and in the log, statements by purpose. */
+
 import type pg from 'pg'
 
 export interface Figures {
-  /** Rows there are, and changes made to rows, by table. */
+  /** Rows, and changes of rows, by table. */
   tables: Record<string, { rows: number; inserted: number; updated: number; bytes: number }>
-  /** Statements that programs sent, by what they do. */
+  /** Statements by purpose. */
   statements: Record<string, number>
   transactions: number
   walBytes: number
@@ -12,14 +13,14 @@ export interface Figures {
 }
 
 const STATEMENTS: Record<string, string> = {
-  'claims of slots': '%claim_slots(%',
-  'releases of slots': '%release_slot(%',
-  'writing what was gathered': '%write_behind(%',
+  'slot claims': '%claim_slots(%',
+  'slot releases': '%release_slot(%',
+  'writing usage': '%write_behind(%',
   'reading the change log': '%feed as materialized%',
-  'saying that it lives': '%note_validator(%',
+  'validator heartbeat': '%note_validator(%',
 }
 
-/** Partitions are added up under their table's name. */
+/** Reads the current figures. Partitions are summed up under their table's name. */
 export async function readFigures(pool: pg.Pool): Promise<Figures> {
   await pool.query('select pg_stat_force_next_flush()')
   const tables = await pool.query<{ name: string; inserted: number; updated: number; bytes: number }>(
@@ -32,16 +33,16 @@ export async function readFigures(pool: pg.Pool): Promise<Figures> {
   const result: Figures = { tables: {}, statements: {}, transactions: 0, walBytes: 0, atMs: performance.now() }
   for (const { name, ...rest } of tables.rows) {
     const { rows } = await pool.query<{ n: number }>(`select count(*)::float8 as n from ${name}`)
-    result.tables[name] = { rows: rows[0]?.n ?? 0, ...rest }
+    result.tables[name] = { rows: rows[0]!.n, ...rest }
   }
   for (const [name, like] of Object.entries(STATEMENTS)) result.statements[name] = await callsOf(pool, like)
-  result.statements['all, also connecting and watching'] = await callsOf(pool, '%')
+  result.statements['all, including connecting and measuring'] = await callsOf(pool, '%')
   const totals = await pool.query<{ transactions: number; wal: number }>(
     `select (xact_commit + xact_rollback)::float8 as transactions, (pg_current_wal_lsn() - '0/0')::float8 as wal
      from pg_stat_database where datname = current_database()`,
   )
-  result.transactions = totals.rows[0]?.transactions ?? 0
-  result.walBytes = totals.rows[0]?.wal ?? 0
+  result.transactions = totals.rows[0]!.transactions
+  result.walBytes = totals.rows[0]!.wal
   return result
 }
 
@@ -50,7 +51,7 @@ async function callsOf(pool: pg.Pool, like: string): Promise<number> {
     'select coalesce(sum(calls), 0)::float8 as calls from pg_stat_statements where query ilike $1',
     [like],
   )
-  return rows[0]?.calls ?? 0
+  return rows[0]!.calls
 }
 
 export interface Difference {
@@ -61,6 +62,7 @@ export interface Difference {
   walBytes: number
 }
 
+/** Returns the growth between two readings. */
 export function difference(before: Figures, after: Figures): Difference {
   const seconds = (after.atMs - before.atMs) / 1_000
   const none = { rows: 0, inserted: 0, updated: 0, bytes: 0 }

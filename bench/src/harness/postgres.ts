@@ -1,9 +1,12 @@
+/**
+ * The Postgres of `npm run bench:local`: an embedded one that keeps its data, so that millions of rows are generated
+ * once. If DATABASE_URL (of a superuser) is set, that server is used instead and not pinned.
+ */
+
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-// The Postgres of the local bench: an embedded one whose data stays between runs, so that millions of rows are generated once.
-// With DATABASE_URL (of a superuser) that server is used instead, and not pinned.
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import pg from 'pg'
@@ -13,14 +16,14 @@ import type { Shape } from '../data/population.ts'
 import { pinTree, type CorePlan } from './cores.ts'
 
 export interface BenchPostgres {
-  /** Null: a server that was named, of which nothing is known. */
+  /** Null for the server of DATABASE_URL. */
   pid: number | null
-  /** The address of a database on it. */
+  /** Returns the URL of a database on this server. */
   urlOf(database: string): string
   stop(): Promise<void>
 }
 
-// Data that can be made again needs no fsync; a check never writes, so this changes no figure of a check.
+/** Generated data can be lost, so it needs no fsync. A check writes nothing, so this affects no figure of a check. */
 const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '16GB',
@@ -31,16 +34,16 @@ const SETTINGS = {
 }
 
 export async function openPostgres(plan: CorePlan, folder: string): Promise<BenchPostgres> {
-  const named = process.env['DATABASE_URL']
-  if (named !== undefined && named !== '')
-    return { pid: null, urlOf: (database) => withDatabase(named, database), stop: () => Promise.resolve() }
+  const given = process.env['DATABASE_URL']
+  if (given !== undefined && given !== '')
+    return { pid: null, urlOf: (database) => withDatabase(given, database), stop: () => Promise.resolve() }
   const server = await startPostgres({ dataFolder: folder, settings: SETTINGS })
   pinTree(server.pid, plan.postgres, plan)
   return { pid: server.pid, urlOf: (database) => withDatabase(server.url, database), stop: () => server.stop() }
 }
 
-/** The database that holds this shape; made when it is not there, or was made for other tables. Returns its address. */
-export async function openShape(postgres: BenchPostgres, shape: Shape, say: (line: string) => void): Promise<string> {
+/** Returns the URL of the database with this shape. Generates it when it is missing or has other migrations. */
+export async function openShape(postgres: BenchPostgres, shape: Shape, log: (line: string) => void): Promise<string> {
   const name = `keyward_bench_${shape.licenses}_${shape.rules}_${shape.organizations}_${shape.seed}`
   const mark = JSON.stringify({ ...shape, migrations: migrationsHash() })
   const url = postgres.urlOf(name)
@@ -53,14 +56,14 @@ export async function openShape(postgres: BenchPostgres, shape: Shape, say: (lin
     )
     if (rows[0]?.mark === mark) return url
     const { licenses, rules } = shape
-    say(`generating ${licenses.toLocaleString('en-US')} licenses and ${rules.toLocaleString('en-US')} rules, once`)
+    log(`generating ${licenses.toLocaleString('en-US')} licenses and ${rules.toLocaleString('en-US')} rules, once`)
     await admin.query(`drop database if exists ${name} with (force)`)
     await admin.query(`create database ${name}`)
     await migrate(url)
     const { seconds } = await fillDatabase(url, shape)
     await admin.query(`comment on database ${name} is ${pg.escapeLiteral(mark)}`)
     await admin.query('checkpoint')
-    say(`generated in ${seconds.toFixed(1)} s`)
+    log(`generated in ${seconds.toFixed(1)} s`)
     return url
   } finally {
     await admin.end()

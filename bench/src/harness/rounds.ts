@@ -1,5 +1,8 @@
-// Rounds that alternate between contenders: each round measures every one of them for a few seconds, in an order that turns, so
-// that whatever else the machine does falls on all alike.
+/**
+ * Rounds that alternate between contenders: each round measures every contender for a few seconds, in a rotating order,
+ * so that disturbances of the machine affect all of them alike.
+ */
+
 import { runAutocannon } from '../load/autocannon.ts'
 import type { Check } from '../load/checks.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
@@ -15,35 +18,35 @@ export interface Contender {
   name: string
   server: Server
   checks: readonly Check[]
-  /** Processes whose time belongs to an answer beside the server's own, such as Postgres. */
+  /** Returns processes whose time counts beside the server's own, such as Postgres. */
   helpers?: () => number[]
-  /** Called before its turn, for instance to move Postgres. */
+  /** Runs before each turn, for instance to move Postgres. */
   prepare?: () => void
-  /** Answers are not verdicts, so they are not compared with what they should be. */
+  /** Its responses are no verdicts, so they are not verified. */
   constant?: boolean
 }
 
 export interface RoundFigure {
   perSecond: number
-  /** Processor time of the server (and its helpers) for one answer; null where the system does not tell. */
+  /** Processor time of the server and its helpers per response; null where the system does not report it. */
   cpuUs: number | null
   p50Us: number
   p99Us: number
-  /** Of the generator, see `WrkOutcome`. */
+  /** See `WrkOutcome.naps`. */
   napsPerSecond: number | null
 }
 
 export type Rounds = Map<string, RoundFigure[]>
 
-/** Fast enough a generator for servers that answer 100,000 checks a second. */
+/** Throws without wrk, the only generator that is fast enough for 100,000 checks a second. */
 export function requireWrk(): void {
   if (hasWrk()) return
   throw new Error(
-    'this scenario needs wrk, because autocannon is slower than what is measured (Debian: apt-get install wrk)',
+    'this scenario needs wrk, because autocannon is slower than the servers (Debian: apt-get install wrk)',
   )
 }
 
-/** Runs all rounds. The first turn of each contender warms it up and is not kept. */
+/** Runs all rounds. The first turn of each contender is a warm-up and does not count. */
 export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
   const prepared = contenders.map((contender) => ({ ...contender, file: writeWrkChecks(contender.checks, 'v2') }))
   const rounds: Rounds = new Map(contenders.map(({ name }) => [name, []]))
@@ -57,7 +60,7 @@ export async function alternate(contenders: readonly Contender[], bench: Bench):
         const figure = await measure(contender, contender.file.path, bench)
         if (round >= 0) rounds.get(contender.name)?.push(figure)
       }
-      if (round >= 0) bench.say(progress(rounds, round + 1, bench.rounds))
+      if (round >= 0) bench.log(progress(rounds, round + 1, bench.rounds))
     }
   } finally {
     for (const { file } of prepared) file.remove()
@@ -65,11 +68,11 @@ export async function alternate(contenders: readonly Contender[], bench: Bench):
   return rounds
 }
 
-/** One figure of every round. Throws where the system did not tell it. */
+/** Returns one figure of every round. Throws where the system did not report it. */
 export function column(rounds: Rounds, name: string, figure: keyof RoundFigure): number[] {
-  return (rounds.get(name) ?? []).map((round) => {
+  return rounds.get(name)!.map((round) => {
     const value = round[figure]
-    if (value === null) throw new Error(`this system does not tell ${figure}`)
+    if (value === null) throw new Error(`this system does not report ${figure}`)
     return value
   })
 }
@@ -78,7 +81,10 @@ export function describeRounds(rounds: Rounds): Record<string, Record<keyof Roun
   return Object.fromEntries(
     [...rounds.keys()].map((name) => {
       const of = (figure: keyof RoundFigure): Summary | null => {
-        const values = (rounds.get(name) ?? []).map((round) => round[figure]).filter((value) => value !== null)
+        const values = rounds
+          .get(name)!
+          .map((round) => round[figure])
+          .filter((value) => value !== null)
         return values.length === 0 ? null : summarize(values)
       }
       return [
@@ -95,7 +101,7 @@ export function describeRounds(rounds: Rounds): Record<string, Record<keyof Roun
   )
 }
 
-/** A sample must get the right verdicts before anything is measured. */
+/** Throws unless a sample of the checks gets the right verdicts. */
 async function verify(contender: Contender): Promise<void> {
   if (contender.constant === true) return
   const surprises = await preflight(contender.server.url, contender.checks.slice(0, 50), 'v2')
@@ -108,18 +114,18 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
   const before = new Map([pid, ...(contender.helpers?.() ?? [])].map((each) => [each, cpuMs(each)]))
   const outcome = await load(contender, checksFile, bench)
   bench.signal.throwIfAborted()
-  refuseFailures(contender, outcome)
+  rejectFailures(contender, outcome)
   const used = usedMs(before)
   return {
     perSecond: outcome.perSecond,
     cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
-    p50Us: outcome.latency.percentilesUs['50'] ?? 0,
-    p99Us: outcome.latency.percentilesUs['99'] ?? 0,
+    p50Us: outcome.latency.percentilesUs['50']!,
+    p99Us: outcome.latency.percentilesUs['99']!,
     napsPerSecond: typeof outcome.naps === 'number' ? (outcome.naps * 1000) / outcome.durationMs : null,
   }
 }
 
-/** A process that has ended meanwhile, as those of Postgres do, is left out. */
+/** Skips processes that have ended meanwhile, as those of Postgres do. */
 function usedMs(before: ReadonlyMap<number, number | null>): number {
   let sum = 0
   for (const [pid, was] of before) sum += Math.max(0, (cpuMs(pid) ?? 0) - (was ?? 0))
@@ -134,12 +140,12 @@ function load(contender: Contender, checksFile: string, bench: Bench): Promise<L
   return runWrk({ url, checksFile, connections, durationMs, signal, threads, naps: true, prefix: loadPrefix(plan) })
 }
 
-function refuseFailures(contender: Contender, outcome: LoadOutcome): void {
+function rejectFailures(contender: Contender, outcome: LoadOutcome): void {
   const failed =
     (outcome.statuses['4xx-5xx'] ?? 0) + Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
   if (failed > outcome.requests / 1000) {
     throw new Error(
-      `${contender.name}: ${failed} of ${outcome.requests} answers were not valid: ${JSON.stringify(outcome.errors)}`,
+      `${contender.name}: ${failed} of ${outcome.requests} responses failed: ${JSON.stringify(outcome.errors)}`,
     )
   }
 }

@@ -1,6 +1,9 @@
-// Changes access rules at a fixed rate by plain SQL, as a program of its own so that its work delays no measurement: adds an
-// address rule, takes it away again, and so on. RULE_CHANGES holds changes a second; a message of a database's address starts it
-// there, and null stops it.
+/**
+ * Changes access rules at a fixed rate by plain SQL: adds an address rule, removes it, and so on. It is a process of
+ * its own, so that its work delays no measurement. RULE_CHANGES is the number of changes a second. An IPC message with
+ * a database's address starts changes there; each message replaces the address before.
+ */
+
 import { createPool, uuidv7 } from '@keyward/database'
 import type { Pool } from 'pg'
 
@@ -11,30 +14,31 @@ let changes = 0
 let added: string | null = null
 let failed = false
 
-process.on('message', (message) => void aim(String(message)))
+process.on('message', (message) => void connectTo(String(message)))
 process.on('disconnect', () => process.exit(0))
 process.on('SIGTERM', () => process.exit(0))
 process.send?.({ type: 'listening', port: 0 })
 schedule(performance.now())
 
-async function aim(databaseUrl: string): Promise<void> {
+async function connectTo(databaseUrl: string): Promise<void> {
   await pool?.end()
   pool = null
   const opened = createPool(databaseUrl, { name: 'keyward-bench-changes', max: 4 })
-  // The second organization: one that has rules about addresses.
+  // The second organization is one with address rules.
   const { rows } = await opened.query<{ id: string }>('select id from organizations order by id offset 1 limit 1')
-  organizationId = rows[0]?.id ?? ''
+  if (rows[0] === undefined) throw new Error('the database has fewer than two organizations')
+  organizationId = rows[0].id
   await opened.query(`delete from access_rules where organization_id = $1 and note = 'bench change'`, [organizationId])
   added = null
   pool = opened
 }
 
-// From the time that a change was due, so that a slow one is made up for.
+/** Counts from the time that the last change was due, so a slow change does not lower the rate. */
 function schedule(dueMs: number): void {
   const next = dueMs + 1000 / ratePerSecond
   setTimeout(
     () => {
-      change().catch(complain)
+      change().catch(reportOnce)
       schedule(next)
     },
     Math.max(0, next - performance.now()),
@@ -63,7 +67,7 @@ async function change(): Promise<void> {
   added = fresh
 }
 
-function complain(error: unknown): void {
-  if (!failed) console.error(`a rule could not be changed: ${error instanceof Error ? error.message : String(error)}`)
+function reportOnce(error: unknown): void {
+  if (!failed) console.error(`changing a rule failed: ${error instanceof Error ? error.message : String(error)}`)
   failed = true
 }

@@ -1,5 +1,9 @@
+/**
+ * The interface between scenarios and the program that runs them. A scenario owns the servers that it starts, and stops
+ * them before it returns.
+ */
+
 import type { Chart } from '../report/chart.ts'
-// What every scenario is given and what it gives back. A scenario owns the servers it starts and stops them before it returns.
 import type { CorePlan } from './cores.ts'
 import type { GoalOutcome } from './goals.ts'
 import type { BenchPostgres } from './postgres.ts'
@@ -7,23 +11,23 @@ import type { BenchPostgres } from './postgres.ts'
 export interface Bench {
   plan: CorePlan
   postgres: BenchPostgres
-  /** Short rounds, to see that it works. Its figures mean little. */
+  /** Short rounds over small data, which show that everything works. */
   quick: boolean
-  /** Of one contender in one round. */
+  /** Length of one contender's turn. */
   roundMs: number
   rounds: number
   connections: number
   signal: AbortSignal
-  say: (line: string) => void
+  log: (line: string) => void
 }
 
 export interface Outcome {
   title: string
-  /** The question that it answers, in a sentence. */
+  /** The question that the scenario answers, in one sentence. */
   question: string
   goals: GoalOutcome[]
   charts: Chart[]
-  /** What a reader must know to read the figures right. */
+  /** Conditions under which the figures hold. */
   notes: string[]
   /** Everything that was measured. */
   figures: unknown

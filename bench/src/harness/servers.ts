@@ -1,4 +1,5 @@
-// Keyward's validator and its baselines, each a process of its own on the cores that it is given.
+/** Starts Keyward's validator and its baselines, each as a process of its own on the cores that it is given. */
+
 import { join } from 'node:path'
 
 import { LAUNCH } from '@keyward/process'
@@ -9,21 +10,21 @@ import { pinPrefix, type CorePlan } from './cores.ts'
 export interface Server extends Child {
   name: string
   url: URL
-  /** From the spawn until it says that it is ready to be sent checks. */
+  /** Time from the spawn until the server is ready for checks. */
   readyMs: number
 }
 
 export interface KeywardOptions {
   name?: string
   workers?: number
-  /** The validator's environment, beside what a bench sets. */
+  /** Variables beside those that every bench sets. */
   env?: Record<string, string>
   nodeArguments?: readonly string[]
   keepLine?: (line: string) => boolean
 }
 
 const ROOT = join(import.meta.dirname, '../../..')
-// An answer costs the thread that loads about a millisecond.
+/** Each response costs the loading thread about a millisecond. */
 const READY_POLL_MS = 50
 const READY_LIMIT_MS = 300_000
 
@@ -54,7 +55,7 @@ export type BaselineName = 'ceiling' | 'fastify-sql'
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
   const child = await startChild({
     file: join(ROOT, `bench/src/baselines/${name}.ts`),
-    launch: LAUNCH.validator, // what helps us is to help them
+    launch: LAUNCH.validator, // the same settings as the validator
     prefix: pinPrefix(plan.server, plan),
     env: { DATABASE_URL: databaseUrl },
   })
@@ -72,9 +73,9 @@ async function untilReady(adminPort: number): Promise<void> {
       await response.arrayBuffer()
       if (response.ok) return
     } catch {
-      // Not there yet.
+      // The admin port does not listen yet.
     }
     await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
   }
-  throw new Error('the validator is not ready after five minutes')
+  throw new Error('the validator was not ready within five minutes')
 }

@@ -26,7 +26,7 @@ export function summarize(values: readonly number[]): Summary {
 
 /** Divides round n by round n, so that whatever slowed both (a busy neighbor, a hot processor) cancels out. */
 export function ratios(values: readonly number[], against: readonly number[]): number[] {
-  return values.slice(0, against.length).map((value, round) => value / (against[round] ?? Number.NaN))
+  return values.slice(0, against.length).map((value, round) => value / against[round]!)
 }
 
 export interface Percentiles {

@@ -1,14 +1,15 @@
-// What processes have used so far, as the kernel counts it. Linux only; elsewhere these figures are left out.
+/** Processor time and memory of processes, as the kernel counts them. Linux only; null elsewhere. */
+
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 let tickMs: number | undefined
 
-/** Processor time of a process with all its threads, user and system; null where the kernel does not say. */
+/** Returns the processor time of a process with all its threads, user and system, in milliseconds. */
 export function cpuMs(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name may hold spaces and parentheses; fields count from behind it: utime is the 12th, stime the 13th.
+    // The name may contain spaces and parentheses. After it, utime is the 12th field and stime the 13th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     tickMs ??= 1000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
     return (Number(fields[11]) + Number(fields[12])) * tickMs
@@ -17,7 +18,7 @@ export function cpuMs(pid: number): number | null {
   }
 }
 
-/** Memory that the process holds in RAM, shared buffers between its threads counted once; null where the kernel does not say. */
+/** Returns the resident memory of a process. Memory that its threads share counts once. */
 export function residentBytes(pid: number): number | null {
   try {
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))

@@ -1,5 +1,8 @@
-// Sends as fast as the answers come, over autocannon. Its own latency histogram counts whole milliseconds, which is longer
-// than most answers take, so latencies are gathered here from its events.
+/**
+ * Sends as fast as responses arrive, with autocannon. Its own latency histogram counts whole milliseconds, which is
+ * longer than most responses take, so latencies are collected here from its events.
+ */
+
 import autocannon from 'autocannon'
 
 import { checkBody, checkHeaders, checkPath, type ApiVersion, type Check } from './checks.ts'
@@ -13,11 +16,12 @@ export interface AutocannonOptions {
   version: ApiVersion
   connections: number
   durationMs: number
-  onProgress?: (answered: number) => void
+  /** Receives the number of responses so far, about once a second. */
+  onProgress?: (responses: number) => void
   signal?: AbortSignal | undefined
 }
 
-// A connection prepares its own copy of the requests it walks through, so they are dealt out among the connections.
+/** Each connection prepares its own copy of its requests, so the requests are divided among the connections. */
 const REQUESTS_PER_CONNECTION = 1000
 
 export async function runAutocannon(options: AutocannonOptions): Promise<LoadOutcome> {

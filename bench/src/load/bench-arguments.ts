@@ -1,11 +1,15 @@
-// What `npm run bench` takes. A wrong argument ends in one line that names it, what it got and what it takes.
+/**
+ * The arguments of `npm run bench`. An error is one line that names the argument, the value received and the values
+ * allowed.
+ */
+
 import { parseArgs } from 'node:util'
 
 import type { ApiVersion } from './checks.ts'
 import { formatMix, parseMix, type Mix } from './mix.ts'
 
 export interface BenchOptions {
-  /** Null: the demo that `npm start` wrote. */
+  /** Null for the demo that `npm start` runs. */
   url: URL | null
   apiKey: string | null
   licenses: string[]
@@ -27,29 +31,29 @@ export class ArgumentError extends Error {}
 
 export const HELP = `npm run bench -- [options]
 
-Loads a running validator with license checks and reports throughput, latency and answers.
-Without --url it uses the demo that "npm start" is running (.keyward/demo.json).
+Loads a running validator with license checks and prints throughput, latency and responses.
+Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
 
-  --url URL                  address of the validator, or of the balancer before it
+  --url URL                  address of the validator, or of the balancer in front of it
   --api-key KEY              API key of the organization (kwk_...); or the variable KEYWARD_API_KEY
   --license KEY              a license key to check; may be repeated
-  --licenses FILE            license keys from a file: one a line, known machine ids behind it, separated by tabs
+  --licenses FILE            license keys from a file: one per line, then its known machine ids, separated by tabs
   --machine ID               a machine that holds a slot of every --license; may be repeated (default bench-1)
   --mix KIND=WEIGHT,...      known, new, blacklisted, excluded, unknown (default known=100)
-  --blacklisted-machine ID   a machine id that a blacklist rule names; may be repeated
-  --excluded-machine ID      a machine id that an exclusion rule names; may be repeated
-  --rate N                   send N checks a second, measured from when each was due (default: as fast as answered)
-  --connections N            connections kept open (default 50)
+  --blacklisted-machine ID   a machine id that a blacklist rule matches; may be repeated
+  --excluded-machine ID      a machine id that an exclusion rule matches; may be repeated
+  --rate N                   send N checks a second, measured from when each was due (default: as fast as possible)
+  --connections N            open connections (default 50)
   --duration SECONDS         length of the run (default 10)
-  --api v1|v2                generation of the interface (default v2)
+  --api v1|v2                version of the API (default v2)
   --wrk                      use wrk instead of autocannon; not with --rate
   --json                     print the result as JSON
-  --yes                      load an address that is not this machine
+  --yes                      confirms that you may load another machine
   --help
 
 Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --license ABCD-EFGH-JKLM-NPQR --rate 5000`
 
-/** Parses what stands behind `npm run bench --`. Returns `'help'` where help is asked for. Throws ArgumentError. */
+/** Parses the arguments of `npm run bench --`. Returns `'help'` for --help. Throws ArgumentError. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
   const values = parse(args)
   if (values.help === true) return 'help'
@@ -75,7 +79,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
   return options
 }
 
-/** Whether this address can only be this machine. */
+/** Returns whether this address can only be this machine. */
 export function isLoopback(url: URL): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
 }
@@ -108,34 +112,36 @@ function parse(args: readonly string[]) {
     }).values
   } catch (error) {
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new ArgumentError(`${reason} (--help shows what there is)`)
+    throw new ArgumentError(`${reason} (--help lists all options)`)
   }
 }
 
 function requireTogether(options: BenchOptions): void {
   const { url, apiKey, licenses, licensesFile, mix } = options
   if (url === null && (licenses.length > 0 || licensesFile !== null)) {
-    throw new ArgumentError('--license and --licenses need --url: the demo brings its own license')
+    throw new ArgumentError('--license and --licenses need --url: the demo has its own license')
   }
   if (url !== null) {
     if (apiKey === null) throw new ArgumentError('--url needs --api-key (or the variable KEYWARD_API_KEY)')
     if (licenses.length === 0 && licensesFile === null) {
-      throw new ArgumentError('--url needs --license or --licenses, so that there is something to check')
+      throw new ArgumentError('--url needs --license or --licenses: the licenses to check')
     }
     if (!isLoopback(url) && !options.yes) {
       throw new ArgumentError(`${url.hostname} is not this machine: add --yes if you may load it (${formatMix(mix)})`)
     }
     if (mix.has('blacklisted') && options.blacklistedMachines.length === 0) {
       throw new ArgumentError(
-        'a mix with "blacklisted" needs --blacklisted-machine: a machine id that a blacklist names',
+        'a mix with "blacklisted" needs --blacklisted-machine: a machine id that a blacklist rule matches',
       )
     }
     if (mix.has('excluded') && options.excludedMachines.length === 0) {
-      throw new ArgumentError('a mix with "excluded" needs --excluded-machine: a machine id that an exclusion names')
+      throw new ArgumentError(
+        'a mix with "excluded" needs --excluded-machine: a machine id that an exclusion rule matches',
+      )
     }
   }
   if (options.wrk && options.ratePerSecond !== null)
-    throw new ArgumentError('--wrk cannot hold a --rate; leave one out')
+    throw new ArgumentError('--wrk cannot send at a --rate; leave one of them out')
 }
 
 function parseUrl(text: string): URL {

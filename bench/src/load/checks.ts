@@ -1,5 +1,8 @@
-// Turns licenses and a mix into the requests that a run sends. All that can be prepared is prepared before the clock starts;
-// only a new machine's id is made while the load runs.
+/**
+ * Turns licenses and a mix into the requests of a run. Everything is prepared before the clock starts, except the id of
+ * a new machine.
+ */
+
 import { randomBytes } from 'node:crypto'
 
 import { interleave, type CheckKind, type Mix } from './mix.ts'
@@ -16,31 +19,31 @@ export interface Check {
   apiKey: string
   licenseKey: string
   machineId: string
-  /** Sent as `x-forwarded-for`; null: without that header. */
+  /** The value of `x-forwarded-for`; null omits the header. */
   forwardedFor: string | null
 }
 
 export type ApiVersion = 'v1' | 'v2'
 
-/** Stands in a prepared body where a generator puts the number of a new machine; as long as the number itself. */
+/** Placeholder in a prepared body for the number of a new machine. It has the length of the number. */
 export const NEW_MACHINE_MARK = '{{machine-number}}'
 
 export interface CheckOptions {
   targets: readonly Target[]
   mix: Mix
   length: number
-  /** Machine ids that blacklist rules name; needed when the mix has `blacklisted`. */
+  /** Machine ids that blacklist rules match; required when the mix has `blacklisted`. */
   blacklistedMachines?: readonly string[]
   excludedMachines?: readonly string[]
-  /** Addresses to send as `x-forwarded-for`, one after the other. */
+  /** Addresses for `x-forwarded-for`, used in turn. */
   forwardedFor?: readonly string[]
 }
 
-/** `length` checks in the mix's order, walking through all targets and their machines. */
+/** Returns `length` checks in the order of the mix, over all targets and their machines. */
 export function prepareChecks(options: CheckOptions): Check[] {
   const { targets, forwardedFor = [] } = options
-  if (targets.length === 0) throw new Error('there is no license to check')
-  // New machine ids differ from run to run too, else the second run would find the first one's machines known.
+  if (targets.length === 0) throw new Error('there are no licenses to check')
+  // Machine ids also differ between runs, or the machines of the first run would be known in the second.
   const run = randomBytes(4).toString('hex')
   return interleave(options.mix, options.length).map((kind, index) => {
     const target = pickFrom(targets, index)
@@ -55,7 +58,7 @@ export function prepareChecks(options: CheckOptions): Check[] {
   })
 }
 
-/** The JSON body of a check, as an app would send it. */
+/** Returns the JSON body of a check. */
 export function checkBody(check: Check, version: ApiVersion): string {
   return version === 'v2'
     ? JSON.stringify({ license: check.licenseKey, fingerprint: check.machineId })
@@ -74,12 +77,12 @@ export function checkHeaders(check: Check): Record<string, string> {
   }
 }
 
-/** A fixed-width text, so that a prepared content-length stays right whatever the number. */
+/** Returns a text of fixed width, so that a prepared content-length is right for every number. */
 export function newMachineNumber(number: number): string {
   return number.toString(36).padStart(NEW_MACHINE_MARK.length, '0')
 }
 
-/** The whole HTTP/1.1 request. A new machine's body still holds the mark. */
+/** Returns the whole HTTP/1.1 request. The body of a new machine still contains the placeholder. */
 export function rawRequest(check: Check, version: ApiVersion, host: string, path = checkPath(version)): Buffer {
   const body = checkBody(check, version)
   const headers = Object.entries({ host, ...checkHeaders(check), 'content-length': String(Buffer.byteLength(body)) })
@@ -111,7 +114,7 @@ function machineIdFor(
   }
 }
 
-// Of the shape that generated keys have, with letters that their alphabet leaves out: no such key can exist.
+/** Returns a key with the form of generated keys, but with letters that are not in their alphabet. */
 function unknownKey(index: number): string {
   const digits = index.toString(10).padStart(12, '0')
   return `O${digits.slice(0, 3)}-I${digits.slice(3, 6)}-O${digits.slice(6, 9)}-I${digits.slice(9, 12)}`
@@ -119,6 +122,6 @@ function unknownKey(index: number): string {
 
 function pickFrom<T>(items: readonly T[], index: number): T {
   const item = items[index % items.length]
-  if (item === undefined) throw new Error('the mix needs machine ids that were not given')
+  if (item === undefined) throw new Error('the mix needs machine ids, and none were given')
   return item
 }

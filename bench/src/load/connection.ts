@@ -1,11 +1,14 @@
-// One keep-alive HTTP/1.1 connection with one request on its way at a time: just enough of HTTP to measure with, and much
-// less work per answer than a general client. It reconnects after a failure and says what failed.
+/**
+ * One keep-alive HTTP/1.1 connection with one request in flight at a time: just enough HTTP to measure with, and much
+ * less work per response than a general client. It reconnects after a failure and reports the reason.
+ */
+
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 export interface ConnectionEvents {
   responded(connection: Connection, status: number, body: string): void
-  /** `busy`: a request was on its way and is lost. */
+  /** `busy` is true if a request was in flight; it is lost. */
   failed(connection: Connection, reason: string, busy: boolean): void
   ready(connection: Connection): void
 }
@@ -13,7 +16,7 @@ export interface ConnectionEvents {
 const RECONNECT_AFTER_MS = 100
 
 export class Connection {
-  /** Nanoseconds of process.hrtime at which the request on its way was due; the caller's to set. */
+  /** When the request in flight was due, in nanoseconds of `performance.now()`; set by the caller. */
   dueNs = 0
   sentAtMs = 0
   readonly #url: URL
@@ -39,7 +42,7 @@ export class Connection {
     this.#socket?.write(request, 'latin1')
   }
 
-  /** Gives the request on its way up, as a failure with this reason. */
+  /** Abandons the request in flight, as a failure with this reason. */
   abandon(reason: string): void {
     this.#fail(reason)
   }
@@ -69,7 +72,7 @@ export class Connection {
     const headEnd = this.#received.indexOf('\r\n\r\n')
     if (headEnd < 0) return
     const length = contentLength(this.#received, headEnd)
-    if (length === null) return this.#fail('an answer without content-length')
+    if (length === null) return this.#fail('a response without content-length')
     const bodyStart = headEnd + 4
     if (this.#received.length < bodyStart + length) return
     const status = Number(this.#received.slice(9, 12))

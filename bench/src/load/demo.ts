@@ -1,4 +1,5 @@
-// The demo organization that `npm start` makes on its first run, as something to load without naming anything.
+/** The demo organization that `npm start` creates on its first run, as the default target of `npm run bench`. */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -19,8 +20,8 @@ const BLACKLISTED_MACHINE = 'bench-blacklisted'
 const EXCLUDED_MACHINE = 'bench-excluded'
 
 /**
- * The demo's validator and license. Where the mix needs them it adds a blacklist and an exclusion for two machine ids of its
- * own; both expire an hour after the run. Throws when no demo is running.
+ * Returns the demo's validator and license. If the mix needs them, adds a blacklist and an exclusion for two machine
+ * ids; both expire an hour after the run. Throws when no demo is running.
  */
 export async function useDemo(options: BenchOptions): Promise<{
   url: URL
@@ -40,8 +41,9 @@ export async function useDemo(options: BenchOptions): Promise<{
       },
       body: JSON.stringify({ kind, type: 'HWID', value, scope: 'ORGANIZATION', note: 'npm run bench', expiresAt }),
     })
-    // 409: a run before this one added it.
-    if (!response.ok && response.status !== 409) throw new Error(`the demo refuses a rule: ${await response.text()}`)
+    // 409: an earlier run has added it.
+    if (!response.ok && response.status !== 409)
+      throw new Error(`the demo did not accept a rule: ${await response.text()}`)
   }
   if (options.mix.has('blacklisted')) await addRule('BLACKLIST', BLACKLISTED_MACHINE)
   if (options.mix.has('excluded')) await addRule('EXCLUSION', EXCLUDED_MACHINE)
@@ -59,7 +61,7 @@ function readDemo(): z.infer<typeof demoFile> {
   try {
     text = readFileSync(path, 'utf8')
   } catch {
-    throw new Error('there is no demo to load: run "npm start" in another terminal, or name a validator with --url')
+    throw new Error('no demo is running: run "npm start" in another terminal, or set --url to a validator')
   }
   return demoFile.parse(JSON.parse(text))
 }

@@ -1,29 +1,35 @@
-// Sends at a fixed rate whatever the server does, and measures every answer from the moment its request was DUE, so a server
-// that stalls cannot hide the requests that had to wait meanwhile (coordinated omission). autocannon's own rate limit does
-// neither: it sends each second's quota in one burst and corrects with an interval of 1 ms at any rate.
+/**
+ * Sends at a fixed rate whatever the server does, and measures every latency from the moment its request was DUE. A
+ * stalled server cannot hide the requests that had to wait (coordinated omission). autocannon's own rate limit does
+ * neither: it sends each second's quota in one burst and corrects with an interval of 1 ms at any rate.
+ */
+
 import { Connection } from './connection.ts'
 import { LatencyHistogram } from './histogram.ts'
 import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
 
 export interface FixedRateOptions {
   url: URL
-  /** The whole HTTP request to send next. */
+  /** Returns the next HTTP request, whole. */
   nextRequest: () => Buffer | string
   ratePerSecond: number
   connections: number
   durationMs: number
-  /** Sent before the measurement, at the same rate, and not counted. */
+  /** Length of the warm-up: the same rate, before the measurement, not counted. */
   warmUpMs?: number
   timeoutMs?: number
-  /** How long after the end requests that were due before it may still be sent and answered. */
+  /** How long after the end requests that were due before it may still be sent and receive their response. */
   drainMs?: number
-  /** Sleeps a millisecond between sends, for whoever shares the core; what became due meanwhile goes out together. */
+  /**
+   * Sleeps a millisecond between sends, for other programs on the core. Requests that are due meanwhile go together.
+   */
   sleeps?: boolean
-  onProgress?: (answered: number) => void
+  /** Receives the number of responses so far, once a second. */
+  onProgress?: (responses: number) => void
   signal?: AbortSignal | undefined
 }
 
-/** When each request of a run is due: one every `1e9 / rate` nanoseconds from the start. */
+/** The times at which requests are due: one every `1e9 / rate` nanoseconds from the start. */
 export class Schedule {
   readonly #startNs: number
   readonly #intervalNs: number
@@ -34,7 +40,7 @@ export class Schedule {
     this.#intervalNs = 1e9 / ratePerSecond
   }
 
-  /** When the next request is due. */
+  /** Returns when the next request is due. */
   nextNs(): number {
     return this.#startNs + this.#taken * this.#intervalNs
   }
@@ -46,7 +52,7 @@ export class Schedule {
   }
 }
 
-// Above this rate timers are too coarse to spread the requests: the loop spins instead, on the core that it has to itself.
+/** Above this rate timers are too coarse to spread the requests, so the loop spins, on a core of its own. */
 const SPIN_ABOVE_PER_SECOND = 500
 const DEFAULT_DRAIN_MS = 2000
 const DEFAULT_TIMEOUT_MS = 10_000

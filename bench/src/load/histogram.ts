@@ -1,6 +1,6 @@
 /**
- * A latency histogram in microseconds with 128 linear steps per power of two, so a percentile is off by less than 0.8 % at
- * any size. Recording is cheap enough for every response.
+ * A latency histogram in microseconds with 128 linear steps per power of two, so a percentile is off by less than 0.8 %
+ * at any size. Recording is cheap enough for every response.
  */
 
 const STEP_BITS = 7
@@ -35,7 +35,10 @@ export class LatencyHistogram {
     this.#maxUs = Math.max(this.#maxUs, value)
   }
 
-  /** Returns the smallest latency that at least `percentile` percent of the responses did not exceed; 0 without responses. */
+  /**
+   * Returns the smallest latency that at least `percentile` percent of the responses did not exceed; 0 without
+   * responses.
+   */
   percentileUs(percentile: number): number {
     if (this.#count === 0) return 0
     const wanted = Math.max(1, Math.ceil((percentile / 100) * this.#count - 1e-9))

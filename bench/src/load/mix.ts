@@ -1,35 +1,39 @@
-// Which kinds of check a run sends, and in what order. The order spreads every kind evenly, so a second of load holds the
-// same mix as the whole run and two runs send the same sequence.
+/**
+ * The kinds of check that a run sends, and their order. The order spreads every kind evenly, so a second of load has
+ * the same mix as the whole run, and two runs send the same sequence.
+ */
 
 /**
- * - `known`: a machine that holds a slot already.
- * - `new`: a machine id that nobody has sent before.
- * - `blacklisted`, `excluded`: a machine id that such a rule names.
+ * - `known`: a machine that holds a slot.
+ * - `new`: a machine id that was never sent before.
+ * - `blacklisted`, `excluded`: a machine id that such a rule matches.
  * - `unknown`: a license key that does not exist.
  */
 export const CHECK_KINDS = ['known', 'new', 'blacklisted', 'excluded', 'unknown'] as const
 export type CheckKind = (typeof CHECK_KINDS)[number]
 export type Mix = ReadonlyMap<CheckKind, number>
 
-/** Parses `known=90,new=2`; weights are relative and need not add up to 100. Throws an Error that says what is wrong. */
+/**
+ * Parses `known=90,new=2`. Weights are relative and need not add up to 100. Throws an Error that names the wrong part.
+ */
 export function parseMix(text: string): Mix {
   const mix = new Map<CheckKind, number>()
   for (const part of text.split(',')) {
     const [name = '', weightText = '', ...rest] = part.split('=').map((piece) => piece.trim())
     const kind = CHECK_KINDS.find((known) => known === name)
-    if (kind === undefined) throw new Error(`"${name}" is not a kind of check; there are ${CHECK_KINDS.join(', ')}`)
-    if (mix.has(kind)) throw new Error(`"${kind}" stands twice`)
+    if (kind === undefined) throw new Error(`"${name}" is not a kind of check. Kinds: ${CHECK_KINDS.join(', ')}`)
+    if (mix.has(kind)) throw new Error(`"${kind}" is given twice`)
     const weight = Number(weightText)
     if (rest.length > 0 || weightText === '' || !Number.isFinite(weight) || weight < 0) {
       throw new Error(`"${part.trim()}" needs a number of at least 0 after "=", such as ${kind}=90`)
     }
     if (weight > 0) mix.set(kind, weight)
   }
-  if (mix.size === 0) throw new Error('every weight is 0; at least one kind needs more')
+  if (mix.size === 0) throw new Error('every weight is 0; at least one must be greater')
   return mix
 }
 
-/** `length` kinds in the proportions of the mix, each spread as evenly as can be (smooth weighted round robin). */
+/** Returns `length` kinds in the proportions of the mix, each spread evenly (smooth weighted round robin). */
 export function interleave(mix: Mix, length: number): CheckKind[] {
   const entries = [...mix].map(([kind, weight]) => ({ kind, weight, credit: 0 }))
   const total = entries.reduce((sum, entry) => sum + entry.weight, 0)

@@ -1,4 +1,5 @@
-// What a run of load comes to, whichever generator made it.
+/** The outcome of a run of load, for every generator. */
+
 import type { LatencySummary } from './histogram.ts'
 
 export type Generator = 'autocannon' | 'fixed-rate' | 'wrk'
@@ -9,17 +10,17 @@ export interface LoadOutcome {
   durationMs: number
   perSecond: number
   latency: LatencySummary
-  /** Answers by HTTP status. */
+  /** Responses by HTTP status. */
   statuses: Record<string, number>
-  /** Answers by the `code` in their body; null where the generator does not read bodies. */
+  /** Responses by the `code` in their body; null where the generator does not read bodies. */
   codes: Record<string, number> | null
   /** Failures below HTTP (refused, reset, timed out), by message. */
   errors: Record<string, number>
-  /** Requests a second that were asked for; null when it ran as fast as the answers came. */
+  /** The rate in requests a second; null without a fixed rate. */
   targetPerSecond: number | null
 }
 
-/** Counts of things by name. */
+/** Counts by name. */
 export class Tally {
   readonly #counts = new Map<string, number>()
 
@@ -33,7 +34,7 @@ export class Tally {
   }
 }
 
-/** The `code` of an answer's body without parsing it: every body of the validator holds it once. */
+/** Returns the `code` of a response without parsing it: every body of the validator contains it once. */
 export function codeOf(body: string): string {
   const start = body.indexOf('"code":"')
   if (start < 0) return '(none)'

@@ -1,5 +1,8 @@
-// Before the clock starts: takes the slots of the known machines and sends one check of every kind, so that a run does not
-// measure how fast a wrong API key is refused.
+/**
+ * Runs before the clock starts: takes the slots of the known machines and sends one check of every kind, so that no run
+ * measures, for instance, how fast a wrong API key is rejected.
+ */
+
 import { z } from 'zod'
 
 import { checkBody, checkHeaders, checkPath, type ApiVersion, type Check } from './checks.ts'
@@ -14,20 +17,20 @@ const EXPECTED: Record<CheckKind, readonly string[]> = {
   unknown: ['NOT_FOUND'],
 }
 
-// More known machines than this are taken to hold their slots already.
+/** Machines beyond this number are assumed to hold their slots already. */
 const ACTIVATED_AT_MOST = 1000
 
 /**
- * Sends the first checks of every kind and compares the codes with what the kind should get. Returns a sentence for each
- * surprise. Throws when the validator cannot be reached or refuses the API key.
+ * Sends the first checks of every kind and compares the codes with those expected for the kind. Returns a sentence per
+ * unexpected code. Throws when the validator cannot be reached or rejects the API key.
  */
 export async function preflight(url: URL, checks: readonly Check[], version: ApiVersion): Promise<string[]> {
   const surprises = new Map<string, string>()
   for (const check of firstOfEach(checks)) {
     const { status, code } = await send(url, check, version)
     if (status === 401)
-      throw new Error(`the validator refuses the API key ${check.apiKey.slice(0, 8)}... (401 ${code})`)
-    if (status >= 500 || status === 404) throw new Error(`${url.origin} answers ${status} ${code}`)
+      throw new Error(`the validator rejects the API key ${check.apiKey.slice(0, 8)}... (401 ${code})`)
+    if (status >= 500 || status === 404) throw new Error(`${url.origin} returned ${status} ${code}`)
     if (EXPECTED[check.kind].includes(code)) continue
     const wanted = EXPECTED[check.kind].join(' or ')
     surprises.set(`${check.kind} ${code}`, `a check of kind "${check.kind}" got ${code}, not ${wanted}`)
@@ -44,7 +47,7 @@ function firstOfEach(checks: readonly Check[]): Check[] {
   return [...chosen.values()]
 }
 
-const answer = z.object({ code: z.string() })
+const responseBody = z.object({ code: z.string() })
 
 async function send(url: URL, check: Check, version: ApiVersion): Promise<{ status: number; code: string }> {
   let response: Response
@@ -59,6 +62,6 @@ async function send(url: URL, check: Check, version: ApiVersion): Promise<{ stat
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
     throw new Error(`${url.origin} cannot be reached: ${cause}`, { cause: error })
   }
-  const body = answer.safeParse(await response.json().catch(() => null))
+  const body = responseBody.safeParse(await response.json().catch(() => null))
   return { status: response.status, code: body.success ? body.data.code : '(no code)' }
 }

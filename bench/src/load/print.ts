@@ -1,12 +1,14 @@
-// A run's outcome as the few lines that a person reads in a terminal.
+/** Formats the outcome of a run for a terminal. */
+
 import type { LoadOutcome } from './outcome.ts'
 
+/** Returns the lines that a person reads in a terminal. */
 export function formatOutcome(outcome: LoadOutcome): string {
   const { latency } = outcome
-  const asked = outcome.targetPerSecond === null ? '' : ` (asked for ${formatCount(outcome.targetPerSecond)})`
+  const target = outcome.targetPerSecond === null ? '' : ` (target ${formatCount(outcome.targetPerSecond)})`
   const percentiles = Object.entries(latency.percentilesUs).map(([p, us]) => `p${p} ${formatUs(us)}`)
   const lines = [
-    `${formatCount(outcome.perSecond)} checks/s${asked}, ${formatCount(outcome.requests)} in ${(outcome.durationMs / 1000).toFixed(1)} s, ${outcome.generator}`,
+    `${formatCount(outcome.perSecond)} checks/s${target}, ${formatCount(outcome.requests)} in ${(outcome.durationMs / 1000).toFixed(1)} s, ${outcome.generator}`,
     `latency   ${[...percentiles, `max ${formatUs(latency.maxUs)}`].join('   ')}`,
     ...(outcome.codes === null ? [] : [`codes     ${formatShares(outcome.codes)}`]),
     `statuses  ${formatShares(outcome.statuses)}`,
@@ -19,7 +21,7 @@ export function formatCount(value: number): string {
   return Math.round(value).toLocaleString('en-US')
 }
 
-/** Microseconds in the unit that reads best. */
+/** Formats microseconds in the unit that reads best. */
 export function formatUs(us: number): string {
   if (us < 1000) return `${us.toFixed(0)} us`
   if (us < 1_000_000) return `${(us / 1000).toFixed(2)} ms`

@@ -1,19 +1,22 @@
-// The traffic of an hour over 10,000 licenses, in real time: apps that check now and then, a few that check all the time, some
-// without a slot, some refused, some excluded, and machines that come and go. Seeded, so that two runs send the same.
+/**
+ * Ordinary traffic over 10,000 licenses in real time: apps that check now and then, a few that check all the time, some
+ * without a slot, some rejected, some excluded, and machines that are replaced. Seeded, so two runs send the same.
+ */
+
 import { Agent, request } from 'node:http'
 
 import { random, type Random } from '@keyward/testkit'
 
 export const LICENSES = 10_000
 export const MACHINES_PER_LICENSE = 2
-/** These licenses are full, and each has one machine more that asks in vain. */
+/** So many licenses are full, and each has one more machine, whose checks are rejected. */
 export const FULL = 200
 
-/** How often what is asked; the shares of a made-up but plausible vendor. */
+/** The rates of a made-up but plausible vendor. */
 const KINDS = [
-  // Every machine asks every five minutes.
+  // Every machine checks every five minutes.
   { name: 'known', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 300 },
-  // One in a hundred asks every second.
+  // One in a hundred checks every second.
   { name: 'busy', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 100 },
   { name: 'over the limit', perSecond: FULL / 60 },
   { name: 'blacklisted', perSecond: 3 },
@@ -37,7 +40,10 @@ export interface Sent {
 
 const TICK_MS = 50
 
-/** Sends for so long, and resolves when the last answer is there. Falls behind when the validator does, but leaves nothing out. */
+/**
+ * Sends for `durationMs` and resolves with the last response. Falls behind if the validator does, but leaves nothing
+ * out.
+ */
 export async function sendTraffic(port: number, secret: string, durationMs: number): Promise<Sent> {
   const dice = random(2_026)
   const agent = new Agent({ keepAlive: true, maxSockets: 32 })
@@ -75,9 +81,9 @@ export async function sendTraffic(port: number, secret: string, durationMs: numb
     return new Promise((resolve) => {
       const headers = { authorization: `Bearer ${secret}`, 'content-length': Buffer.byteLength(text) }
       const outgoing = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
-        let answer = ''
-        response.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk))
-        response.on('end', () => resolve(answer))
+        let received = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => (received += chunk))
+        response.on('end', () => resolve(received))
       })
       outgoing.on('error', () => resolve(''))
       outgoing.end(text)

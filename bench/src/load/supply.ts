@@ -1,7 +1,8 @@
-// Hands out prepared requests, one after the other and round again, with a fresh machine id where a check is for a new machine.
+/** Returns prepared requests in a cycle, with a new machine id where a check is for a new machine. */
+
 import { NEW_MACHINE_MARK, newMachineNumber, rawRequest, type ApiVersion, type Check } from './checks.ts'
 
-/** The next request as bytes, or as a latin1 string that holds those bytes. */
+/** Returns the next request as bytes, or as a latin1 string of those bytes. */
 export type Supply = () => Buffer | string
 
 let newMachines = 0
@@ -13,13 +14,13 @@ export function createSupply(checks: readonly Check[], version: ApiVersion, url:
   })
   let next = 0
   return () => {
-    const request = requests[next] ?? ''
+    const request = requests[next]!
     next = (next + 1) % requests.length
     return typeof request === 'string' ? withNewMachine(request) : request
   }
 }
 
-/** Puts the number of a machine that nobody has sent yet where the mark stands. */
+/** Replaces the placeholder by the number of a machine that was never sent before. */
 export function withNewMachine(text: string): string {
   newMachines += 1
   return text.replace(NEW_MACHINE_MARK, newMachineNumber(newMachines))

@@ -1,5 +1,5 @@
--- Sends prepared checks in turn. Arguments: the file of checks, one a line: path, headers and body separated by tabs,
--- headers as name=value separated by "|"; the mark that is replaced by a number nobody has sent yet; and "naps" if it shall nap.
+-- Sends prepared checks in turn. Arguments: the file of checks, one per line (path, headers and body separated by tabs,
+-- headers as name=value separated by "|"); the placeholder for the number of a new machine; and optionally "naps".
 local threads = {}
 
 function setup(thread)
@@ -7,10 +7,10 @@ function setup(thread)
   threads[#threads + 1] = thread
 end
 
--- wrk waits for answers asleep, and each one that comes then wakes it: an interrupt to another core, which the server's core has to
--- send and on a virtual machine pays dearly. So where no answer is there it naps by a timer, which costs the server nothing,
--- and finds some when it wakes. It looks before every fourth request, since looking costs it time, too. Meant for dozens of
--- connections: with a few of them there is often nothing to find. Linux alone.
+-- wrk sleeps until a response wakes it. The wake-up is an interrupt that the server's core has to send, which is expensive on a
+-- virtual machine. So when no response is waiting, this script sleeps by a timer, which costs the server nothing. It looks
+-- before every fourth request, since looking takes time too. It is meant for dozens of connections: with a few there is
+-- often no response waiting. Linux only.
 local NAP_US, LOOK_EVERY = 50, 4
 local ffi, queue, ready
 
@@ -21,22 +21,22 @@ local function prepareNaps()
   local name = ffi.new("char[64]")
   for descriptor = 3, 1023 do
     local length = ffi.C.readlink("/proc/self/fd/" .. descriptor, name, 64)
-    -- The last one is this thread's own: the next thread's is not made yet.
+    -- The last one belongs to this thread: that of the next thread does not exist yet.
     if length > 0 and ffi.string(name, length) == "anon_inode:[eventpoll]" then queue = descriptor end
   end
 end
 
 local function napIfIdle()
-  asked = asked + 1
+  looked = looked + 1
   -- One is always ready: the connection that is about to be written to.
-  if asked % LOOK_EVERY > 0 or ffi.C.epoll_wait(queue, ready, 2, 0) > 1 then return end
+  if looked % LOOK_EVERY > 0 or ffi.C.epoll_wait(queue, ready, 2, 0) > 1 then return end
   naps = naps + 1
   ffi.C.usleep(NAP_US)
 end
 
 function init(args)
   if args[3] == "naps" then prepareNaps() end
-  asked, naps = 0, queue and 0
+  looked, naps = 0, queue and 0
   requests, fresh, mark = {}, {}, args[2]
   prefix = string.format("%d%05d", number, os.time() % 100000)
   for line in io.lines(args[1]) do
@@ -68,7 +68,7 @@ function done(summary, latency)
   for _, thread in ipairs(threads) do slept = thread:get("naps") and slept + thread:get("naps") end
   io.write(string.format(
     'RESULT {"requests":%d,"durationUs":%d,"meanUs":%.1f,"maxUs":%d,"percentilesUs":{%s},' ..
-    '"naps":%s,"refusals":%d,"errors":{"connect":%d,"read":%d,"write":%d,"timeout":%d}}\n',
+    '"naps":%s,"failures":%d,"errors":{"connect":%d,"read":%d,"write":%d,"timeout":%d}}\n',
     summary.requests, summary.duration, latency.mean, latency.max, table.concat(percentiles, ","),
     slept or "null", e.status, e.connect, e.read, e.write, e.timeout))
 end

@@ -1,5 +1,8 @@
-// Runs wrk (Debian's package, brew's formula) with prepared checks. wrk is faster than anything in JavaScript, so it is what
-// measures servers that are faster than autocannon. It does not read bodies: it counts statuses that are not 2xx or 3xx.
+/**
+ * Runs wrk (Debian's package, brew's formula) with prepared checks, for servers that are faster than autocannon. wrk
+ * does not read bodies: it counts the statuses that are not 2xx or 3xx.
+ */
+
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,20 +15,20 @@ import type { LoadOutcome } from './outcome.ts'
 
 export interface WrkOptions {
   url: URL
-  /** A file that `writeWrkChecks` made. */
+  /** A file of `writeWrkChecks`. */
   checksFile: string
   connections: number
   durationMs: number
   threads?: number
-  /** Sleeps for moments by itself instead of being woken by answers, which would take time of a server on the same machine. */
+  /** Sleeps by a timer instead of being woken by responses, which costs a server on the same machine time. */
   naps?: boolean
-  /** Put before the command, `['taskset', '-c', '1']` for instance. */
+  /** Words before the command, such as `['taskset', '-c', '1']`. */
   prefix?: readonly string[]
   signal?: AbortSignal | undefined
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** How often it found no answer waiting and slept: seldom where it, and not the server, set the pace. Null when it may not. */
+  /** How often no response was waiting and wrk slept: seldom where wrk is the bottleneck. Null without `naps`. */
   naps: number | null
 }
 
@@ -38,13 +41,12 @@ const wrkResult = z.object({
   maxUs: z.number(),
   percentilesUs: z.record(z.string(), z.number()),
   naps: z.number().nullable(),
-  refusals: z.number(),
+  failures: z.number(),
   errors: z.record(z.string(), z.number()),
 })
 
 export function hasWrk(): boolean {
   try {
-    // `wrk -v` exits with 1 and prints its version all the same.
     execFileSync('sh', ['-c', 'command -v wrk'], { stdio: 'ignore' })
     return true
   } catch {
@@ -52,7 +54,7 @@ export function hasWrk(): boolean {
   }
 }
 
-/** Writes the checks where wrk's script finds them; `remove` takes the file away again. */
+/** Writes the checks into a temporary file for wrk's script. `remove` deletes it. */
 export function writeWrkChecks(checks: readonly Check[], version: ApiVersion): { path: string; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
   const path = join(folder, 'checks.tsv')
@@ -68,7 +70,7 @@ export async function runWrk(options: WrkOptions): Promise<WrkOutcome> {
   if (options.naps === true) script.push('naps')
   const [command = 'wrk', ...rest] = [...(options.prefix ?? []), 'wrk', ...size, ...script]
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
-  // On SIGINT wrk ends early and still prints what it has.
+  // On SIGINT wrk ends early and still prints its result.
   const stop = (): void => void child.kill('SIGINT')
   options.signal?.addEventListener('abort', stop, { once: true })
   let output = ''
@@ -79,12 +81,12 @@ export async function runWrk(options: WrkOptions): Promise<WrkOutcome> {
   return parseWrk(output)
 }
 
-/** Reads the line that the script prints at the end. Throws with wrk's own words when there is none. */
+/** Parses the line that the script prints at the end. Throws with wrk's own output when there is none. */
 export function parseWrk(output: string): WrkOutcome {
   const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '))
-  if (line === undefined) throw new Error(`wrk gave no result: ${output.trim().slice(0, 500)}`)
+  if (line === undefined) throw new Error(`wrk printed no result: ${output.trim().slice(0, 500)}`)
   const result = wrkResult.parse(JSON.parse(line.slice('RESULT '.length)))
-  const { requests, meanUs, maxUs, percentilesUs, naps, refusals } = result
+  const { requests, meanUs, maxUs, percentilesUs, naps, failures } = result
   const durationMs = result.durationUs / 1000
   return {
     generator: 'wrk',
@@ -92,7 +94,7 @@ export function parseWrk(output: string): WrkOutcome {
     durationMs,
     perSecond: (requests / durationMs) * 1000,
     latency: { count: requests, meanUs, maxUs, percentilesUs },
-    statuses: { '2xx-3xx': requests - refusals, ...(refusals > 0 ? { '4xx-5xx': refusals } : {}) },
+    statuses: { '2xx-3xx': requests - failures, ...(failures > 0 ? { '4xx-5xx': failures } : {}) },
     codes: null,
     errors: Object.fromEntries(Object.entries(result.errors).filter(([, count]) => count > 0)),
     targetPerSecond: null,
@@ -103,6 +105,7 @@ export function parseWrk(output: string): WrkOutcome {
 function checkLine(check: Check, version: ApiVersion): string {
   const headers = Object.entries(checkHeaders(check)).map(([name, value]) => `${name}=${value}`)
   const line = [checkPath(version), headers.join('|'), checkBody(check, version)]
-  if (line.some((field) => /[\t\n\r]/.test(field))) throw new Error('a check for wrk cannot hold a tab or a line break')
+  if (line.some((field) => /[\t\n\r]/.test(field)))
+    throw new Error('a check for wrk cannot contain a tab or a line break')
   return `${line.join('\t')}\n`
 }

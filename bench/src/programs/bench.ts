@@ -1,4 +1,5 @@
-// `npm run bench`: loads any running validator with license checks and says how it did.
+/** `npm run bench`: loads any running validator with license checks and prints throughput, latency and responses. */
+
 import { readFileSync } from 'node:fs'
 
 import { runAutocannon } from '../load/autocannon.ts'
@@ -14,7 +15,7 @@ import { createSupply } from '../load/supply.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 import { describeMachine } from '../report/results.ts'
 
-// As many as it takes to walk through a file of licenses without the checks themselves filling memory.
+/** Enough to use a whole file of licenses, few enough to fit into memory. */
 const PREPARED_CHECKS = 50_000
 
 interface Job {
@@ -30,8 +31,7 @@ async function main(): Promise<void> {
   try {
     const options = parseBenchArguments(process.argv.slice(2), process.env)
     if (options === 'help') return console.log(HELP)
-    if (options.wrk && !hasWrk())
-      throw new ArgumentError('--wrk: wrk is not on this machine (Debian: apt-get install wrk)')
+    if (options.wrk && !hasWrk()) throw new ArgumentError('--wrk: wrk is not installed (Debian: apt-get install wrk)')
     const job = options.url === null ? await useDemo(options) : describeJob(options, options.url)
     await measure(options, job)
   } catch (error) {
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
 async function measure(options: BenchOptions, job: Job): Promise<void> {
   const { mix, version } = options
   const checks = prepareChecks({ ...job, mix, length: PREPARED_CHECKS })
-  for (const surprise of await preflight(job.url, checks, version)) console.error(`note: ${surprise}`)
+  for (const note of await preflight(job.url, checks, version)) console.error(`note: ${note}`)
   console.error(
     `${job.url.origin}: ${formatMix(mix)}, ${options.connections} connections, ${options.durationMs / 1000} s` +
       (options.ratePerSecond === null ? '' : `, ${options.ratePerSecond} a second`),
@@ -84,26 +84,26 @@ async function run(options: BenchOptions, url: URL, checks: Check[], signal: Abo
   }
 }
 
-// One line that is overwritten, and only where somebody watches.
-function showProgress(): (answered: number) => void {
+/** Overwrites one line of a terminal; writes nothing elsewhere. */
+function showProgress(): (responses: number) => void {
   const start = performance.now()
   let before = 0
-  return (answered) => {
+  return (responses) => {
     if (!process.stderr.isTTY) return
     const seconds = ((performance.now() - start) / 1000).toFixed(0)
     process.stderr.write(
-      `\r\x1b[K${seconds} s   ${formatCount(answered - before)} checks/s   ${formatCount(answered)} in all`,
+      `\r\x1b[K${seconds} s   ${formatCount(responses - before)} checks/s   ${formatCount(responses)} in all`,
     )
-    before = answered
+    before = responses
   }
 }
 
 function describeJob(options: BenchOptions, url: URL): Job {
   const apiKey = options.apiKey ?? ''
   const { machines, blacklistedMachines, excludedMachines } = options
-  const named = options.licenses.map((licenseKey) => ({ apiKey, licenseKey, machineIds: machines }))
+  const given = options.licenses.map((licenseKey) => ({ apiKey, licenseKey, machineIds: machines }))
   const listed = options.licensesFile === null ? [] : readLicenses(options.licensesFile, apiKey, machines)
-  return { url, targets: [...named, ...listed], blacklistedMachines, excludedMachines }
+  return { url, targets: [...given, ...listed], blacklistedMachines, excludedMachines }
 }
 
 function readLicenses(path: string, apiKey: string, machines: string[]): Target[] {

@@ -83,8 +83,8 @@ function load(writer: IndexWriter, changes: Generator<Change>): number {
 }
 
 /**
- * Returns the nanoseconds per run: the median over short stretches, so that a stretch in which the machine did something
- * else does not count.
+ * Returns the nanoseconds per run: the median over short stretches, so that a stretch in which the machine did
+ * something else does not count.
  */
 function nanoseconds(count: number, run: (n: number) => void): number {
   const times: number[] = []

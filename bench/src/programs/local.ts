@@ -43,7 +43,7 @@ async function main(): Promise<void> {
     if (!plan.pinned) console.log('taskset is not installed, so nothing is pinned to cores: expect more spread')
     postgres = await openPostgres(plan, join(import.meta.dirname, '../../../.keyward/bench-postgres'))
     pinTree(process.pid, plan.load, plan)
-    const bench: Bench = { ...options, plan, postgres, signal: stop.signal, say: (line) => console.log(`  ${line}`) }
+    const bench: Bench = { ...options, plan, postgres, signal: stop.signal, log: (line) => console.log(`  ${line}`) }
     for (const scenario of options.scenarios) await runScenario(scenario, bench)
     drawReport()
   } finally {

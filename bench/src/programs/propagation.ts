@@ -1,7 +1,7 @@
 /**
  * Measures how long a committed change takes until all of several validators enforce it: access rules, revocations of
- * licenses and revocations of API keys, in turn. Each validator is polled while the change is made, with a pause of about a
- * millisecond, so that polling leaves the processor to what is measured.
+ * licenses and revocations of API keys, in turn. Each validator is polled while the change is made, with a pause of
+ * about a millisecond, so that polling leaves the processor to what is measured.
  */
 
 import { connect, type Socket } from 'node:net'

@@ -1,12 +1,15 @@
-// Charts as data: scenarios say what is to be seen, the report draws it. They are kept in the result files, so a report can be
-// drawn again without measuring again.
+/**
+ * Charts as data. Scenarios define them, the report draws them. Result files contain them, so the report can be drawn
+ * again without measuring again.
+ */
+
 import { z } from 'zod'
 
 const bars = z.object({
   kind: z.literal('bars'),
   title: z.string(),
   unit: z.string(),
-  /** Where values span powers of ten. */
+  /** True for values that span powers of ten. */
   log: z.boolean().default(false),
   bars: z.array(
     z.object({
@@ -19,7 +22,7 @@ const bars = z.object({
   ),
 })
 
-/** One dot a round, so that the spread is seen and not only told. */
+/** One dot per round, which shows the spread. */
 const dots = z.object({
   kind: z.literal('dots'),
   title: z.string(),

@@ -1,4 +1,5 @@
-// One drawing for each kind of chart.
+/** Draws each kind of chart as SVG. */
+
 import type { BarChart, Chart, DotChart, LineChart } from './chart.ts'
 import { compact, dot, line, rect, scale, svg, text, ticks, type Box } from './svg.ts'
 
@@ -29,7 +30,7 @@ function drawBars(chart: BarChart): string {
   const highest = Math.max(...chart.bars.map((bar) => bar.high ?? bar.value), 0)
   const lowest = chart.log ? Math.min(...values) / 1.5 : 0
   const at = ticks(lowest, highest, chart.log)
-  const x = scale(at[0] ?? 0, at.at(-1) ?? 1, box.left, box.width - box.right, chart.log)
+  const x = scale(at[0]!, at.at(-1)!, box.left, box.width - box.right, chart.log)
   const content = chart.bars.flatMap((bar, row) => {
     const y = box.top + row * ROW
     const middle = y + ROW / 2
@@ -53,7 +54,7 @@ function drawDots(chart: DotChart): string {
   const box = rowsBox(chart.rows.length)
   const all = chart.rows.flatMap(({ values, goal }) => (goal === null ? values : [...values, goal]))
   const at = ticks(Math.min(...all), Math.max(...all))
-  const x = scale(at[0] ?? 0, at.at(-1) ?? 1, box.left, box.width - box.right)
+  const x = scale(at[0]!, at.at(-1)!, box.left, box.width - box.right)
   const content = chart.rows.flatMap((row, n) => {
     const y = box.top + n * ROW
     const middle = y + ROW / 2
@@ -88,7 +89,7 @@ function drawLines(chart: LineChart): string {
   const ys = points.map(([, value]) => value)
   const yAt = ticks(chart.y.log ? Math.min(...ys) : 0, Math.max(...ys), chart.y.log)
   const x = scale(Math.min(...xs), Math.max(...xs), box.left, box.width - box.right, chart.x.log)
-  const y = scale(yAt[0] ?? 0, yAt.at(-1) ?? 1, box.height - box.bottom, box.top, chart.y.log)
+  const y = scale(yAt[0]!, yAt.at(-1)!, box.height - box.bottom, box.top, chart.y.log)
   const xAt =
     chart.x.ticks ??
     ticks(Math.min(...xs), Math.max(...xs), chart.x.log).map((value) => ({ at: value, text: compact(value) }))
@@ -113,7 +114,7 @@ function drawLines(chart: LineChart): string {
         dot(x(px), y(py), `mark ${color}`, `${series.label}: ${compact(py)} ${chart.y.label}`),
       ),
       ...wrap(series.label, 20).map((words, row) =>
-        text(box.width - box.right + 10, (ends[n] ?? 0) + 4 + row * 13, words, `class="small label ${color}"`),
+        text(box.width - box.right + 10, ends[n]! + 4 + row * 13, words, `class="small label ${color}"`),
       ),
     ]
   })
@@ -142,19 +143,19 @@ function xAxis(box: Box, at: readonly number[], x: (value: number) => number, un
   ]
 }
 
-/** Moves labels apart that would lie on one another; keeps their order from above to below. */
+/** Moves overlapping labels apart. Keeps their order from top to bottom. */
 function spread(places: readonly number[]): number[] {
   const gap = 30
   const moved = [...places]
-  const order = places.map((_, n) => n).toSorted((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
+  const order = places.map((_, n) => n).toSorted((a, b) => places[a]! - places[b]!)
   for (let n = 1; n < order.length; n += 1) {
-    const [above, below] = [order[n - 1] ?? 0, order[n] ?? 0]
-    moved[below] = Math.max(moved[below] ?? 0, (moved[above] ?? 0) + gap)
+    const [above, below] = [order[n - 1]!, order[n]!]
+    moved[below] = Math.max(moved[below]!, moved[above]! + gap)
   }
   return moved
 }
 
-/** Two lines at most for a label. */
+/** Breaks a label into at most two lines. */
 function wrap(label: string, width: number): string[] {
   if (label.length <= width) return [label]
   const space = label.lastIndexOf(' ', width)

@@ -1,5 +1,8 @@
-// The report: one HTML file without scripts or outside parts, made of the result files alone. First the goals, then a picture for
-// every question, then the figures that other programs left.
+/**
+ * The report: one HTML file without scripts or external parts, made from the result files alone. It shows the goals,
+ * then the charts of each scenario, then the figures of the other programs.
+ */
+
 import { z } from 'zod'
 
 import { chart, type DotChart } from './chart.ts'
@@ -30,7 +33,7 @@ const roundList = z.array(z.number()).min(3).max(60)
 
 type Goal = z.infer<typeof goal>
 
-/** The whole page. `order` names results that come first. One that is no scenario's outcome is shown as the figures that it holds. */
+/** Returns the whole page. Results named in `order` come first. A result that is no scenario's is shown as a table. */
 export function renderReport(results: readonly ResultFile[], order: readonly string[] = []): string {
   const place = (file: ResultFile): number => (order.includes(file.name) ? order.indexOf(file.name) : order.length)
   const scenarios = results
@@ -40,7 +43,7 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
       return parsed.success ? [{ file, ...parsed.data }] : []
     })
   const others = results.filter((file) => !outcome.safeParse(file.data).success)
-  // A quick run is over small data: it reaches or misses nothing.
+  // A quick run uses small data, so it decides no goal.
   const goals = scenarios.flatMap((scenario) => (scenario.quick ? [] : scenario.goals))
   return `<!doctype html>
 <html lang="en">
@@ -51,7 +54,7 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
 <body>
 <h1>Keyward: measurements</h1>
 ${renderMachine(results)}
-${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some of this comes from a quick run: short rounds that show that everything works. Its figures mean little.</p>' : ''}
+${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some results come from a quick run: short rounds that show that everything works. Their figures mean little.</p>' : ''}
 ${goals.length === 0 ? '' : `<h2>Goals</h2>${renderGoals(goals)}`}
 ${scenarios.map(renderScenario).join('\n')}
 ${others.map(renderOther).join('\n')}
@@ -107,7 +110,9 @@ function renderOther(file: ResultFile): string {
 ${source(file)}</section>`
 }
 
-/** Lists of a few numbers that stand beside one another are rounds of the same thing: one chart for each such group. */
+/**
+ * Finds lists of a few numbers in one object. They are rounds of the same measurement, so each group gets one chart.
+ */
 function roundsIn(value: unknown): DotChart['rows'][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const entries = Object.entries(value)
@@ -118,7 +123,7 @@ function roundsIn(value: unknown): DotChart['rows'][] {
   return [...(rows.length === 0 ? [] : [rows]), ...entries.flatMap(([, inner]) => roundsIn(inner))]
 }
 
-/** Names with dots and their values; long lists are only counted. */
+/** Returns names with dots and their values. Only counts the values of long lists. */
 export function flatten(value: unknown, name = ''): [string, string][] {
   if (typeof value === 'number') return [[name, compact(value)]]
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return [[name, String(value)]]

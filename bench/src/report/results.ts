@@ -1,11 +1,14 @@
-// Every measurement leaves one JSON file in bench/results, with the machine and the commit it belongs to.
-// The report reads nothing else, so a figure in it can always be traced to the file it came from.
+/**
+ * Result files: every measurement writes one JSON file to bench/results, with the machine and the commit. The report
+ * reads nothing else, so each of its figures can be traced to a file.
+ */
+
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
-/** `bench/results`; `KEYWARD_BENCH_RESULTS` names another folder. */
+/** `bench/results`, or the folder of the variable `KEYWARD_BENCH_RESULTS`. */
 export const RESULTS_FOLDER = process.env['KEYWARD_BENCH_RESULTS'] ?? join(import.meta.dirname, '../../results')
 
 export interface Machine {
@@ -22,15 +25,15 @@ export interface ResultFile {
   date: string
   machine: Machine
   node: string
-  /** Short hash, `+` appended where the working tree differed from it; null outside a repository. */
+  /** Short hash, with `+` if packages or services had changes; null outside a repository. */
   commit: string | null
   data: unknown
 }
 
-/** Writes `bench/results/<name>.json` and returns its path. `data` is whatever JSON can hold. */
+/** Writes `bench/results/<name>.json` and returns its path. `data` is any JSON value. */
 export function writeResult(name: string, data: unknown): string {
   if (!/^[a-z0-9][a-z0-9-]*$/.test(name))
-    throw new Error(`a result's name is lower-case words with dashes, got "${name}"`)
+    throw new Error(`the name of a result must be lower-case words with dashes, got "${name}"`)
   const file: ResultFile = {
     name,
     date: new Date().toISOString(),
@@ -45,7 +48,7 @@ export function writeResult(name: string, data: unknown): string {
   return path
 }
 
-/** All results there are, by name. A file that is not a result is left out. */
+/** Returns all results in the order of their names. Skips files that are no results. */
 export function readResults(folder = RESULTS_FOLDER): ResultFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.toSorted().flatMap((name) => {

@@ -1,5 +1,4 @@
-// Draws charts as SVG by hand: axes with labels, few words, and colors that are variables of the page, so that the same drawing
-// reads on light and on dark paper.
+/** Primitives of SVG charts. Colors are variables of the page, so a drawing works on light and on dark paper. */
 
 export interface Box {
   width: number
@@ -28,7 +27,7 @@ export function rect(x: number, y: number, width: number, height: number, classN
   return `<rect x="${round(x)}" y="${round(y)}" width="${round(Math.max(0, width))}" height="${round(height)}" rx="2" class="${className}"/>`
 }
 
-/** A point with what it stands for, shown when the pointer rests on it. */
+/** Draws a point with a tooltip. */
 export function dot(x: number, y: number, className: string, title: string): string {
   return `<circle cx="${round(x)}" cy="${round(y)}" r="4" class="${className}"><title>${escapeXml(title)}</title></circle>`
 }
@@ -37,14 +36,14 @@ export function svg(box: Box, title: string, content: readonly string[]): string
   return `<svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="${escapeXml(title)}" xmlns="http://www.w3.org/2000/svg">${content.join('')}</svg>`
 }
 
-/** Maps values to pixels; logarithmic where asked for and possible (values of 0 or less lie on the lower end). */
+/** Maps values to pixels. On a logarithmic scale values of 0 or less are at the lower end. */
 export function scale(low: number, high: number, from: number, to: number, log = false): Scale {
   if (!log) return (value) => from + ((value - low) / (high - low || 1)) * (to - from)
   const [first, last] = [Math.log10(Math.max(low, 1e-9)), Math.log10(Math.max(high, 1e-9))]
   return (value) => from + ((Math.log10(Math.max(value, 1e-9)) - first) / (last - first || 1)) * (to - from)
 }
 
-/** Round values that span `low` to `high`; the first is not above `low`, the last not below `high`. */
+/** Returns round values of which the first is at most `low` and the last at least `high`. */
 export function ticks(low: number, high: number, log = false, about = 5): number[] {
   if (log) return logTicks(low, high)
   const span = high - low || Math.abs(high) || 1
@@ -62,7 +61,7 @@ function logTicks(low: number, high: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, n) => Number(`1e${first + n}`))
 }
 
-/** 1234567 as 1.23 M: as many digits as a chart needs. */
+/** Formats a value with the digits that a chart needs: 1234567 is 1.23 M. */
 export function compact(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e9) return `${trim(value / 1e9)} G`

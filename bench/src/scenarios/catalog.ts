@@ -1,5 +1,6 @@
+/** All scenarios of `npm run bench:local`, in the order in which they run. */
+
 import type { Scenario } from '../harness/scenario.ts'
-// Every scenario of `npm run bench:local`, in the order in which they run.
 import { big } from './big.ts'
 import { engine } from './engine.ts'
 import { footprint } from './footprint.ts'

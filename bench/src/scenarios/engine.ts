@@ -1,5 +1,8 @@
-// The decision engine alone, without a server: nanoseconds for each kind of verdict, and its trie against net.BlockList. The
-// measuring is done by bench/src/programs/engine-microbench.ts; this scenario repeats it on the server's core and draws what it prints.
+/**
+ * The decision engine alone, without a server: nanoseconds per kind of verdict, and its trie against net.BlockList.
+ * Runs programs/engine-microbench.ts on the server's core and draws what it prints.
+ */
+
 import { fileURLToPath } from 'node:url'
 
 import { LAUNCH } from '@keyward/process'
@@ -21,7 +24,7 @@ export interface Figure {
   unit: string
 }
 
-/** Reads lines such as `verdict: unknown key      171.2 ns`. */
+/** Parses lines such as `verdict: unknown key      171.2 ns`. */
 export function parseFigures(output: string): Figure[] {
   return output.split('\n').flatMap((line) => {
     const [, name = '', value = '', unit = ''] = /^(\S.*?)\s{2,}([\d.]+) ?(.*)$/.exec(line) ?? []
@@ -31,14 +34,14 @@ export function parseFigures(output: string): Figure[] {
 
 export const engine: Scenario = {
   name: 'engine',
-  summary: 'the decision engine alone: time for a verdict by kind of check, and its trie against net.BlockList',
+  summary: 'the decision engine alone: time per verdict by kind of check, and its trie against net.BlockList',
   run: async (bench) => {
     const runs: Figure[][] = []
     for (let n = 0; n < (bench.quick ? 1 : REPEATS); n += 1) {
       bench.signal.throwIfAborted()
       const [sizes, prefix] = [bench.quick ? QUICK_SIZES : SIZES, pinPrefix(bench.plan.server, bench.plan)]
       runs.push(parseFigures(await runToEnd(PROGRAM, sizes, prefix, LAUNCH.validator)))
-      bench.say(`run ${n + 1} done`)
+      bench.log(`run ${n + 1} done`)
     }
     const valuesOf = (name: string): number[] =>
       runs.flatMap((run) => run.filter((each) => each.name === name).map(({ value }) => value))
@@ -62,7 +65,7 @@ export const engine: Scenario = {
           }),
         },
       ],
-      notes: ['net.BlockList tells only whether any network covers an address; the trie finds all that do.'],
+      notes: ['net.BlockList only decides whether any network covers an address; the trie finds all that do.'],
       figures: { runs },
     }
   },

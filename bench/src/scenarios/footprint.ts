@@ -1,5 +1,6 @@
+/** How long a validator takes to be ready, and its memory: per license, and for a second worker. */
+
 import { judge } from '../harness/goals.ts'
-// How long a validator takes to be ready, and what it keeps in memory: for a license, and for a further worker.
 import { shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
@@ -14,11 +15,11 @@ interface Start {
 
 export const footprint: Scenario = {
   name: 'footprint',
-  summary: 'start to ready with 1 M licenses and 100 k rules; memory for a license and for a second worker',
+  summary: 'start to ready with 1 M licenses and 100 k rules; memory per license and of a second worker',
   run: async (bench) => {
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const url = await openShape(bench.postgres, shape, bench.say)
-    const smallUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.say)
+    const url = await openShape(bench.postgres, shape, bench.log)
+    const smallUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.log)
     const repeats = bench.quick ? 1 : 3
     const one: Start[] = []
     const two: Start[] = []
@@ -28,7 +29,7 @@ export const footprint: Scenario = {
       one.push(await start(bench, url, 1))
       two.push(await start(bench, url, 2))
       small.push(await start(bench, smallUrl, 1))
-      bench.say(`start ${n + 1}/${repeats}   ready in ${((one.at(-1)?.readyMs ?? 0) / 1000).toFixed(2)} s`)
+      bench.log(`start ${n + 1}/${repeats}   ready in ${(one.at(-1)!.readyMs / 1000).toFixed(2)} s`)
     }
     return describe(one, two, small, shape.licenses)
   },
@@ -37,10 +38,10 @@ export const footprint: Scenario = {
 async function start(bench: Bench, databaseUrl: string, workers: number): Promise<Start> {
   const server = await startKeyward(databaseUrl, bench.plan, { workers })
   try {
-    // What loading left behind is given back within moments; what stays is what the index and the threads need.
+    // Memory of the load is returned to the system within moments; the index and the threads keep theirs.
     await new Promise((resolve) => setTimeout(resolve, bench.quick ? 500 : 5000))
     const bytes = residentBytes(server.pid)
-    if (bytes === null) throw new Error('this system does not tell the memory of a process')
+    if (bytes === null) throw new Error('this system does not report the memory of a process')
     return { readyMs: server.readyMs, bytes }
   } finally {
     await server.stop()
@@ -48,13 +49,13 @@ async function start(bench: Bench, databaseUrl: string, workers: number): Promis
 }
 
 function describe(one: Start[], two: Start[], small: Start[], licenses: number): Outcome {
-  const perLicense = summarize(one.map(({ bytes }, n) => (bytes - (small[n]?.bytes ?? 0)) / licenses))
-  const worker = summarize(two.map(({ bytes }, n) => (bytes - (one[n]?.bytes ?? 0)) / 1e6))
+  const perLicense = summarize(one.map(({ bytes }, n) => (bytes - small[n]!.bytes) / licenses))
+  const worker = summarize(two.map(({ bytes }, n) => (bytes - one[n]!.bytes) / 1e6))
   const ready = summarize(one.map(({ readyMs }) => readyMs / 1000))
   const median = (starts: Start[]): number => summarize(starts.map(({ bytes }) => bytes / 2 ** 20)).median
   return {
     title: 'Start and memory',
-    question: 'How soon does a new validator help, and how much memory does it need?',
+    question: 'How soon is a new validator ready, and how much memory does it need?',
     goals: [judge('start', ready), judge('bytesPerLicense', perLicense), judge('workerMemory', worker)],
     charts: [
       {
@@ -76,8 +77,8 @@ function describe(one: Start[], two: Start[], small: Start[], licenses: number):
       },
     ],
     notes: [
-      'Bytes for a license: memory with 1 M licenses less memory with 1 k, over the difference; 3 machines each and 100 k rules are in it.',
-      'The start counts from the spawn of the process; the validator and Postgres have a core each where there are two.',
+      'Bytes per license: memory with 1 M licenses minus memory with 1 k, divided by the licenses; 3 machines each and 100 k rules included.',
+      'The start counts from the spawn of the process. Validator and Postgres have a core each where there are two.',
     ],
     figures: { one, two, small },
   }

@@ -1,4 +1,5 @@
-// From a small database to a large one: start, memory and throughput at each size.
+/** From a small database to a large one: start, memory and throughput at each size. */
+
 import { CHECK_COUNT, knownChecks, shapeOf } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, requireWrk } from '../harness/rounds.ts'
@@ -52,7 +53,7 @@ async function measureSize(
   rules: number,
 ): Promise<Size> {
   const shape = shapeOf(licenses, rules)
-  const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+  const databaseUrl = await openShape(bench.postgres, shape, bench.log)
   const keyward = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
   try {
     const bytes = residentBytes(keyward.pid)
@@ -62,7 +63,10 @@ async function measureSize(
       { name: 'keyward', server: keyward, checks },
     ]
     const rounds = await alternate(contenders, { ...bench, rounds: Math.ceil(bench.rounds / 2) })
-    const cpu = (rounds.get('keyward') ?? []).map(({ cpuUs }) => cpuUs).filter((value) => value !== null)
+    const cpu = rounds
+      .get('keyward')!
+      .map(({ cpuUs }) => cpuUs)
+      .filter((value) => value !== null)
     return {
       label: `${short(licenses)} + ${short(rules)}`,
       licenses,
@@ -91,17 +95,15 @@ function describe(sizes: Size[]): Outcome {
   })
   return {
     title: 'Growth',
-    question: 'What do more licenses and rules cost: at the start, in memory, and for each check?',
+    question: 'What do more licenses and rules cost at the start, in memory, and per check?',
     goals: [],
     charts: [
       bars('Checks a second by size (licenses + rules)', 'checks/s', (size) => size.perSecond.median),
-      bars('Processor time for one answer', 'us', (size) => size.cpuUs?.median ?? null),
+      bars('Processor time per response', 'us', (size) => size.cpuUs?.median ?? null),
       bars('From start to ready', 's', (size) => size.readyMs / 1000, true),
       bars('Memory of the process after loading', 'MiB', (size) => size.residentMiB, true),
     ],
-    notes: [
-      'Every license has three machines. Memory is that of the whole process: Node, the index and what loading left behind.',
-    ],
+    notes: ['Every license has three machines. Memory is that of the whole process after loading, Node included.'],
     figures: { sizes },
   }
 }

@@ -1,7 +1,10 @@
+/**
+ * A machine that holds its slot checks its license, which is nearly all of the load of a validator. Compared with the
+ * same socket library that sends a constant response.
+ */
+
 import { barsOf } from '../harness/bars.ts'
 import { judge, type GoalOutcome } from '../harness/goals.ts'
-// A machine that holds its slot checks its license: the call that nearly all load is made of, against the same socket library
-// answering a constant.
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
@@ -10,11 +13,11 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
 
-// What is compared with the ceiling under the same requests, and the goal it has.
+/** The contenders, the ceiling under the same requests, and the goal of their ratio. */
 const COMPARED = [
-  { name: 'no rules about addresses', ceiling: 'ceiling', goal: 'knownUnaddressed' },
+  { name: 'no address rules', ceiling: 'ceiling', goal: 'knownUnaddressed' },
   { name: 'all proxies trusted', ceiling: 'ceiling, x-forwarded-for', goal: 'knownTrusted' },
-  { name: 'peer look-up', ceiling: 'ceiling', goal: 'knownPeer' },
+  { name: 'peer lookup', ceiling: 'ceiling', goal: 'knownPeer' },
 ] as const
 
 export const known: Scenario = {
@@ -23,7 +26,7 @@ export const known: Scenario = {
   run: async (bench) => {
     requireWrk()
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const trusting = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
@@ -33,8 +36,8 @@ export const known: Scenario = {
       const forwarded = knownChecks(shape, { count: CHECK_COUNT, addressRules: true, forwarded: true })
       return await compare(bench, [
         { name: 'ceiling', server: ceiling, checks: plain, constant: true },
-        { name: 'no rules about addresses', server: keyward, checks: plain },
-        { name: 'peer look-up', server: keyward, checks: addressed },
+        { name: 'no address rules', server: keyward, checks: plain },
+        { name: 'peer lookup', server: keyward, checks: addressed },
         { name: 'ceiling, x-forwarded-for', server: ceiling, checks: forwarded, constant: true },
         { name: 'all proxies trusted', server: trusting, checks: forwarded },
       ])
@@ -49,15 +52,15 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
   const throughput = COMPARED.map(({ name, ceiling }) =>
     ratios(column(rounds, name, 'perSecond'), column(rounds, ceiling, 'perSecond')),
   )
-  const goals: GoalOutcome[] = COMPARED.map(({ goal }, n) => judge(goal, summarize(throughput[n] ?? [])))
+  const goals: GoalOutcome[] = COMPARED.map(({ goal }, n) => judge(goal, summarize(throughput[n]!)))
   const charts: Chart[] = [
     {
       kind: 'dots',
-      title: 'Throughput against bare uWebSockets.js, one dot a round',
+      title: 'Throughput against bare uWebSockets.js, one dot per round',
       unit: 'x',
       rows: goals.map((goal, n) => ({
-        label: COMPARED[n]?.name ?? '',
-        values: throughput[n] ?? [],
+        label: COMPARED[n]!.name,
+        values: throughput[n]!,
         goal: goal.value,
         direction: goal.direction,
       })),
@@ -65,7 +68,7 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
     barsOf('Checks a second, one worker on one core', 'checks/s', contenders, (name) =>
       column(rounds, name, 'perSecond'),
     ),
-    barsOf('Processor time of the server for one answer', 'us', contenders, (name) => column(rounds, name, 'cpuUs')),
+    barsOf('Processor time of the server per response', 'us', contenders, (name) => column(rounds, name, 'cpuUs')),
   ]
   const cpu = COMPARED.map(({ name, ceiling }) => ({
     name,
@@ -73,18 +76,18 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
   }))
   for (const { name, timesTheCeiling } of cpu) {
     const us = summarize(column(rounds, name, 'cpuUs')).median
-    bench.say(
-      `${name}: ${us.toFixed(2)} us of processor time for an answer, ${timesTheCeiling.median.toFixed(2)} x the ceiling`,
+    bench.log(
+      `${name}: ${us.toFixed(2)} us of processor time per response, ${timesTheCeiling.median.toFixed(2)} x the ceiling`,
     )
   }
   return {
     title: 'Known machines, against the ceiling',
-    question: 'How much of what the socket library can do is left when every answer is a real verdict?',
+    question: 'How much of the throughput of the socket library is left when every response is a real verdict?',
     goals,
     charts,
     notes: [
-      'The ceiling reads the body and answers the bytes of a valid verdict. It gets the same requests.',
-      'Checks walk through 200,000 licenses picked all over the index, so that no cache holds them all.',
+      'The ceiling reads the body and sends the bytes of a valid verdict. It receives the same requests.',
+      'The checks are of 200,000 licenses all over the index, so no cache holds them all.',
     ],
     figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds), cpu },
   }

@@ -1,4 +1,7 @@
-// Latency at half of what the server can do, measured from when each check was due: against the ceiling, and while rules change.
+/**
+ * Latency at half of the peak rate, measured from when each check was due: against the ceiling, and while rules change.
+ */
+
 import { fileURLToPath } from 'node:url'
 
 import { startChild } from '../harness/children.ts'
@@ -18,7 +21,7 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 
 const CHANGES_PER_SECOND = 100
-// So long V8 is busy optimizing what writes so few changes, on the core that answers.
+/** V8 takes so long to optimize the code that applies changes, on the core that serves checks. */
 const WARM_UP_MS = 60_000
 const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
@@ -29,9 +32,10 @@ export const latency: Scenario = {
   summary: 'p99 at half of the peak rate, quiet and while 100 rules a second change, against the ceiling',
   run: async (bench) => {
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
-    // Rules change in both cases, but here where no validator looks: so Postgres takes the same share of the machine.
-    const elsewhereUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
+    // In quiet rounds rules change in a database without a validator, so that Postgres takes the same share of the
+    // machine.
+    const elsewhereUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.log)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const changer = await startChild({
@@ -62,28 +66,28 @@ function describe(
   rate: Awaited<ReturnType<typeof findRate>>,
   warmUpMs: number,
 ): Outcome {
-  const p99 = (name: string): number[] => (rounds.get(name) ?? []).map(({ percentilesUs }) => percentilesUs['99'] ?? 0)
+  const p99 = (name: string): number[] => rounds.get(name)!.map(({ percentilesUs }) => percentilesUs['99']!)
   const againstCeiling = ratios(p99(QUIET), p99('ceiling'))
   const changing = ratios(p99(CHANGING), p99(QUIET))
   return {
     title: 'Latency at half of the peak rate',
-    question: 'How long does a check take when the server is busy but not full, and while rules change?',
+    question: 'How long does a check take at half load, and while rules change?',
     goals: [judge('p99', summarize(againstCeiling)), judge('p99Changing', summarize(changing))],
     charts: [
       {
         kind: 'lines',
         title: `Latency at ${Math.round(rate.perSecond).toLocaleString('en-US')} checks a second, median of the rounds`,
-        x: { label: 'per cent of all checks', log: true, ticks: PERCENTILE_TICKS },
+        x: { label: 'percent of all checks', log: true, ticks: PERCENTILE_TICKS },
         y: { label: 'us', log: true },
         series: [...rounds.keys()].map((name) => ({
           label: name,
           ours: name !== 'ceiling',
-          points: percentileSeries(rounds.get(name) ?? []),
+          points: percentileSeries(rounds.get(name)!),
         })),
       },
       {
         kind: 'dots',
-        title: 'p99, one dot a round',
+        title: 'p99, one dot per round',
         unit: 'x',
         rows: [
           { label: 'quiet / ceiling', values: againstCeiling, goal: 1.5, direction: 'at most' },
@@ -93,13 +97,13 @@ function describe(
     ],
     notes: [
       `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
-      `Rules change for ${warmUpMs / 1000} s before anything counts: V8 optimizes, on the same core, what a change needs.`,
-      'Every latency counts from when the check was due, so a stall counts for all checks that waited.',
-      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. Where it may, the generator goes first and leaves them a millisecond between sends, which is then in every figure; elsewhere they delay it.",
+      `Rules change for ${warmUpMs / 1000} s before anything counts, until V8 has optimized the code that applies changes.`,
+      'Every latency counts from when the check was due, so a stall counts for every check that waited.',
+      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. As root the generator has priority and sleeps a millisecond between sends, which every figure includes; otherwise they delay it.",
     ],
     figures: { rate, rounds: Object.fromEntries(rounds) },
   }
 }
 
-// Placed at 1 / (1 - p), so that every further nine is as far again.
+/** Placed at 1 / (1 - p), so that every further nine has the same distance. */
 const PERCENTILE_TICKS = ['50', '90', '99', '99.9', '99.99'].map((text) => ({ at: 1 / (1 - Number(text) / 100), text }))

@@ -1,4 +1,5 @@
-// How long the garbage collector makes a thread of the validator stand still, under load and while rules change.
+/** How long garbage collection stops a thread of the validator, under load and while rules change. */
+
 import { fileURLToPath } from 'node:url'
 
 import { startChild } from '../harness/children.ts'
@@ -15,7 +16,7 @@ import { createSupply } from '../load/supply.ts'
 
 const MINUTES = 10
 const RATE = 20_000
-/** So many of each kind are kept and drawn. */
+/** So many collections of each kind are stored and drawn. */
 const LONGEST = 100
 const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 
@@ -24,7 +25,7 @@ export const pauses: Scenario = {
   summary: `garbage-collection pauses, 3 M licenses, ${MINUTES} minutes of load and changes`,
   run: async (bench) => {
     const shape = shapeFor(bench, 3_000_000, 1_000_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
     const keyward = await startKeyward(databaseUrl, bench.plan, {
       nodeArguments: ['--trace-gc'],
       keepLine: (line) => parseCollection(line) !== null,
@@ -62,15 +63,15 @@ function collectionsOf(server: Server, from: number): Collection[] {
     .filter((collection) => collection !== null)
 }
 
-function progressOf(bench: Bench): (answered: number) => void {
+function progressOf(bench: Bench): (responses: number) => void {
   let seconds = 0
-  return (answered) => {
+  return (responses) => {
     seconds += 1
-    if (seconds % 30 === 0) bench.say(`${seconds} s   ${answered.toLocaleString('en-US')} checks`)
+    if (seconds % 30 === 0) bench.log(`${seconds} s   ${responses.toLocaleString('en-US')} checks`)
   }
 }
 
-/** Of one kind: how many there were, and the longest, which are what is asked about. */
+/** The collections of one kind: their number and the longest ones. */
 interface Kind {
   kind: string
   count: number
@@ -91,7 +92,7 @@ function describe(all: Collection[], underLoad: Collection[], latency: unknown, 
   const kinds = byKind(underLoad)
   return {
     title: 'Garbage-collection pauses',
-    question: 'Does any thread stand still long enough to be noticed while millions of licenses are loaded?',
+    question: 'Does garbage collection stop a thread for a noticeable time while millions of licenses are loaded?',
     goals: [judge('pause', summarize([longest]))],
     charts: [
       {
@@ -107,7 +108,7 @@ function describe(all: Collection[], underLoad: Collection[], latency: unknown, 
       },
     ],
     notes: [
-      `${RATE.toLocaleString('en-US')} checks and 100 changes of rules a second. Collections while loading are in the result file, not in the chart.`,
+      `${RATE.toLocaleString('en-US')} checks and 100 rule changes a second. Collections while loading are in the result file only.`,
     ],
     figures: {
       longestMs: longest,

@@ -1,4 +1,5 @@
-// What recording costs: the same validator with everything it records, and with a preloaded module that leaves recording out.
+/** The cost of recording: the same validator with recording, and with a preloaded module that disables it. */
+
 import { join } from 'node:path'
 
 import { barsOf } from '../harness/bars.ts'
@@ -14,11 +15,11 @@ const WITHOUT = join(import.meta.dirname, '../harness/without-recording.ts')
 
 export const recording: Scenario = {
   name: 'recording',
-  summary: 'recording on against recording left out',
+  summary: 'recording on against recording disabled',
   run: async (bench) => {
     requireWrk()
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
     const on = await startKeyward(databaseUrl, bench.plan)
     const off = await startKeyward(databaseUrl, bench.plan, { nodeArguments: ['--import', WITHOUT] })
     try {
@@ -36,7 +37,7 @@ export const recording: Scenario = {
       const [popular, wide] = [ratioOf('1,000 machines'), ratioOf('200,000 machines')]
       return {
         title: 'Recording',
-        question: 'What do counters, analytics, activity and last-seen cost the throughput?',
+        question: 'How much throughput do counters, analytics, activity and last-seen times cost?',
         goals: [judge('recording', summarize(popular)), judge('recordingWide', summarize(wide))],
         charts: [
           barsOf('Checks a second, one worker on one core', 'checks/s', contenders, (name) =>
@@ -44,8 +45,8 @@ export const recording: Scenario = {
           ),
         ],
         notes: [
-          'The main thread, which gathers and writes, runs on the core of the worker that it serves.',
-          'With 200,000 machines hardly two checks of a second are of one machine, so nothing is coalesced and the bounds of what is gathered are reached.',
+          'The main thread, which aggregates and writes, runs on the core of the worker.',
+          'With 200,000 machines hardly two checks within a second are of one machine, so nothing is aggregated and the bounds of memory are reached.',
         ],
         figures: { rounds: describeRounds(rounds), ratios: { popular, wide } },
       }

@@ -1,7 +1,8 @@
+/** Keyward against the usual first implementation: a framework and one good SQL statement per check. */
+
 import { barsOf } from '../harness/bars.ts'
 import { descendants, pinTree } from '../harness/cores.ts'
 import { judge } from '../harness/goals.ts'
-// Keyward against what people write first: a framework and one good SQL statement for every check.
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, describeRounds } from '../harness/rounds.ts'
@@ -14,10 +15,10 @@ const APART = 'Fastify + SQL, Postgres on a core of its own'
 
 export const sql: Scenario = {
   name: 'sql',
-  summary: 'known machines, 1 M licenses and 100 k rules, against Fastify with one SQL statement a check',
+  summary: 'known machines, 1 M licenses and 100 k rules, against Fastify with one SQL statement per check',
   run: async (bench) => {
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
     const keyward = await startKeyward(databaseUrl, bench.plan)
     const fastify = await startBaseline('fastify-sql', databaseUrl, bench.plan)
     try {
@@ -42,8 +43,8 @@ function describe(rounds: Awaited<ReturnType<typeof alternate>>): Outcome {
   const shown = [{ name: 'Keyward' }, { name: TOGETHER, constant: true }, { name: APART, constant: true }]
   const cpu = summarize(ratios(column(rounds, TOGETHER, 'cpuUs'), column(rounds, 'Keyward', 'cpuUs')))
   return {
-    title: 'Against Fastify and one SQL statement a check',
-    question: 'What does it buy to decide from memory instead of asking the database each time?',
+    title: 'Against Fastify and one SQL statement per check',
+    question: 'How much faster are decisions from memory than one database query per check?',
     goals: [judge('againstSql', summarize(gain))],
     charts: [
       {
@@ -54,7 +55,7 @@ function describe(rounds: Awaited<ReturnType<typeof alternate>>): Outcome {
       },
       barsOf('Checks a second', 'checks/s', shown, (name) => column(rounds, name, 'perSecond'), true),
       barsOf(
-        'Processor time for one answer, Postgres included',
+        'Processor time per response, Postgres included',
         'us',
         shown,
         (name) => column(rounds, name, 'cpuUs'),
@@ -62,8 +63,8 @@ function describe(rounds: Awaited<ReturnType<typeof alternate>>): Outcome {
       ),
     ],
     notes: [
-      'Both have one core for all that answers a check: the server and its Postgres. The third bar gives Postgres another core.',
-      'The baseline is let off lightly: it knows no rules about addresses and countries and takes no slots.',
+      'Server and Postgres share one core. In the third bar Postgres has another core.',
+      'The baseline does less than Keyward: no address or country rules, and no slots.',
     ],
     figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds), cpuTimesKeyward: cpu },
   }

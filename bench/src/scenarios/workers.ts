@@ -1,5 +1,6 @@
+/** The gain of more workers, on as many cores as the machine has beside those of the load generator. */
+
 import { planCores } from '../harness/cores.ts'
-// What further workers bring, on as many cores as the machine has to spare beside the load generator.
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { alternate, column, requireWrk } from '../harness/rounds.ts'
@@ -23,24 +24,26 @@ export const workers: Scenario = {
   run: async (bench) => {
     requireWrk()
     const shape = shapeFor(bench, 1_000_000, 100_000)
-    const databaseUrl = await openShape(bench.postgres, shape, bench.say)
+    const databaseUrl = await openShape(bench.postgres, shape, bench.log)
     const steps: Step[] = []
-    const left: number[] = []
+    const skipped: number[] = []
     for (const count of WORKERS) {
       if (coresAllow(count))
         steps.push(await measureStep(bench, databaseUrl, count, knownChecks(shape, { count: CHECK_COUNT })))
-      else left.push(count)
+      else skipped.push(count)
     }
     return {
       title: 'Scaling over workers',
-      question: 'How much more does a host answer with more cores?',
+      question: 'How much throughput do more cores bring?',
       goals: [],
       charts: chartsOf(steps),
       notes: [
         "The main thread, which follows the change log, runs on the workers' cores.",
-        ...(left.length === 0 ? [] : [`Left out for want of cores: ${left.join(', ')} workers.`]),
+        ...(skipped.length === 0
+          ? []
+          : [`Skipped because the machine has too few cores: ${skipped.join(', ')} workers.`]),
       ],
-      figures: { steps, leftOut: left },
+      figures: { steps, skipped },
     }
   },
 }
@@ -63,18 +66,18 @@ function chartsOf(steps: readonly Step[]): Chart[] {
   if (steps.length < 2) return [bars]
   const lines: Chart = {
     kind: 'lines',
-    title: 'Against as many times one worker',
+    title: 'Against a multiple of one worker',
     x: { label: 'workers', log: true, ticks: steps.map(({ workers: at }) => ({ at, text: String(at) })) },
     y: { label: 'checks/s', log: false },
     series: [
       { label: 'Keyward', ours: true, points: steps.map(({ workers: at, perSecond }) => [at, perSecond.median]) },
-      { label: 'as many times one worker', ours: false, points: steps.map(({ workers: at }) => [at, at * first]) },
+      { label: 'multiple of one worker', ours: false, points: steps.map(({ workers: at }) => [at, at * first]) },
     ],
   }
   return [bars, lines]
 }
 
-// Load needs about as many cores as the workers do: wrk is hardly faster than what it measures.
+/** The load needs at least half as many cores as the workers: wrk is hardly faster than the validator. */
 function coresAllow(count: number): boolean {
   try {
     return planCores(count).load.length >= count / 2

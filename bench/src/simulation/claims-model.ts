@@ -1,20 +1,23 @@
+/**
+ * Simulates how long a new machine waits for its slot. Each validator sends one statement at a time with every claim
+ * that has arrived meanwhile. The statements share the server's cores, and each ends with a commit that waits for the
+ * disk, and for a synchronous standby where there is one.
+ */
+
 import { EventQueue } from './event-queue.ts'
 import { quantiles } from './propagation-model.ts'
-// How long a new machine waits for its slot: each validator sends one statement at a time with every claim that has come
-// meanwhile, the statements share the server's cores, and each ends with a commit that waits for the disk, and for a
-// synchronous standby where there is one.
 import { Cores } from './server-cores.ts'
 
 export interface ClaimsModel {
   validators: number
   cores: number
-  /** Work of the server for a statement, and for each claim in it. */
+  /** Core time of Postgres for a statement, and for each claim in it. */
   statementMs: number
   claimMs: number
-  /** A commit's wait for the disk and for a standby, if there is one: no core works meanwhile. */
+  /** How long a commit waits for the disk and a standby. It takes no core time. */
   commitMs: number
   roundTripMs: number
-  /** Over all validators. */
+  /** Claims of all validators together. */
   claimsPerSecond: number
   seconds: number
   mostInStatement: number
@@ -24,7 +27,7 @@ export interface ClaimsModel {
 export interface ClaimsReport {
   p50Ms: number
   p99Ms: number
-  /** Claims in a statement, on average. */
+  /** Mean number of claims per statement. */
   batch: number
 }
 
@@ -48,7 +51,7 @@ export function simulateClaims(model: ClaimsModel): ClaimsReport {
     events.after(model.roundTripMs / 2, () =>
       cores.serve(model.statementMs + batch.length * model.claimMs, () =>
         events.after(model.commitMs + model.roundTripMs / 2, () => {
-          for (const askedMs of batch) latencies.push(events.nowMs - askedMs)
+          for (const claimedMs of batch) latencies.push(events.nowMs - claimedMs)
           queue.isSending = false
           send(queue)
         }),
@@ -56,8 +59,7 @@ export function simulateClaims(model: ClaimsModel): ClaimsReport {
     )
   }
   const arrive = (): void => {
-    const queue = queues[Math.floor(model.next() * queues.length)]
-    if (!queue) return
+    const queue = queues[Math.floor(model.next() * queues.length)]!
     queue.waiting.push(events.nowMs)
     if (!queue.isSending) send(queue)
     const gapMs = (-Math.log(1 - model.next()) * 1_000) / model.claimsPerSecond

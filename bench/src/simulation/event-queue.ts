@@ -1,5 +1,7 @@
-// The clock of a simulation: what is due next comes next, and what is due at the same time comes in the order of asking. A
-// binary heap, so that millions of events cost seconds.
+/**
+ * The clock of a simulation. Events run in the order of their time; events of the same time run in the order in which
+ * they were added. It is a binary heap, so that millions of events take seconds.
+ */
 
 interface Event {
   atMs: number
@@ -27,7 +29,7 @@ export class EventQueue {
     }
   }
 
-  /** Until nothing is left to happen. */
+  /** Runs all events, including those that events add. */
   run(): void {
     for (let event = this.#take(); event; event = this.#take()) {
       this.#nowMs = event.atMs

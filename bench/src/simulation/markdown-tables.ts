@@ -1,5 +1,8 @@
-// The tables of docs/scaling.md: what the models make of what was measured. Figures beyond one machine are simulated, and
-// say so; all randomness is seeded, so the same measurements give the same tables.
+/**
+ * The tables of bench/notes/scaling.md, computed from the measured inputs. Tables of simulated figures say so in their
+ * title. All randomness is seeded: the same inputs give the same tables.
+ */
+
 import { simulateClaims } from './claims-model.ts'
 import type { Measured } from './measured-inputs.ts'
 import { simulatePropagation } from './propagation-model.ts'
@@ -10,7 +13,7 @@ export interface Table {
   rows: string[][]
 }
 
-/** Numbers of at least 0 and less than 1 (mulberry32). */
+/** Returns a generator of numbers from 0 to less than 1 (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -34,7 +37,7 @@ function listeners({ readMs }: Measured): Table {
     for (const changesPerSecond of [10, 100]) {
       const common = { validators, changesPerSecond, readMs, cores: 4, roundTripMs: 0.5, seconds: 30 }
       const direct = simulatePropagation({ ...common, next: seeded(1) })
-      const relayed = simulatePropagation({ ...common, relays: 3, handOnMs: 0.02, next: seeded(1) })
+      const relayed = simulatePropagation({ ...common, relays: 3, forwardMs: 0.02, next: seeded(1) })
       rows.push([
         String(validators),
         String(changesPerSecond),
@@ -132,7 +135,10 @@ function sizes({ bytesPerLicense, loadRowsPerSecond }: Measured): Table {
   }
 }
 
-/** Prices are an assumption: 0.04 a core and hour, two thirds of the cores idle, so that two of three validators may be lost. */
+/**
+ * The price is an assumption: 0.04 per core and hour. Two thirds of the cores idle, so two of three validators may
+ * fail.
+ */
 function costs(): Table {
   const pricePerCoreHour = 0.04
   const rows = [5_000, 10_000, 25_000, 50_000, 100_000].map((perCore) => {

@@ -1,7 +1,7 @@
 /**
- * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a claim
- * statement (CPU time of the backend, so that other load does not count), the cost of NOTIFY for commits, and the size and
- * load time of an index. Linux only.
+ * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a
+ * claim statement (CPU time of the backend, so that other load does not count), the cost of NOTIFY for commits, and the
+ * size and load time of an index. Linux only.
  */
 
 import { readFileSync } from 'node:fs'
@@ -98,7 +98,9 @@ async function measureLoad(
   return { bytesPerLicense: index.stats().usedBytes / licenses, loadRowsPerSecond: (rows / (user + system)) * 1e6 }
 }
 
-/** Returns what the index applies: every license here is active, there are no rules, and signing keys are not indexed. */
+/**
+ * Returns what the index applies: every license here is active, there are no rules, and signing keys are not indexed.
+ */
 function indexChangesOf(change: FeedChange): Change[] {
   if (change.entity === 'rule' || change.entity === 'signingKey') return []
   if (change.entity !== 'license') return [change]
@@ -116,7 +118,7 @@ async function withBackend(pool: pg.Pool, work: (client: pg.PoolClient) => Promi
   const client = await pool.connect()
   try {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-    const pid = rows[0]?.pid ?? 0
+    const pid = rows[0]!.pid
     const before = backendMs(pid)
     await work(client)
     return backendMs(pid) - before
@@ -130,7 +132,7 @@ async function measureRead(pool: pg.Pool, ids: readonly string[], reads: number)
     let { rows } = await client.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
     for (let i = 0; i < reads; i++) {
       await pool.query('update licenses set max_machines = max_machines + 1 where id = $1', [ids[i % ids.length]])
-      const { snapshot } = await readFeed(client, rows[0]?.snapshot ?? '')
+      const { snapshot } = await readFeed(client, rows[0]!.snapshot)
       rows = [{ snapshot }]
     }
   })
@@ -146,7 +148,7 @@ async function measureClaims(
   const usedMs = await withBackend(pool, async (client) => {
     for (let i = 0; i < statements; i++) {
       const claims = Array.from({ length: batch }, (_, n): Claim => ({
-        licenseId: uuidToBytes(ids[(i * batch + n) % ids.length] ?? ''),
+        licenseId: uuidToBytes(ids[(i * batch + n) % ids.length]!),
         machineId: uuidv7Bytes(),
         hostname: null,
       }))

@@ -1,38 +1,41 @@
+/**
+ * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener; each
+ * listener reads the change log once, and once more if it was woken meanwhile. The reads share the server's cores. A
+ * relay reads once and forwards to its validators.
+ */
+
 import { EventQueue } from './event-queue.ts'
-// How long a change takes to every validator, with any number of validators on one Postgres: each commit wakes every
-// listener, each listener reads the change log once, and reads again when it was woken meanwhile. The reads share the
-// server's cores. A relay reads once and hands on what it read.
 import { Cores } from './server-cores.ts'
 
 export interface PropagationModel {
   validators: number
-  /** Of the Postgres server, for reading the change log. */
+  /** Cores of Postgres that read the change log. */
   cores: number
-  /** Work of the server for one read, a core's time. */
+  /** Core time of Postgres for one read. */
   readMs: number
-  /** Between a listener and Postgres, there and back. */
+  /** Between a listener and Postgres. */
   roundTripMs: number
   changesPerSecond: number
   seconds: number
-  /** Without relays every validator listens by itself. Else so many do, and hand on. */
+  /** So many relays listen and forward. Without relays every validator listens. */
   relays?: number
-  /** From a relay to one more of its validators. */
-  handOnMs?: number
+  /** Time that a relay needs per validator. */
+  forwardMs?: number
   next: () => number
 }
 
 export interface PropagationReport {
-  /** Over all changes: until the last validator has it. */
+  /** Time until the last validator has a change, over all changes. */
   p50Ms: number
   p99Ms: number
-  /** Share of the cores that reading takes. */
+  /** Share of the core time that reads take. */
   load: number
 }
 
 interface Listener {
   isReading: boolean
   isWoken: boolean
-  /** Committed changes that it has not applied. */
+  /** Commit times of changes that it has not read. */
   waiting: number[]
 }
 
@@ -42,7 +45,7 @@ export function simulatePropagation(model: PropagationModel): PropagationReport 
   const readers = model.relays ?? model.validators
   const perReader = Math.ceil(model.validators / readers)
   // The last validator of a relay waits for those before it.
-  const handOnMs = model.relays === undefined ? 0 : model.roundTripMs / 2 + perReader * (model.handOnMs ?? 0)
+  const forwardMs = model.relays === undefined ? 0 : model.roundTripMs / 2 + perReader * (model.forwardMs ?? 0)
   const listeners = Array.from({ length: readers }, (): Listener => ({ isReading: false, isWoken: false, waiting: [] }))
   const missing = new Map<number, number>()
   const latencies: number[] = []
@@ -66,7 +69,7 @@ export function simulatePropagation(model: PropagationModel): PropagationReport 
       missing.set(committedMs, left)
       if (left > 0) continue
       missing.delete(committedMs)
-      latencies.push(events.nowMs + handOnMs - committedMs)
+      latencies.push(events.nowMs + forwardMs - committedMs)
     }
     listener.isReading = false
     if (listener.isWoken) read(listener)

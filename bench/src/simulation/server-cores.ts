@@ -1,4 +1,5 @@
-// The cores of a Postgres server as a queue: each serves one statement at a time, in the order of asking.
+/** The cores of a Postgres server as a queue: each core serves one statement at a time, in the order of arrival. */
+
 import type { EventQueue } from './event-queue.ts'
 
 export class Cores {
@@ -12,7 +13,7 @@ export class Cores {
     this.#free = count
   }
 
-  /** Time that all cores together have worked. */
+  /** Core time that was used so far, over all cores. */
   get busyMs(): number {
     return this.#busyMs
   }
