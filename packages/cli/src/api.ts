@@ -1,6 +1,6 @@
 /**
- * Calls of the management API. What comes back is parsed with the contract's schemas; a problem becomes a Failure that
- * names its code and every place that is wrong. Only calls that may be repeated are: reads, and what `retry` marks.
+ * Calls of the management API. Responses are parsed with the contract's schemas. A problem becomes a Failure with its
+ * code and its validation errors. Only calls that set `retry` are retried.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -16,35 +16,44 @@ export interface Call {
   path: string
   body?: object
   as?: 'operator'
-  /** Tries again while the service cannot answer. With an idempotency key, so that nothing is done twice. */
+  /** Retries the call while the service is unavailable. An idempotency key makes that safe for a call that changes data. */
   retry?: { idempotencyKey?: string; attempts?: number }
-  /** Seconds to wait until every live validator has applied the change. */
+  /** How many seconds to wait until every live validator has applied the change. */
   waitS?: number
 }
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   data: T
-  /** `3/3`: how many validators have applied the change; null unless `waitS` was given. */
+  /** How many validators have applied the change, such as `3/3`; null unless `waitS` was given. */
   appliedBy: string | null
 }
 
 export interface Api {
   readonly baseUrl: string
-  call<T>(call: Call, schema: z.ZodType<T>): Promise<Answer<T>>
+  /** Sends a call. Throws Failure for every response that is not a success of the expected form. */
+  call<T>(call: Call, schema: z.ZodType<T>): Promise<ApiResponse<T>>
 }
 
-/** A place in the request that the service refused. */
-export class RefusedPlaces extends Failure {
-  readonly places: readonly { pointer: string; detail: string }[]
+/** A validation error of the service: a JSON pointer or query parameter of the request, and what is wrong there. */
+export interface FieldError {
+  pointer: string
+  detail: string
+}
 
-  constructor(message: string, code: string, places: readonly { pointer: string; detail: string }[]) {
-    super(EXIT.refused, message, { code, details: places.map(({ pointer, detail }) => `${pointer} ${detail}`) })
-    this.places = places
+/** The service rejected fields of the request. */
+export class ValidationFailure extends Failure {
+  readonly errors: readonly FieldError[]
+
+  constructor(code: string, errors: readonly FieldError[]) {
+    const details = errors.map(({ pointer, detail }) => `${fieldName(pointer)} ${detail}`)
+    super(EXIT.apiError, 'The service rejected the request', { code, details })
+    this.errors = errors
   }
 }
 
 const TIMEOUT_MS = 60_000
-const LONGEST_PAUSE_MS = 15_000
+const MAX_ATTEMPTS = 8
+const MAX_PAUSE_MS = 15_000
 const RETRIED_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 export function createApi(connection: Connection): Api {
@@ -56,7 +65,7 @@ export function createApi(connection: Connection): Api {
       if (!response.ok) throw failureOf(response.status, body)
       const parsed = schema.safeParse(parseJson(body))
       if (!parsed.success)
-        throw new Failure(EXIT.unreachable, `${connection.baseUrl} answered something else than Keyward does`, {
+        throw new Failure(EXIT.unreachable, `The response of ${connection.baseUrl} is not one that Keyward sends`, {
           details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
         })
       return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
@@ -65,16 +74,16 @@ export function createApi(connection: Connection): Api {
 }
 
 async function send(connection: Connection, call: Call): Promise<Response> {
-  const attempts = call.retry?.attempts ?? (call.retry === undefined ? 1 : 8)
+  const attempts = call.retry?.attempts ?? (call.retry === undefined ? 1 : MAX_ATTEMPTS)
   for (let attempt = 1; ; attempt++) {
-    const pauseMs = Math.min(250 * 2 ** attempt, LONGEST_PAUSE_MS)
+    const pauseMs = Math.min(250 * 2 ** attempt, MAX_PAUSE_MS)
     const last = attempt >= attempts
     try {
       const response = await sendOnce(connection, call)
       if (last || !RETRIED_STATUS.has(response.status)) return response
       await response.body?.cancel()
       const after = Number(response.headers.get('retry-after') ?? 0) * 1_000
-      await sleep(Math.min(Math.max(after, response.status === 429 ? 0 : pauseMs), LONGEST_PAUSE_MS))
+      await sleep(Math.min(Math.max(after, response.status === 429 ? 0 : pauseMs), MAX_PAUSE_MS))
     } catch (error) {
       if (error instanceof Failure || last) throw error
       await sleep(pauseMs)
@@ -97,31 +106,38 @@ async function sendOnce(connection: Connection, call: Call): Promise<Response> {
   }
 }
 
-/** The call may or may not have arrived. */
+/** The request failed without a response. The service may or may not have received it. */
 class Unreachable extends Error {
   constructor(baseUrl: string, cause: unknown) {
     super(`${baseUrl} cannot be reached (${reasonOf(cause)})`, { cause })
   }
 }
 
-/** Fetch says "fetch failed" and keeps the reason, such as ECONNREFUSED or a certificate's, in the cause. */
+/** Returns the innermost reason: `fetch` reports "fetch failed" and keeps ECONNREFUSED or a TLS error in the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
+/** Converts an error without a response to a Failure; returns every other error unchanged. */
 export function asFailure(error: unknown): unknown {
   return error instanceof Unreachable ? new Failure(EXIT.unreachable, error.message) : error
 }
 
 function failureOf(status: number, body: string): Failure {
   const parsed = problem.safeParse(parseJson(body))
-  if (!parsed.success) return new Failure(EXIT.unreachable, `The service answered ${status}, and no reason of its own`)
+  if (!parsed.success) return new Failure(EXIT.unreachable, `The service responded with status ${status} and no reason`)
   const { code, detail, title, errors } = parsed.data
-  const message = detail === '' ? title : detail
-  if (errors !== undefined && errors.length > 0) return new RefusedPlaces(message, code, errors)
-  return new Failure(status === 503 || status === 429 ? EXIT.unreachable : EXIT.refused, message, { code })
+  const message = (detail === '' ? title : detail).replace(/\.$/, '')
+  if (errors !== undefined && errors.length > 0) return new ValidationFailure(code, errors)
+  return new Failure(status === 503 || status === 429 ? EXIT.unreachable : EXIT.apiError, message, { code })
+}
+
+/** Returns a JSON pointer or query parameter as a field's name: `#/policy/expiresAt` is `policy.expiresAt`. */
+function fieldName(pointer: string): string {
+  const name = pointer.replace(/^(?:#\/|\?)/, '').replaceAll('/', '.')
+  return name === '' || name === '#' ? 'The body' : name
 }
 
 function parseJson(body: string): unknown {

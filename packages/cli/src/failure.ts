@@ -1,16 +1,16 @@
 /**
- * How a command fails: one sentence, details below it, and an exit code that a script can go by. Everything that a
- * caller can do something about is a Failure; anything else is a mistake in this program and keeps its stack.
+ * The failure of a command: one sentence, details below it, and an exit code for scripts. Every error that the caller can
+ * correct is a Failure; any other error is a bug in this program and keeps its stack.
  */
 
 export const EXIT = {
-  /** The service said no: a problem with its code. */
-  refused: 1,
-  /** The command or its input is wrong; nothing was sent, or nothing more. */
+  /** The service responded with a problem. */
+  apiError: 1,
+  /** The command or its input is wrong. Nothing was sent, or nothing more. */
   usage: 2,
-  /** The service could not be reached, or cannot answer right now. */
+  /** The service could not be reached, or is unavailable now. */
   unreachable: 3,
-  /** `check`: the verdict is not VALID. `status`: a validator is not ready, behind, or there is none. */
+  /** `check`: the verdict is not VALID. `status`: not every validator is ready, or there is none. */
   negative: 4,
 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
@@ -18,7 +18,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly exitCode: ExitCode
-  /** The stable name of a problem of the API, where there is one. */
+  /** The code of the API's problem, if there is one. */
   readonly code: string | undefined
   readonly details: readonly string[]
 

@@ -1,6 +1,6 @@
 import { run } from './program.ts'
 
-// Whoever reads may stop early, as `head` does: then nothing more is to be said.
+// The reader of a pipe may close it early, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()
@@ -14,7 +14,7 @@ process.exitCode = await run(process.argv.slice(2), {
     isTerminal: process.stderr.isTTY,
   },
   home: process.cwd(),
-  // npm runs scripts in the project's folder and says here where its caller stood.
+  // npm runs scripts in the project's folder; INIT_CWD is the folder of its caller.
   folder: process.env['INIT_CWD'] ?? process.cwd(),
   nowMs: () => Date.now(),
 })

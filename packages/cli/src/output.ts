@@ -1,15 +1,15 @@
 /**
- * What a command says: results on standard output, everything else on standard error. With `--json` a result is one
- * JSON value and an error is one JSON value, so that scripts never parse sentences.
+ * Output of commands: results on standard output, everything else on standard error. With `--json`, a result is one JSON
+ * value and so is an error, so that scripts never parse sentences.
  */
 import type { Failure } from './failure.ts'
 
 export interface Output {
-  /** `value` with --json, `text` for people. */
+  /** Writes the result: `value` with --json, `text` otherwise. */
   result: (value: unknown, text: string) => void
-  /** For people only: progress and hints. */
+  /** Writes a hint for people; nothing with --json. */
   note: (line: string) => void
-  /** A line that the next one replaces, on a terminal; else nothing. */
+  /** Writes a line that the next one replaces; nothing unless standard error is a terminal. */
   progress: (line: string) => void
 }
 
@@ -42,7 +42,7 @@ export function createOutput(streams: Streams, json: boolean): Output {
   }
 }
 
-/** Says why a command failed. */
+/** Writes why a command failed. */
 export function reportFailure(streams: Streams, json: boolean, failure: Failure): void {
   const { message, details, code, exitCode } = failure
   if (json) {
@@ -55,7 +55,7 @@ export function reportFailure(streams: Streams, json: boolean, failure: Failure)
   for (const detail of details) streams.err(`  ${detail}\n`)
 }
 
-/** Names and values below each other. */
+/** Formats names and values, one pair a line. A null value is a dash. */
 export function describe(fields: Readonly<Record<string, string | number | null>>): string {
   const width = Math.max(...Object.keys(fields).map((name) => name.length))
   return Object.entries(fields)
@@ -63,7 +63,7 @@ export function describe(fields: Readonly<Record<string, string | number | null>
     .join('\n')
 }
 
-/** A table with a heading line; columns are as wide as their widest cell. */
+/** Formats a table with a heading line. Columns are as wide as their widest cell. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)))
   return [heading, ...rows]

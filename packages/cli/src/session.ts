@@ -1,6 +1,6 @@
 /**
- * What every command is given: the API, the output, the clock and where files lie. Made once a run from the global
- * flags and the environment, so that a command reads neither by itself.
+ * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the
+ * environment, so that no command reads them by itself.
  */
 import type { Command } from 'commander'
 import { z } from 'zod'
@@ -9,19 +9,19 @@ import { type Api, createApi } from './api.ts'
 import { connect, type Connection, connectionFlags, type Environment } from './connection.ts'
 import { createOutput, type Output, type Streams } from './output.ts'
 
-/** Where a run happens: everything that a test sets by itself. */
-export interface Surroundings {
+/** The environment of a run; tests provide their own. */
+export interface RunContext {
   env: Environment
   streams: Streams
-  /** Where `.keyward/` lies. */
+  /** The folder that contains `.keyward/`. */
   home: string
-  /** What file names are relative to. */
+  /** The folder that file names are relative to. */
   folder: string
   nowMs: () => number
 }
 
 export interface Session {
-  surroundings: Surroundings
+  context: RunContext
   connection: Connection
   api: Api
   output: Output
@@ -29,12 +29,9 @@ export interface Session {
 
 const globalFlags = connectionFlags.extend({ json: z.boolean().default(false) })
 
-export function openSession(surroundings: Surroundings, command: Command): Session {
+/** Opens the session of a command. Throws Failure when the address or the flags are wrong. */
+export function openSession(context: RunContext, command: Command): Session {
   const { json, ...flags } = globalFlags.parse(command.optsWithGlobals())
-  const connection = connect(flags, surroundings.env, surroundings.home)
-  return { surroundings, connection, api: createApi(connection), output: createOutput(surroundings.streams, json) }
-}
-
-export function wantsJson(command: Command): boolean {
-  return globalFlags.safeParse(command.optsWithGlobals()).data?.json ?? false
+  const connection = connect(flags, context.env, context.home)
+  return { context, connection, api: createApi(connection), output: createOutput(context.streams, json) }
 }

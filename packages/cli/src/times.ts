@@ -1,9 +1,9 @@
-/** Moments as people write them: an ISO 8601 date or date-time, or how long from now (`30d`, `12h`, `1y`). */
+/** Times as people write them: an ISO 8601 date or date-time, or a duration from now (`30d`, `12h`, `2w`, `1y`). */
 import { EXIT, Failure } from './failure.ts'
 
 const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 }
 
-/** ISO 8601 in UTC. Throws Failure. */
+/** Parses a time. Returns ISO 8601 in UTC. Throws Failure for any other text. */
 export function parseMoment(text: string, nowMs: number): string {
   const span = /^(\d{1,5})([hdwy])$/.exec(text)
   if (span) return new Date(nowMs + Number(span[1]) * (UNITS_MS[span[2] ?? ''] ?? 0)).toISOString()
@@ -12,12 +12,12 @@ export function parseMoment(text: string, nowMs: number): string {
   if (Number.isNaN(time.getTime()))
     throw new Failure(
       EXIT.usage,
-      `${text} is no time; it takes 2027-01-31, 2027-01-31T12:00:00Z, or 30d, 12h, 1y from now`,
+      `${text} is not a time; give 2027-01-31, 2027-01-31T12:00:00Z, or a duration from now: 12h, 30d, 2w, 1y`,
     )
   return time.toISOString()
 }
 
-/** `3 s ago`, `2 min ago`: coarse, for people. */
+/** Formats how long ago a time was, coarsely: `3 s ago`, `2 min ago`. */
 export function ago(iso: string, nowMs: number): string {
   const s = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000))
   if (s < 120) return `${s} s ago`

@@ -1,28 +1,28 @@
-/** Runs the program in this process as a shell would, and keeps what it says. */
+/** Runs the program in this process as a shell does, and collects its output. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { run } from '../src/program.ts'
 
-export interface Said {
+export interface CommandResult {
   code: number
   out: string
   err: string
 }
 
-export interface Desk {
+export interface TestShell {
   folder: string
   env: Record<string, string>
-  /** The clock of the next run is so much ahead of the real one. */
+  /** How far the clock of the next run is ahead of the real one. */
   clock: { aheadMs: number }
   write: (name: string, content: string | Uint8Array) => Promise<void>
-  cli: (...args: string[]) => Promise<Said>
+  cli: (...args: string[]) => Promise<CommandResult>
   clear: () => Promise<void>
 }
 
-/** A folder of its own, which is also where `.keyward/` would lie. */
-export async function openDesk(): Promise<Desk> {
+/** Opens a shell in a new folder, in which the program also looks for `.keyward/`. */
+export async function openShell(): Promise<TestShell> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cli-'))
   const env: Record<string, string> = {}
   const clock = { aheadMs: 0 }
@@ -33,14 +33,14 @@ export async function openDesk(): Promise<Desk> {
     write: (name, content) => writeFile(join(folder, name), content),
     clear: () => rm(folder, { recursive: true }),
     cli: async (...args) => {
-      const said = { code: 0, out: '', err: '' }
+      const result = { code: 0, out: '', err: '' }
       const streams = {
-        out: (text: string) => void (said.out += text),
-        err: (text: string) => void (said.err += text),
+        out: (text: string) => void (result.out += text),
+        err: (text: string) => void (result.err += text),
         isTerminal: false,
       }
-      said.code = await run(args, { env, streams, home: folder, folder, nowMs: () => Date.now() + clock.aheadMs })
-      return said
+      result.code = await run(args, { env, streams, home: folder, folder, nowMs: () => Date.now() + clock.aheadMs })
+      return result
     },
   }
 }

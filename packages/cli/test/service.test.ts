@@ -6,7 +6,7 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type Desk, openDesk } from './run-cli.ts'
+import { type TestShell, openShell } from './run-cli.ts'
 import { type RunningService, startProgram } from './services.ts'
 
 const OPERATOR_TOKEN = 'operator-of-this-test'
@@ -15,17 +15,17 @@ const DAY_MS = 86_400_000
 let database: TestDatabase
 let management: RunningService
 let validator: RunningService
-let desk: Desk
+let shell: TestShell
 /** Of an organization on the plan STANDARD. */
 let organizationToken: string
 let productId: string
 let customerId: string
 
-/** The JSON result of a command that is to succeed. */
+/** Runs a command that has to succeed and returns its JSON result. */
 async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
-  const said = await desk.cli('--json', ...args)
-  expect(said.err).toBe('')
-  return schema.parse(JSON.parse(said.out))
+  const printed = await shell.cli('--json', ...args)
+  expect(printed.err).toBe('')
+  return schema.parse(JSON.parse(printed.out))
 }
 
 async function post(path: string, body: object): Promise<string> {
@@ -53,7 +53,7 @@ async function ruleCount(): Promise<number> {
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  desk = await openDesk()
+  shell = await openShell()
   const env = { PATH: process.env['PATH'] ?? '', TRUSTED_PROXIES: '127.0.0.1' }
   ;[management, validator] = await Promise.all([
     startProgram('management', {
@@ -64,80 +64,86 @@ beforeAll(async () => {
     }),
     startProgram('validator', { ...env, VALIDATOR_DATABASE_URL: database.validatorUrl, VALIDATOR_WORKERS: '1' }),
   ])
-  desk.env['KEYWARD_URL'] = management.url
-  desk.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  shell.env['KEYWARD_URL'] = management.url
+  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
   const made = z.object({ managementToken: z.string() })
   organizationToken = (await result(made, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
-  desk.env['KEYWARD_TOKEN'] = organizationToken
+  shell.env['KEYWARD_TOKEN'] = organizationToken
   productId = await post('/products', { name: 'Editor' })
   customerId = await post('/customers', { email: 'ada@example.com' })
 }, 30_000)
 
 afterAll(async () => {
   await Promise.all([management.stop(), validator.stop()])
-  await desk.clear()
+  await shell.clear()
   await database.drop()
 }, 30_000)
 
-test('a token that is made can do what it was given and nothing else', async () => {
+test('creates a token with the given permissions only', async () => {
   const made = await result(z.object({ secret: z.string() }), 'token', 'create', 'reader', '-p', 'licenses.read')
-  const denied = await desk.cli('--token', made.secret, 'keys', 'rotate')
+  const denied = await shell.cli('--token', made.secret, 'keys', 'rotate')
   expect(denied.code).toBe(1)
   expect(denied.err).toMatch(/credentials\.write.*\(FORBIDDEN\)/)
 })
 
-test('a license is made, shown by key and by id, checked and revoked', async () => {
+test('creates a license, shows it by key and by id, checks it and revokes it', async () => {
   const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })
   const flags = ['--product', productId, '--customer', customerId, '--max-machines', '1', '--expires', '30d']
   const made = await result(shown, 'license', 'create', ...flags)
   expect(await result(shown, 'license', 'show', made.key)).toMatchObject({ id: made.id, status: 'active' })
-  expect((await desk.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^VALID/)
-  const evaluated = await desk.cli('check', made.id)
+  expect((await shell.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^VALID/)
+  const evaluated = await shell.cli('check', made.id)
   expect([evaluated.code, evaluated.out]).toEqual([4, expect.stringMatching(/^FINGERPRINT_REQUIRED/)])
-  const revoked = await desk.cli('license', 'revoke', made.id)
+  const revoked = await shell.cli('license', 'revoke', made.id)
   expect(revoked.out).toMatch(/revoked[^]*Applied by all 1 validators\./)
-  expect((await desk.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^REVOKED/)
-  const unknown = await desk.cli('license', 'show', 'NO-SUCH-KEY')
+  expect((await shell.cli('check', made.key, '--machine', 'm1')).out).toMatch(/^REVOKED/)
+  const unknown = await shell.cli('license', 'show', 'NO-SUCH-KEY')
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringMatching(/NOT_FOUND/)])
 })
 
-test('a key that looks like an id is found as well', async () => {
+test('finds a license by a key that looks like an id', async () => {
   const key = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
   const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })
   const flags = ['--product', productId, '--customer', customerId, '--key', key]
   const { id } = await result(shown, 'license', 'create', ...flags)
   expect(await result(shown, 'license', 'show', key)).toMatchObject({ id, key })
-  expect((await desk.cli('check', key)).out).toMatch(/^VALID/)
+  expect((await shell.cli('check', key)).out).toMatch(/^VALID/)
   expect(await result(shown, 'license', 'revoke', key)).toMatchObject({ id, status: 'revoked' })
   const unknown = key.replace('019a', '019b')
-  expect(await desk.cli('license', 'show', unknown)).toMatchObject({ code: 1, out: '' })
-  expect((await desk.cli('check', unknown)).out).toMatch(/^NOT_FOUND/)
+  expect(await shell.cli('license', 'show', unknown)).toMatchObject({ code: 1, out: '' })
+  expect((await shell.cli('check', unknown)).out).toMatch(/^NOT_FOUND/)
 })
 
-test('a check says which rule decides', async () => {
+test('shows which rule decides a check', async () => {
   const flags = ['--product', productId, '--customer', customerId]
   const { key } = await result(z.object({ key: z.string() }), 'license', 'create', ...flags)
-  await desk.write('one.txt', '203.0.113.0/24 # abuse\n')
+  await shell.write('one.txt', '203.0.113.0/24 # abuse\n')
   expect(await result(z.object({ created: z.int() }), 'rules', 'import', 'one.txt')).toEqual({ created: 1 })
-  const said = await desk.cli('check', key, '--ip', '203.0.113.9')
-  expect(said.code).toBe(4)
-  expect(said.out).toMatch(/^BLACKLISTED[^]*Decided by the blacklist rule .*203\.0\.113\.0\/24.*noted "abuse"/)
+  const printed = await shell.cli('check', key, '--ip', '203.0.113.9')
+  expect(printed.code).toBe(4)
+  expect(printed.out).toMatch(/^BLACKLISTED[^]*Decided by the blacklist rule .*203\.0\.113\.0\/24.*noted "abuse"/)
 })
 
-test('keys are rotated, and the status shows every validator', async () => {
+test('names each invalid field once, without JSON pointers', async () => {
+  const failed = await shell.cli('check', 'ANY', '--country', 'Narnia')
+  expect(failed.code).toBe(1)
+  expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  country must be two letters\n')
+})
+
+test('rotates signing keys, and shows the status of every validator', async () => {
   const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
   expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
-  const status = await desk.cli('status')
+  const status = await shell.cli('status')
   expect(status.code).toBe(0)
   expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +ready +(?:nothing|\d+ transactions?) /)
 })
 
-test('the status shows every validator also where they fill more than a page', async () => {
+test('shows the status of every validator when they fill more than a page', async () => {
   const insert = `insert into validators (id, name, ready, applied, seen_at)
     select gen_random_uuid(), 'made-' || n, n > 1, pg_current_snapshot()::text, now() + interval '1 hour'
     from generate_series(1, 120) n`
   await database.pool.query(insert)
-  const status = await desk.cli('status')
+  const status = await shell.cli('status')
   await database.pool.query("delete from validators where name like 'made-%'")
   expect(status.code).toBe(4)
   expect(status.out.match(/^made-/gm)).toHaveLength(120)
@@ -148,8 +154,8 @@ describe('a long list', () => {
   const addresses = (count: number, net: number): string =>
     Array.from({ length: count }, (_, i) => `10.${net}.${i >> 8}.${i & 255}`).join('\n')
 
-  test('goes in batches, and again without adding anything', async () => {
-    await desk.write('long.txt', addresses(2_345, 1))
+  test('is sent in batches, and adds nothing when it is sent again', async () => {
+    await shell.write('long.txt', addresses(2_345, 1))
     const before = await ruleCount()
     const first = await result(imported, 'rules', 'import', 'long.txt')
     expect(first).toEqual({ rows: 2_345, invalid: 0, created: 2_345, skipped: 0 })
@@ -157,71 +163,71 @@ describe('a long list', () => {
     expect(await ruleCount()).toBe(before + 2_345)
   })
 
-  test('that was cut off goes on where it was, and counts nothing twice', async () => {
-    await desk.write('cut.txt', addresses(3_500, 2))
+  test('resumes after an interruption and counts nothing twice', async () => {
+    await shell.write('cut.txt', addresses(3_500, 2))
     const gate = await openGate(management.url, 2)
     const args = ['--url', gate.url, 'rules', 'import', 'cut.txt']
-    const stopped = await desk.cli(...args)
+    const stopped = await shell.cli(...args)
     expect([stopped.code, stopped.err]).toEqual([1, expect.stringMatching(/Added before: 2000/)])
     gate.open()
-    const rest = await desk.cli(...args)
-    expect(rest.err).toMatch(/Going on after 2 batches/)
-    expect(rest.out).toMatch(/^3500 rules added, 0 existed already, 0 rows left out/)
-    expect(await readdir(join(desk.folder, '.keyward', 'imports'))).toEqual([])
+    const rest = await shell.cli(...args)
+    expect(rest.err).toMatch(/Resuming after 2 batches/)
+    expect(rest.out).toMatch(/^3500 rules added, 0 already existed, 0 rows left out/)
+    expect(await readdir(join(shell.folder, '.keyward', 'imports'))).toEqual([])
     gate.close()
   })
 
   test.each([
     { batch: 1, net: 6 },
     { batch: 2, net: 7 },
-  ])('whose batch $batch was done but not answered goes on with the expiry of its begin', async ({ batch, net }) => {
-    await desk.write('lost.txt', addresses(2_500, net))
+  ])('resumes with the expiry of its start after the response of batch $batch was lost', async ({ batch, net }) => {
+    await shell.write('lost.txt', addresses(2_500, net))
     const gate = await openGate(management.url, batch - 1, 'lose')
     const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
-    const stopped = await desk.cli(...args)
+    const stopped = await shell.cli(...args)
     expect([stopped.code, stopped.err]).toEqual([
       3,
       expect.stringMatching(/[^.]\. Added before: \d+; the same command/),
     ])
     gate.open()
-    desk.clock.aheadMs = 5 * DAY_MS
-    expect((await desk.cli(...args)).out).toMatch(/^2500 rules added, 0 existed already, 0 rows left out/)
+    shell.clock.aheadMs = 5 * DAY_MS
+    expect((await shell.cli(...args)).out).toMatch(/^2500 rules added, 0 already existed, 0 rows left out/)
     const select = `select count(*)::integer as rules, count(distinct expires_at)::integer as expiries
       from access_rules where convert_from(value, 'UTF8') like $1`
     expect((await database.pool.query(select, [`10.${net}.%`])).rows).toEqual([{ rules: 2_500, expiries: 1 }])
-    desk.clock.aheadMs = 0
+    shell.clock.aheadMs = 0
     gate.close()
   })
 
-  test('whose expiry passed since it was stopped is not gone on with', async () => {
-    await desk.write('late.txt', addresses(1_500, 8))
+  test('does not resume when its expiry has passed', async () => {
+    await shell.write('late.txt', addresses(1_500, 8))
     const gate = await openGate(management.url, 1)
     const args = ['--url', gate.url, 'rules', 'import', 'late.txt', '--expires', '12h']
-    await desk.cli(...args)
+    await shell.cli(...args)
     gate.open()
-    desk.clock.aheadMs = DAY_MS
-    const late = await desk.cli(...args)
+    shell.clock.aheadMs = DAY_MS
+    const late = await shell.cli(...args)
     expect([late.code, late.err]).toEqual([2, expect.stringMatching(/--expires 12h of the run that .* has passed/)])
-    expect((await desk.cli(...args, '--restart')).out).toMatch(/^500 rules added, 1000 existed already/)
-    desk.clock.aheadMs = 0
+    expect((await shell.cli(...args, '--restart')).out).toMatch(/^500 rules added, 1000 already existed/)
+    shell.clock.aheadMs = 0
     gate.close()
   })
 
-  test('that was refused goes on once what it was refused for is mended', async () => {
+  test('resumes once the reason of an error is gone', async () => {
     const made = z.object({ id: z.string(), managementToken: z.string() })
     const { id, managementToken } = await result(made, 'org', 'create', 'Bravo', '--plan', 'STANDARD')
     const list = ['--token', managementToken, 'rules', 'import', 'limit.txt']
-    await desk.write('limit.txt', addresses(1_000, 4))
+    await shell.write('limit.txt', addresses(1_000, 4))
     expect(await result(imported, ...list)).toMatchObject({ created: 1_000 })
-    await desk.write('limit.txt', `${addresses(1_000, 4)}\n${addresses(5, 5)}`)
+    await shell.write('limit.txt', `${addresses(1_000, 4)}\n${addresses(5, 5)}`)
     await setPlan(id, 'FREE')
-    for (const said of [await desk.cli(...list), await desk.cli(...list)])
-      expect(said.err).toMatch(/Added before: 0 \(RULE_LIMIT_REACHED\)/)
+    for (const printed of [await shell.cli(...list), await shell.cli(...list)])
+      expect(printed.err).toMatch(/Added before: 0 \(RULE_LIMIT_REACHED\)/)
     await setPlan(id, 'STANDARD')
     expect(await result(imported, ...list)).toMatchObject({ created: 5, skipped: 1_000 })
   })
 
-  test('that the service refuses is refused by the line of the file', async () => {
+  test('fails with the line of the file for a row that the service rejects', async () => {
     const rows = [
       'value,type,scope',
       ...addresses(1_100, 3)
@@ -229,10 +235,10 @@ describe('a long list', () => {
         .map((value) => `${value},IP,ORGANIZATION`),
     ]
     rows.push('019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b,CUSTOMER,ORGANIZATION')
-    await desk.write('bad.csv', rows.join('\n'))
-    const said = await desk.cli('rules', 'import', 'bad.csv')
-    expect(said.code).toBe(1)
-    expect(said.err).toMatch(/Added before: 1000[^]*\n {2}line 1102: value /)
+    await shell.write('bad.csv', rows.join('\n'))
+    const printed = await shell.cli('rules', 'import', 'bad.csv')
+    expect(printed.code).toBe(1)
+    expect(printed.err).toMatch(/Added before: 1000[^]*\n {2}line 1102: value /)
   })
 })
 
@@ -243,8 +249,8 @@ interface Gate {
 }
 
 /**
- * Hands on every request but imports after the given number. Those it refuses as a service would that was locked, or it
- * loses the answer of one that was done.
+ * Forwards every request except the imports after the given number. It responds to those with an error, or forwards them
+ * and loses the response.
  */
 async function openGate(target: string, imports: number, fault: 'refuse' | 'lose' = 'refuse'): Promise<Gate> {
   let left = imports

@@ -1,4 +1,4 @@
-/** `check`: what a check would get and which rule decides, by the engine that decides real ones. It takes no slot. */
+/** `check`: shows the verdict of a check and the rule that decides it, by the engine of the validators. Takes no slot. */
 import { type AccessRule, type Code, codeMessages, evaluation } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'
@@ -12,11 +12,11 @@ const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().option
 export function addCheckCommand(parent: Command, open: (command: Command) => Session): void {
   parent
     .command('check')
-    .description('say what a check would get, and why; takes no machine slot and counts nothing')
+    .description('show the verdict of a check and its reason; takes no machine slot and counts nothing')
     .argument('<license>', 'the id or the key of the license')
     .option('--machine <id>', 'the machine id that the app would send')
-    .option('--ip <address>', 'the address that the check would come from')
-    .option('--country <code>', 'the country that the edge would see')
+    .option('--ip <address>', 'the address that the app would send from')
+    .option('--country <code>', 'the country that the edge would report')
     .action(async (idOrKey: string, given: unknown, command: Command) => {
       const { api, output } = open(command)
       const { machine, ip, country } = flagsOf.parse(given)
@@ -27,12 +27,12 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
       )
       const { data } = await api.call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
       output.result(data, explain(data.code, data.decidedBy, data.matched))
-      if (data.code !== 'VALID') throw new Negative()
+      if (data.code !== 'VALID') throw new NegativeResult()
     })
 }
 
-/** Everything is said already; only the exit code is left. */
-export class Negative extends Failure {
+/** A result that only sets the exit code: the command has already printed it. */
+export class NegativeResult extends Failure {
   constructor() {
     super(EXIT.negative, '')
   }
@@ -44,7 +44,7 @@ function explain(code: Code, decidedBy: AccessRule | null, matched: readonly Acc
     `${code}: ${codeMessages[code]}`,
     decidedBy === null
       ? code === 'NOT_FOUND'
-        ? 'No access rule is looked at for a key that does not exist.'
+        ? 'No access rule applies to a key that does not exist.'
         : 'No access rule decides; status, expiry and machine limit do.'
       : `Decided by ${describeRule(decidedBy)}.`,
     ...others.map((rule) => `Also matched: ${describeRule(rule)}.`),

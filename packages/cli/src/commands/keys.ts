@@ -1,4 +1,4 @@
-/** `keys rotate`: a new signing key for offline files. Files that an older key signed still verify. */
+/** `keys rotate`: creates a new signing key for offline files. Files that an older key signed still verify. */
 import { signingKey } from '@keyward/contract'
 import type { Command } from 'commander'
 

@@ -1,4 +1,4 @@
-/** How a license is named on a command line, and how it is shown to people. */
+/** Finds the license that a command line names, and formats licenses for people. */
 import { license, type License, page } from '@keyward/contract'
 import { z } from 'zod'
 
@@ -6,7 +6,7 @@ import type { Api } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 
-/** By id, or by key: a vendor's own key may look like an id. Throws Failure. */
+/** Finds a license by its id or its key. A vendor's own key may look like an id. Throws Failure when there is none. */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)
   if (found !== null) return found
@@ -14,11 +14,11 @@ export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const { data } = await api.call({ method: 'GET', path }, page(license))
   const [byKey] = data.data
   if (byKey === undefined)
-    throw new Failure(EXIT.refused, 'No license of this organization has this key', { code: 'NOT_FOUND' })
+    throw new Failure(EXIT.apiError, 'No license of this organization has this key', { code: 'NOT_FOUND' })
   return byKey
 }
 
-/** Null for what is not the id of a license. Throws Failure. */
+/** Finds a license by its id. Returns null when the text is not the id of one. Throws Failure. */
 export async function findById(api: Api, text: string): Promise<License | null> {
   if (!z.uuid().safeParse(text).success) return null
   try {
@@ -46,7 +46,7 @@ export function describeLicense(shown: License): string {
   })
 }
 
-/** What a `Prefer: wait` has brought, as a sentence; null when it was not asked for. */
+/** Formats the result of `Prefer: wait` as a sentence. Returns null when the call did not wait. */
 export function describeApplied(appliedBy: string | null): string | null {
   if (appliedBy === null) return null
   const [applied, all] = appliedBy.split('/')

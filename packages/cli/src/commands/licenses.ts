@@ -1,4 +1,4 @@
-/** `license create`, `license show`, `license revoke`. A license is named by its id or by its key. */
+/** The commands for licenses. They name a license by its id or by its key. */
 import { license, policyType } from '@keyward/contract'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
@@ -26,7 +26,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
     .command('revoke')
     .description('revoke a license, which is final')
     .argument('<license>', 'its id or its key')
-    .option('--wait <seconds>', 'wait until every validator has applied it, at most so long (0 to 10)', wholeSeconds, 5)
+    .option('--wait <seconds>', 'how long to wait until every validator has applied it (0 to 10)', wholeSeconds, 5)
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const { wait } = z.object({ wait: z.int() }).parse(flags)
@@ -57,18 +57,18 @@ function addCreate(group: Command, open: Open): void {
     .description('create a license; without --expires it is perpetual')
     .option('--product <id>', "the product (default: the demo's, with its token)")
     .option('--customer <id>', "the customer (default: the demo's, with its token)")
-    .addOption(new Option('--type <type>', 'the kind of license').choices(policyType.options))
+    .addOption(new Option('--type <type>', 'the type of the license').choices(policyType.options))
     .option('--expires <when>', 'a date, or 30d, 12h, 1y from now')
-    .option('--max-machines <number>', 'how many machines may use it; default any number', wholeNumber)
-    .option('--key <key>', 'a key of your own; default one is made')
+    .option('--max-machines <number>', 'how many machines may use it (default: any number)', wholeNumber)
+    .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
-      const { api, output, connection, surroundings } = open(command)
+      const { api, output, connection, context } = open(command)
       const flags = createFlags.parse(given)
       const productId = flags.product ?? connection.demo?.productId
       const customerId = flags.customer ?? connection.demo?.customerId
       if (productId === undefined || customerId === undefined)
         throw new Failure(EXIT.usage, 'A license needs a product and a customer; give --product and --customer')
-      const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, surroundings.nowMs())
+      const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
       const type = flags.type ?? (expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION')
       const policy = { type, maxMachines: flags.maxMachines ?? null, expiresAt }
       const body = { productId, customerId, policy, ...(flags.key === undefined ? {} : { key: flags.key }) }
@@ -78,12 +78,12 @@ function addCreate(group: Command, open: Open): void {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('It takes a whole number.')
+  if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
   return Number(text)
 }
 
 function wholeSeconds(text: string): number {
   const value = /^\d{1,2}$/.test(text) ? Number(text) : 11
-  if (value > 10) throw new InvalidArgumentError('It takes whole seconds from 0 to 10.')
+  if (value > 10) throw new InvalidArgumentError('It must be a whole number from 0 to 10.')
   return value
 }

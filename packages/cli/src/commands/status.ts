@@ -1,4 +1,4 @@
-/** `status`: every live validator, whether it is ready and how far it is behind the change log. */
+/** `status`: shows every live validator, whether it is ready and how far it is behind the change log. */
 import { validatorList } from '@keyward/contract'
 import type { Command } from 'commander'
 import type { z } from 'zod'
@@ -7,7 +7,7 @@ import type { Api } from '../api.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { ago } from '../times.ts'
-import { Negative } from './check.ts'
+import { NegativeResult } from './check.ts'
 
 type Validator = z.infer<typeof validatorList>['data'][number]
 
@@ -16,11 +16,11 @@ export function addStatusCommand(parent: Command, open: (command: Command) => Se
     .command('status')
     .description('show each validator and how far behind it is; exits with 4 unless there is one and all are ready')
     .action(async (_flags: unknown, command: Command) => {
-      const { api, output, surroundings } = open(command)
+      const { api, output, context } = open(command)
       const validators = await listValidators(api)
       const allGood = validators.length > 0 && validators.every((one) => one.ready)
-      output.result({ healthy: allGood, validators }, describeAll(validators, surroundings.nowMs()))
-      if (!allGood) throw new Negative()
+      output.result({ healthy: allGood, validators }, describeAll(validators, context.nowMs()))
+      if (!allGood) throw new NegativeResult()
     })
 }
 

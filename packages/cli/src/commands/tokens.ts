@@ -13,16 +13,16 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
   const token = parent.command('token').description('management tokens: credentials for scripts')
   token
     .command('create')
-    .description('create a management token; shows its secret, this once')
+    .description('create a management token; shows its secret, only once')
     .argument('<name>', 'what it is for')
     .addOption(
       new Option('-p, --permission <permission...>', 'what it may do').choices(allPermissions).makeOptionMandatory(),
     )
     .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
     .action(async (name: string, flags: unknown, command: Command) => {
-      const { api, output, surroundings } = open(command)
+      const { api, output, context } = open(command)
       const { permission, expires } = flagsOf.parse(flags)
-      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, surroundings.nowMs()) }
+      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
       const body = { name, permissions: permission, ...expiresAt }
       const { data } = await api.call({ method: 'POST', path: '/tokens', body }, createdToken)
       const { id, secret = null } = data
@@ -30,6 +30,6 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
         data,
         describe({ id, name, secret, permissions: data.permissions.join(', '), expires: data.expiresAt ?? 'never' }),
       )
-      output.note('\nKeep the secret now; it is not shown again.')
+      output.note('\nStore the secret now; it is not shown again.')
     })
 }

@@ -1,4 +1,4 @@
-/** CSV with a heading line that names the fields of a rule. Empty cells count as absent. */
+/** Reads CSV with a heading line that names the fields of a rule. Empty cells count as absent. */
 import { pipeline, Readable } from 'node:stream'
 
 import { CsvError, parse } from 'csv-parse'
@@ -11,11 +11,11 @@ const record = z.object({ record: z.record(z.string(), z.string()), info: z.obje
 
 export async function* csvRows(path: string): Rows {
   const parser = parse({ columns: true, info: true, skip_empty_lines: true })
-  pipeline(Readable.from(readText(path)), parser, () => undefined) // errors come out of the loop below
+  pipeline(Readable.from(readText(path)), parser, () => undefined) // the loop below throws its errors
   try {
     for await (const item of parser) yield rowOf(record.parse(item))
   } catch (error) {
-    if (error instanceof CsvError) throw new Failure(EXIT.usage, `${path} is not sound CSV: ${error.message}`)
+    if (error instanceof CsvError) throw new Failure(EXIT.usage, `${path} is not valid CSV: ${error.message}`)
     throw error
   }
 }
@@ -27,7 +27,7 @@ function rowOf(parsed: z.infer<typeof record>): Row {
   return { where: `line ${parsed.info.lines}`, fields }
 }
 
-/** What is neither stays as it is, and is refused with its place like any other bad value. */
+/** Parses true and false. Returns any other text unchanged; validation then reports it with its line. */
 function booleanOf(cell: string): unknown {
   const word = cell.toLowerCase()
   return word === 'true' ? true : word === 'false' ? false : cell

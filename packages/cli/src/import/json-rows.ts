@@ -1,6 +1,6 @@
 /**
- * JSON: an array of rules or of bare values, `{"rules": […]}` as the API takes it, or one rule a line. Arrays are parsed
- * as they stream in.
+ * Reads JSON: an array of rules or of bare values, `{"rules": […]}` as the API accepts it, or one rule a line. Arrays are
+ * parsed as a stream.
  */
 import { JSONParser } from '@streamparser/json'
 
@@ -25,10 +25,10 @@ export async function* jsonRows(path: string): Rows {
     if (parser?.isEnded === false) parser.end()
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(EXIT.usage, `${path} is not sound JSON after item ${count}: ${messageOf(error)}`)
+    throw new Failure(EXIT.usage, `${path} is not valid JSON after item ${count}: ${messageOf(error)}`)
   }
   if (count === 0)
-    throw new Failure(EXIT.usage, `${path} holds no rules; it takes an array, or an object with the array "rules"`)
+    throw new Failure(EXIT.usage, `${path} contains no rules; it must be an array, or an object with the array "rules"`)
 }
 
 export async function* jsonLineRows(path: string): Rows {
@@ -38,7 +38,7 @@ export async function* jsonLineRows(path: string): Rows {
     try {
       value = JSON.parse(line)
     } catch (error) {
-      throw new Failure(EXIT.usage, `${path} is not sound JSON in line ${number}: ${messageOf(error)}`)
+      throw new Failure(EXIT.usage, `${path} is not valid JSON in line ${number}: ${messageOf(error)}`)
     }
     yield rowOf(`line ${number}`, value)
   }

@@ -1,7 +1,7 @@
 /**
- * When an import began and how far it has come, on disk from the first batch on, so that one that was stopped goes on
- * where it was. It belongs to one file's bytes, one service, one organization and one set of flags; anything else begins
- * anew.
+ * The progress of an import, on disk before the first batch is sent, so that a later run can resume an interrupted one.
+ * It belongs to the bytes of one file, one service, one organization and one set of flags; a run that differs in any of
+ * them starts from the beginning.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -11,9 +11,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 const state = z.object({
-  /** Names the attempt in idempotency keys: a batch whose answer was lost is not counted as skipped when it is sent again. */
+  /** The prefix of the idempotency keys: a batch whose response was lost counts as created when it is sent again. */
   run: z.string(),
-  /** When it began. Times such as `30d` count from then, so that a batch sent again is the same request. */
+  /** When the import began. Durations such as `30d` count from then, so that a batch sent again is the same request. */
   begunMs: z.int(),
   batches: z.int(),
   created: z.int(),
@@ -22,7 +22,7 @@ const state = z.object({
 export type ProgressState = z.infer<typeof state>
 
 export interface Progress {
-  /** What an earlier run left; null when there is none. */
+  /** The progress of an interrupted run; null when there is none. */
   readonly earlier: ProgressState | null
   readonly save: (next: ProgressState) => Promise<void>
   readonly done: () => Promise<void>
@@ -37,7 +37,7 @@ export const freshProgress = (nowMs: number): ProgressState => ({
   skipped: 0,
 })
 
-/** `scope` is whatever makes two imports different beside the bytes of the file at `path`. */
+/** Opens the progress of an import. `scope` contains everything besides the file's bytes that makes two imports differ. */
 export async function openProgress(home: string, path: string, scope: object): Promise<Progress> {
   const hash = createHash('sha256').update(JSON.stringify(scope))
   for await (const chunk of createReadStream(path)) if (chunk instanceof Buffer) hash.update(chunk)

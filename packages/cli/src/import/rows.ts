@@ -1,13 +1,13 @@
 /**
- * A list of rules as rows, one after another, whatever the format; the file is never in memory as a whole. Bytes that
- * are not UTF-8 end the reading, because a machine id that was decoded with losses would be another one.
+ * Reads a list of rules as a stream of rows, whatever the format; the whole file is never in memory. Bytes that are not
+ * UTF-8 are an error, because a machine id that was decoded with replacements would be another one.
  */
 import { createReadStream } from 'node:fs'
 
 import { EXIT, Failure } from '../failure.ts'
 
 export interface Row {
-  /** Where it stands, for messages: `line 17`, `item 3`. */
+  /** The position for messages: `line 17`, `item 3`. */
   where: string
   fields: Readonly<Record<string, unknown>>
 }
@@ -17,18 +17,18 @@ export type Rows = AsyncIterable<Row>
 export const FORMATS = ['txt', 'csv', 'json', 'jsonl'] as const
 export type Format = (typeof FORMATS)[number]
 
-/** By the file's name. Throws Failure. */
+/** Returns the format for the extension of the file's name. Throws Failure for an unknown one. */
 export function formatOf(path: string): Format {
   const extension = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase()
   if (extension === 'ndjson') return 'jsonl'
   if (extension === 'list' || extension === 'netset' || extension === 'ipset') return 'txt'
   const found = FORMATS.find((format) => format === extension)
   if (found === undefined)
-    throw new Failure(EXIT.usage, `The format of ${path} is not known by its name; give --format ${FORMATS.join('|')}`)
+    throw new Failure(EXIT.usage, `The extension of ${path} is unknown; give --format ${FORMATS.join('|')}`)
   return found
 }
 
-/** Pieces of text, in order. A byte order mark is left out. */
+/** Reads a file as pieces of text, without its byte order mark. Throws Failure for bytes that are not UTF-8. */
 export async function* readText(path: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Buffer): string => {
@@ -43,7 +43,7 @@ export async function* readText(path: string): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Lines without their ends, numbered from 1. */
+/** Reads lines without their line ends, numbered from 1. */
 export async function* readLines(path: string): AsyncGenerator<{ line: string; number: number }> {
   let rest = ''
   let number = 0

@@ -1,35 +1,37 @@
 /**
- * Sends rules in batches of what one request may hold. Each batch is all or nothing; a refusal names the rows as they
- * stand in the file, and what earlier batches added stays.
+ * Sends rules in batches of the largest size that one request allows. Each batch is all or nothing. A failure names the
+ * rows by their position in the file, and the rules of earlier batches stay.
  */
 import { importedAccessRules, maxImportRows } from '@keyward/contract'
 
-import { type Api, RefusedPlaces } from '../api.ts'
+import { type Api, type FieldError, ValidationFailure } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
-import type { RuleInput } from './judge.ts'
 import { newRun, type Progress, type ProgressState } from './progress.ts'
+import type { RuleInput } from './validate-row.ts'
 
-export interface PlacedRule {
+/** A rule and its position in the file. */
+export interface LocatedRule {
   where: string
   rule: RuleInput
 }
 
+/** Sends all rules that `from` does not count yet, and returns the final state. Throws Failure. */
 export async function sendAll(
   api: Api,
-  rules: AsyncIterable<PlacedRule>,
+  rules: AsyncIterable<LocatedRule>,
   progress: Progress,
   from: ProgressState,
   report: (state: ProgressState) => void,
 ): Promise<ProgressState> {
   const state = { ...from }
-  // Also before the first batch, whose answer may be lost as any other.
+  // The response of the first batch may be lost too.
   await progress.save(state)
   let index = 0
   for await (const batch of inBatches(rules)) {
     if (index++ < from.batches) continue
     const idempotencyKey = `${state.run}-${index}`
     const { created, skipped } = await sendBatch(api, batch, idempotencyKey, state).catch(async (error: unknown) => {
-      if (isKept(error)) await (state.batches === 0 ? progress.done() : progress.save({ ...state, run: newRun() }))
+      if (isStored(error)) await (state.batches === 0 ? progress.done() : progress.save({ ...state, run: newRun() }))
       throw error
     })
     state.batches = index
@@ -42,14 +44,14 @@ export async function sendAll(
   return state
 }
 
-/** The service keeps a refusal for its idempotency key, as it keeps an answer: under another key it judges again. */
-function isKept(error: unknown): boolean {
-  return error instanceof Failure && error.exitCode === EXIT.refused && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
+/** Returns whether the service stored the error for its idempotency key. A retry then needs another key. */
+function isStored(error: unknown): boolean {
+  return error instanceof Failure && error.exitCode === EXIT.apiError && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
 }
 
 async function sendBatch(
   api: Api,
-  batch: readonly PlacedRule[],
+  batch: readonly LocatedRule[],
   idempotencyKey: string,
   state: ProgressState,
 ): Promise<{ created: number; skipped: number }> {
@@ -59,28 +61,28 @@ async function sendBatch(
     return (await api.call(call, importedAccessRules)).data
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    const places = error instanceof RefusedPlaces ? error.places : []
-    throw new Failure(error.exitCode, `${error.message.replace(/\.$/, '')}. ${whatStands(error.exitCode, state)}`, {
+    const errors = error instanceof ValidationFailure ? error.errors : []
+    throw new Failure(error.exitCode, `${error.message.replace(/\.$/, '')}. ${addedBefore(error.exitCode, state)}`, {
       ...(error.code === undefined ? {} : { code: error.code }),
-      details: places.length > 0 ? places.map((place) => inFile(place, batch)) : error.details,
+      details: errors.length > 0 ? errors.map((each) => inFile(each, batch)) : error.details,
     })
   }
 }
 
-function whatStands(exitCode: number, { created }: ProgressState): string {
-  const goesOn = exitCode === EXIT.unreachable ? '; the same command goes on from there' : ''
-  return `Added before: ${created}${goesOn}`
+function addedBefore(exitCode: number, { created }: ProgressState): string {
+  const resume = exitCode === EXIT.unreachable ? '; the same command resumes from there' : ''
+  return `Added before: ${created}${resume}`
 }
 
-/** `#/rules/17/value` of a batch as the line of the file. */
-function inFile(place: { pointer: string; detail: string }, batch: readonly PlacedRule[]): string {
-  const [, row = '', field = ''] = /^#\/rules\/(\d+)(?:\/(.*))?$/.exec(place.pointer) ?? []
+/** Formats a validation error of a batch with the line of the file in place of `#/rules/17/`. */
+function inFile({ pointer, detail }: FieldError, batch: readonly LocatedRule[]): string {
+  const [, row = '', field = ''] = /^#\/rules\/(\d+)(?:\/(.*))?$/.exec(pointer) ?? []
   const where = batch[Number(row)]?.where
-  return where === undefined || row === '' ? `${place.pointer} ${place.detail}` : `${where}: ${field} ${place.detail}`
+  return where === undefined || row === '' ? `${pointer} ${detail}` : `${where}: ${field} ${detail}`
 }
 
-async function* inBatches(rules: AsyncIterable<PlacedRule>): AsyncGenerator<PlacedRule[]> {
-  let batch: PlacedRule[] = []
+async function* inBatches(rules: AsyncIterable<LocatedRule>): AsyncGenerator<LocatedRule[]> {
+  let batch: LocatedRule[] = []
   for await (const rule of rules) {
     batch.push(rule)
     if (batch.length < maxImportRows) continue

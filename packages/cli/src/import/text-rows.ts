@@ -1,10 +1,10 @@
 /**
- * Plain lists: one value a line. `#` and `;` begin a comment, as in the lists that are published of networks; one
- * behind a value becomes the rule's note. Machine ids are taken as they stand, since they may hold such signs.
+ * Reads plain lists: one value a line. `#` and `;` begin a comment, as in published lists of networks; a comment after a
+ * value becomes the rule's note. Machine ids are read unchanged, because they may contain these characters.
  */
 import { readLines, type Rows } from './rows.ts'
 
-const LONGEST_NOTE = 500
+const MAX_NOTE_LENGTH = 500
 
 export async function* textRows(path: string, isExact: boolean): Rows {
   for await (const { line, number } of readLines(path)) {
@@ -19,7 +19,7 @@ export async function* textRows(path: string, isExact: boolean): Rows {
   }
 }
 
-/** Cut to what a note may hold, but never inside a character: half of one is no text. */
+/** Cuts a comment to the length of a note, but never inside a surrogate pair. */
 function noteOf(comment: string): string {
-  return comment.slice(0, LONGEST_NOTE).replace(/[\uD800-\uDBFF]$/, '')
+  return comment.slice(0, MAX_NOTE_LENGTH).replace(/[\uD800-\uDBFF]$/, '')
 }

@@ -1,6 +1,6 @@
 /**
- * From a row to a rule as the API takes it: what the row leaves open comes from the flags, and what the API would refuse
- * is refused here with its line, before anything is sent. The service has the last word all the same.
+ * Converts a row to a rule of the API. Flags provide the fields that the row leaves out. A row that the API would reject
+ * is reported here with its line, before anything is sent; the service validates every rule again.
  */
 import { parseCountryCode, parseNetwork } from '@keyward/address'
 import { createAccessRule, type RuleKind, type RuleScope, type RuleType } from '@keyward/contract'
@@ -10,7 +10,7 @@ import type { Row } from './rows.ts'
 
 export type RuleInput = z.input<typeof createAccessRule>
 
-/** What rows leave open. */
+/** The values of fields that a row leaves out. */
 export interface Defaults {
   kind: RuleKind
   type: RuleType
@@ -20,9 +20,10 @@ export interface Defaults {
   expiresAt?: string
 }
 
-export type Judgement = { rule: RuleInput } | { problem: string }
+export type ValidatedRow = { rule: RuleInput } | { problem: string }
 
-export function judge(row: Row, defaults: Defaults): Judgement {
+/** Validates a row. `problem` begins with the position of the row. */
+export function validateRow(row: Row, defaults: Defaults): ValidatedRow {
   const { scope, scopeId, ...others } = defaults
   const scoping = 'scope' in row.fields || 'scopeId' in row.fields ? {} : { scope, ...(scopeId && { scopeId }) }
   const candidate = { ...others, ...scoping, ...row.fields }
@@ -30,7 +31,7 @@ export function judge(row: Row, defaults: Defaults): Judgement {
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     const field = issue?.path.join('.') ?? ''
-    return { problem: `${row.where}: ${field === '' ? '' : `${field}: `}${issue?.message ?? 'is not a rule'}` }
+    return { problem: `${row.where}: ${field === '' ? '' : `${field}: `}${issue?.message ?? 'must be a rule'}` }
   }
   const { type, value } = parsed.data
   const problem = valueProblem(type, value)
@@ -46,7 +47,7 @@ function valueProblem(type: RuleType, value: string): string | null {
     case 'COUNTRY':
       return parseCountryCode(value) === null ? 'is not an ISO 3166-1 alpha-2 code' : null
     case 'CUSTOMER':
-      return z.uuid().safeParse(value).success ? null : "is not a customer's id"
+      return z.uuid().safeParse(value).success ? null : 'is not the id of a customer'
     case 'HWID':
       return null
     default:
