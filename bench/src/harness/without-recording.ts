@@ -7,6 +7,6 @@ const ring = new URL('../../../services/validator/src/usage/ring.ts', import.met
 const loaded: unknown = await import(ring.href)
 const writer: unknown = typeof loaded === 'object' && loaded !== null ? Reflect.get(loaded, 'RingWriter') : undefined
 const prototype: unknown = typeof writer === 'function' ? Reflect.get(writer, 'prototype') : undefined
-if (typeof prototype !== 'object' || prototype === null || !Reflect.has(prototype, 'checked'))
-  throw new Error('RingWriter.checked does not exist any more: adapt this file to the way the validator records')
-Reflect.set(prototype, 'checked', () => undefined)
+if (typeof prototype !== 'object' || prototype === null || !Reflect.has(prototype, 'record'))
+  throw new Error('RingWriter.record does not exist any more: adapt this file to the way the validator records')
+Reflect.set(prototype, 'record', () => undefined)

@@ -1,4 +1,4 @@
-/** What the validator reads from its environment, and what the rest of the program takes from that. */
+/** The configuration of the validator, read from environment variables. */
 
 import { availableParallelism } from 'node:os'
 
@@ -27,12 +27,12 @@ export interface ValidatorConfig {
   workers: number
   corsOrigins: readonly string[]
   resolver: ClientResolverOptions
-  /** Postgres silent for so long: not ready, but answering. */
+  /** After this long without contact with Postgres the validator reports not ready. Checks are still decided. */
   staleAfterMs: number
-  /** Postgres silent for so long: no more answers. */
+  /** After this long without contact with Postgres checks get a 503. */
   staleLimitMs: number
   logLevel: LogLevel
-  /** How long a stopping validator goes on taking connections, so that a balancer sees that it is not ready. */
+  /** How long a stopping validator still accepts connections, so that a balancer notices that it is not ready. */
   drainMs: number
 }
 

@@ -1,4 +1,4 @@
-/** Starts the validator from the environment, and stops it when it is told to or its parent is gone. */
+/** Starts the validator from the environment, and stops it on a signal or when its parent process ends. */
 
 import { getPriority, setPriority } from 'node:os'
 
@@ -7,16 +7,16 @@ import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readCo
 import { environment } from './config.ts'
 import { startValidator } from './validator.ts'
 
-/** Nice enough to wait for a worker on the same core, and still sure of a quarter of it. */
-const MAIN_THREAD_PRIORITY = 5
+/** Low enough to yield to a worker on the same core, and high enough for about a quarter of that core. */
+const MAIN_THREAD_NICENESS = 5
 
 leaveMemoryOutOfCoreDumps()
 try {
   const validator = await startValidator(readConfig(environment))
   onStop(() => validator.close())
-  // Checks go before what is written about them. Linux counts it for this thread alone; the workers are there already.
-  // Only upwards: who was started nicer may not become less so.
-  setPriority(Math.max(getPriority(), MAIN_THREAD_PRIORITY))
+  // Checks have priority over recording them. On Linux this affects the main thread alone, since the workers run already.
+  // It is never lowered: a process may not become less nice than it was started.
+  setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening(validator)
 } catch (error) {
   failStart(error)

@@ -1,6 +1,6 @@
 /**
- * The validator as a whole: the main thread follows Postgres, writes the index, takes slots and shows its health; worker
- * threads answer checks from the index. Data flows one way: change log, index, check.
+ * Composes the validator. The main thread follows the change feed, writes the index, claims slots, records usage and serves
+ * the admin port. The worker threads decide checks from the index. Data flows one way: change log, index, check.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -11,23 +11,23 @@ import { createLogger, type Logger, type Readiness, startAdminServer } from '@ke
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
 import { Metrics } from './admin/metrics.ts'
-import { quietly } from './admin/throttled-log.ts'
+import { throttledWarning } from './admin/throttled-log.ts'
 import type { ValidatorConfig } from './config.ts'
 import { Follower } from './feed/follower.ts'
 import { Freshness } from './feed/freshness.ts'
 import { Heartbeat } from './feed/heartbeat.ts'
-import { Keeper } from './feed/index-updater.ts'
-import { Unmigrated } from './feed/migration-status.ts'
+import { IndexUpdater } from './feed/index-updater.ts'
+import { MigrationStatus } from './feed/migration-status.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
 import { Pruner } from './feed/pruner.ts'
-import { KeyLinks } from './public-keys/publisher.ts'
-import { KeyRing } from './public-keys/store.ts'
+import { PublicKeyPublisher } from './public-keys/publisher.ts'
+import { PublicKeyStore } from './public-keys/store.ts'
 import { Control } from './shared/control.ts'
-import type { ReleaseRequest, WorkAnswer, WorkRequest } from './shared/messages.ts'
-import { Reverified } from './shared/recheck-throttle.ts'
+import type { ReleaseRequest, WorkRequest, WorkResponse } from './shared/messages.ts'
+import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { PostgresSlots } from './slots/postgres-slots.ts'
-import { noteClaim, SlotDesk } from './slots/slot-service.ts'
-import { RecordKeeper } from './usage/recorder.ts'
+import { applyClaim, SlotService } from './slots/slot-service.ts'
+import { Recorder } from './usage/recorder.ts'
 import { WorkerPool } from './workers/pool.ts'
 
 export interface RunningValidator {
@@ -35,14 +35,17 @@ export interface RunningValidator {
   adminPort: number
   /** Resolves when the index is loaded. */
   loaded: Promise<void>
-  /** Finishes what is in flight, writes what is gathered, closes. */
+  /** Finishes the requests in flight, writes the recorded usage and closes everything (docs/api.md#p5). */
   close(): Promise<void>
 }
 
-/** In flight requests have their own deadline of 2 s. */
+/** Longer than the deadline of a request. */
 const STOP_GRACE_MS = 2_500
 
-/** Listens at once and answers 503 until everything is loaded. Rejects when a port cannot be had. */
+/**
+ * Starts a validator. It listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when a port
+ * is not available. `reserve` is the size of the index; tests use a small one.
+ */
 export async function startValidator(
   config: ValidatorConfig,
   reserve: 'small' | 'large' = 'large',
@@ -61,64 +64,60 @@ class Validator {
   readonly #log: Logger
   readonly #metrics = new Metrics()
   readonly #index: IndexWriter
-  readonly #keys = new KeyRing()
+  readonly #publicKeys = new PublicKeyStore()
   readonly #control = new Control()
-  readonly #keyLinks = new KeyLinks(this.#keys, this.#control)
+  readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
-  readonly #unmigrated = new Unmigrated((sentence) => this.#log.warn(sentence))
-  readonly #keeper: Keeper
+  readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
+  readonly #updater: IndexUpdater
   readonly #slots: PostgresSlots
-  readonly #desk: SlotDesk
-  readonly #records: RecordKeeper
+  readonly #slotService: SlotService
+  readonly #recorder: Recorder
   readonly #heartbeat: Heartbeat
   readonly #pruner: Pruner
   readonly #follower: Follower
   readonly #pool: WorkerPool
+  readonly #loaded = Promise.withResolvers<void>()
+  /** Null until it listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
-  /** Rows that the first load had no room for: verdicts without them would be wrong, so none is given. */
-  #leftOut = 0
+  /** How many rows did not fit in the first load. Checks are not decided while it is above 0: verdicts could be wrong. */
+  #rowsOverCapacity = 0
   #isClosing = false
 
   constructor(config: ValidatorConfig, reserve: 'small' | 'large') {
+    const { databaseUrl, logLevel } = config
     this.#config = config
     this.#index = createIndex({ hashKey: randomBytes(16), reserve })
-    this.#log = createLogger('validator', config.logLevel)
+    this.#log = createLogger('validator', logLevel)
     this.#freshness = new Freshness(this.#control, config)
-    this.#heartbeat = new Heartbeat(
-      config.databaseUrl,
-      () => this.#readiness().ready,
-      this.#warn('The heartbeat failed.'),
-    )
-    this.#keeper = new Keeper(this.#index, this.#keys, {
-      heard: (snapshot) => this.#heard(snapshot),
-      loading: () => this.#freshness.loading(),
-    })
-    const onClaimError = this.#warn('A slot statement failed.', () => this.#metrics.claimErrors.inc())
-    this.#slots = new PostgresSlots(config.databaseUrl, onClaimError)
-    this.#desk = new SlotDesk(this.#slots, this.#keeper, {
-      onError: onClaimError,
+    this.#updater = new IndexUpdater(this.#index, this.#publicKeys)
+    this.#heartbeat = new Heartbeat(databaseUrl, () => this.#readiness().ready, this.#warning('heartbeat failed'))
+    const onSlotError = this.#warning('slot statement failed', () => this.#metrics.claimErrors.inc())
+    this.#slots = new PostgresSlots(databaseUrl, onSlotError)
+    this.#slotService = new SlotService(this.#slots, this.#updater, {
+      onError: onSlotError,
       onBatch: (size, tookMs) => {
         this.#metrics.claimBatches.observe(size)
         this.#metrics.claimSeconds.observe(tookMs / 1_000)
       },
     })
-    this.#records = new RecordKeeper({
-      url: config.databaseUrl,
+    this.#recorder = new Recorder({
+      url: databaseUrl,
       validatorId: this.#heartbeat.id,
       index: this.#index.shared,
-      record: (claims) => this.#slots.execute(claims, false),
-      note: (claim, answer) => noteClaim(this.#keeper, claim, answer),
-      onError: this.#warn('Records could not be written.'),
+      recordMachines: (claims) => this.#slots.execute(claims, false),
+      onMachine: (claim, result) => applyClaim(this.#updater, claim, result),
+      onError: this.#warning('usage not written'),
     })
-    this.#pruner = new Pruner(config.databaseUrl, this.#warn('The change log could not be pruned.'))
+    this.#pruner = new Pruner(databaseUrl, this.#warning('change log not pruned'))
     this.#follower = this.#createFollower()
     this.#pool = this.#createPool()
     this.#metrics.observe({
       pool: this.#pool,
       index: this.#index,
       freshness: this.#freshness,
-      waitingClaims: () => this.#desk.waiting,
-      records: () => this.#records.standing,
+      waitingClaims: () => this.#slotService.waiting,
+      recorder: () => this.#recorder.status,
     })
   }
 
@@ -126,8 +125,8 @@ class Validator {
     const { adminHost, adminPort } = this.#config
     const { reservedBytes } = this.#index.stats()
     if (reservedBytes < LARGE_INDEX_BYTES) {
-      collectGarbage() // what was tried for the index has taken all that the system promises
-      this.#log.warn({ reservedBytes }, 'The system promises less memory than a large index may need.')
+      collectGarbage() // failed attempts to reserve a large index hold all memory that the system offers
+      this.#log.warn({ reservedBytes }, 'index reserved less memory than a large index needs')
     }
     this.#follower.start()
     const port = await this.#pool.start()
@@ -138,13 +137,16 @@ class Validator {
       registry: this.#metrics.registry,
     })
     this.#heartbeat.start()
-    this.#records.start()
+    this.#recorder.start()
     this.#pruner.start()
-    this.#log.info({ port, adminPort: this.#admin.port }, 'Listening.')
-    return { port, adminPort: this.#admin.port, loaded: this.#loaded, close: () => this.close() }
+    this.#log.info({ port, adminPort: this.#admin.port }, 'listening')
+    return { port, adminPort: this.#admin.port, loaded: this.#loaded.promise, close: () => this.close() }
   }
 
-  /** Not ready first, so that the balancer turns away; then what is in flight; then what is gathered. */
+  /**
+   * Reports not ready first, so that the balancer sends no further requests. Then finishes the requests in flight, and
+   * writes the recorded usage last.
+   */
   async close(): Promise<void> {
     if (this.#isClosing) return
     this.#isClosing = true
@@ -152,55 +154,50 @@ class Validator {
     this.#control.stop()
     await this.#pool.stop(STOP_GRACE_MS)
     await this.#follower.stop()
-    this.#desk.close()
-    await this.#records.close()
+    this.#slotService.close()
+    await this.#recorder.close()
     await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close()])
     this.#freshness.close()
     await this.#admin?.close()
-    this.#log.info('Stopped.')
-  }
-
-  #resolveLoaded: () => void = () => undefined
-  readonly #loaded = new Promise<void>((resolve) => {
-    this.#resolveLoaded = resolve
-  })
-
-  #heard(snapshot: string): void {
-    this.#unmigrated.followed()
-    this.#heartbeat.applied(snapshot)
-    if (this.#leftOut > 0) return
-    this.#freshness.heard()
-    this.#resolveLoaded()
+    this.#log.info('stopped')
   }
 
   #readiness(): Readiness {
     const reasons: string[] = []
     if (this.#isClosing) reasons.push('The validator is stopping.')
-    if (this.#unmigrated.reason !== null) reasons.push(this.#unmigrated.reason)
-    else if (this.#leftOut > 0) reasons.push(`The index is full: ${this.#leftOut} rows have no room in it.`)
+    if (this.#migrationStatus.reason !== null) reasons.push(this.#migrationStatus.reason)
+    else if (this.#rowsOverCapacity > 0) reasons.push(`The index is full: ${this.#rowsOverCapacity} rows do not fit.`)
     else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
-    else if (this.#freshness.isStale) reasons.push('Postgres has been silent for longer than STALE_AFTER.')
+    else if (this.#freshness.isStale) reasons.push('No contact with Postgres for longer than STALE_AFTER.')
     return { ready: reasons.length === 0, reasons }
   }
 
   #createFollower(): Follower {
-    const onError = this.#warn('The change log cannot be followed.', () => this.#metrics.feedErrors.inc())
-    const onFull = quietly(this.#log, 'The index is full: a row was skipped.')
-    return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#keeper, {
+    const onError = this.#warning('change feed interrupted', () => this.#metrics.feedErrors.inc())
+    const onFull = throttledWarning(this.#log, 'row skipped: index is full')
+    return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#updater, {
       onError,
-      onUnreadable: (row) => {
-        this.#metrics.unreadableRows.inc({ entity: row.entity })
+      onSkipped: (row) => {
+        this.#metrics.skippedRows.inc({ entity: row.entity })
         if (row.reason === INDEX_IS_FULL) onFull(row)
-        else this.#log.error(row, 'A row was skipped.')
+        else this.#log.error(row, 'row skipped')
       },
-      onLoaded: (tookMs, rows, leftOut) => {
-        // Who serves goes on with all that was there before.
-        this.#leftOut = this.#freshness.isLoaded ? 0 : leftOut
-        if (!this.#freshness.isLoaded) collectGarbage() // nobody waits for an answer yet
+      onLoadProgress: () => this.#freshness.loadProgress(),
+      onLoaded: (tookMs, rows, rowsOverCapacity) => {
+        // A validator that already serves keeps every row that it had before a reload.
+        this.#rowsOverCapacity = this.#freshness.isLoaded ? 0 : rowsOverCapacity
+        if (!this.#freshness.isLoaded) collectGarbage() // no check is delayed by it yet
         this.#metrics.reloads.inc()
-        this.#log.info({ tookMs: Math.round(tookMs), rows, leftOut }, 'Loaded.')
+        this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
+      onCaughtUp: (snapshot) => {
+        this.#migrationStatus.clear()
+        this.#heartbeat.applied(snapshot)
+        if (this.#rowsOverCapacity > 0) return
+        this.#freshness.caughtUp()
+        this.#loaded.resolve()
+      },
     })
   }
 
@@ -213,47 +210,49 @@ class Validator {
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,
-        reverified: new Reverified().shared,
+        recheckThrottle: new RecheckThrottle().shared,
         corsOrigins,
         resolver,
       },
-      openKeys: () => this.#keyLinks.open(),
-      createRecords: () => this.#records.addRing(),
-      releaseRecords: (records) => this.#records.removeRing(records),
-      onRequest: (request, answer) => this.#answer(request, answer),
+      openPublicKeys: () => this.#publicKeyPublisher.open(),
+      createRing: () => this.#recorder.addRing(),
+      releaseRing: (ring) => this.#recorder.removeRing(ring),
+      onRequest: (request, respond) => this.#handle(request, respond),
       onError: (error, fatal) => {
-        if (fatal) this.#metrics.workerFaults.inc()
-        this.#log.error({ err: error, fatal }, 'A worker reports an error.')
+        if (fatal) this.#metrics.workerFailures.inc()
+        this.#log.error({ err: error, fatal }, 'worker error')
       },
     })
   }
 
-  #answer(request: WorkRequest, answer: (answer: WorkAnswer) => void): void {
-    const { ticket } = request
+  /** Handles a request of a worker, which needs Postgres. */
+  #handle(request: WorkRequest, respond: (response: WorkResponse) => void): void {
+    const { requestId } = request
     switch (request.kind) {
       case 'claim':
-        this.#desk.claim(request, (outcome) => answer({ kind: 'claim', ticket, outcome }))
+        this.#slotService.claim(request, (decision) => respond({ kind: 'claim', requestId, decision }))
         return
       case 'release':
-        void this.#release(request, answer)
+        void this.#release(request, respond)
         return
       default:
         request satisfies never
     }
   }
 
-  async #release(request: ReleaseRequest, answer: (answer: WorkAnswer) => void): Promise<void> {
-    const { licenseId, machineId, ticket } = request
-    const isRecorded = await this.#records.recordNow(licenseId, machineId)
-    const outcome = isRecorded ? await this.#desk.release(licenseId, machineId) : { released: null }
-    answer({ kind: 'release', ticket, outcome })
+  async #release(request: ReleaseRequest, respond: (response: WorkResponse) => void): Promise<void> {
+    const { licenseId, machineId, requestId } = request
+    const isRecorded = await this.#recorder.recordNow(licenseId, machineId)
+    const result = isRecorded ? await this.#slotService.release(licenseId, machineId) : { released: null }
+    respond({ kind: 'release', requestId, result })
   }
 
-  #warn(message: string, also?: () => void): (error: unknown) => void {
-    const warn = quietly(this.#log, message)
+  /** Returns a handler that logs errors, except those that a missing migration explains. It calls `also` for every error. */
+  #warning(message: string, also?: () => void): (error: unknown) => void {
+    const warn = throttledWarning(this.#log, message)
     return (error) => {
       also?.()
-      if (!this.#unmigrated.explains(error)) warn(error)
+      if (!this.#migrationStatus.explains(error)) warn({ err: error })
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A worker thread: one HTTP server over the index that the main thread writes, on connections that the main thread accepts.
- * It holds nothing of its own that could be out of date. After an uncaught error it asks to be taken out, closes its
- * connections and ends (with open ones, or dealt another one, it would abort the whole process); another one takes its place.
+ * A worker thread: one HTTP server over the shared index, on connections that the main thread accepts. After an uncaught
+ * error it asks to be removed, closes its connections and ends; another worker replaces it. A worker that ended with open
+ * connections, or that received another one afterwards, would abort the whole process.
  */
 
 import { parentPort } from 'node:worker_threads'
@@ -13,42 +13,41 @@ import { collectGarbage } from '@keyward/process/collect-garbage'
 import { Deactivation } from './endpoints/deactivate.ts'
 import { createRoutes } from './endpoints/routes.ts'
 import { Validation } from './endpoints/validate.ts'
-import { Authorizer } from './http/authenticator.ts'
+import { Authenticator } from './http/authenticator.ts'
 import { Server } from './http/server.ts'
-import { PublicKeys } from './public-keys/endpoint.ts'
-import { KeyCopy } from './public-keys/replica.ts'
+import { PublicKeysEndpoint } from './public-keys/endpoint.ts'
+import { PublicKeyReplica } from './public-keys/replica.ts'
 import { Control } from './shared/control.ts'
 import { Counters } from './shared/counters.ts'
-import type { ToMain, WorkerSetup } from './shared/messages.ts'
-import { Reverified } from './shared/recheck-throttle.ts'
+import type { MessageToMain, WorkerSetup } from './shared/messages.ts'
+import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { RingWriter } from './usage/ring.ts'
-import { WorkerLink } from './workers/main-thread-client.ts'
+import { MainThreadClient } from './workers/main-thread-client.ts'
 
-/** How often a stopping worker looks whether its requests are answered; no sooner, since a connection may be on its way. */
+/** How often a stopping worker checks for open requests. The first check is delayed, since a connection may be on its way. */
 const STOP_TICK_MS = 20
 
-function errorMessage(error: unknown, fatal: boolean): ToMain {
+function errorMessage(error: unknown, fatal: boolean): MessageToMain {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   return { type: 'error', name, message, stack: stack ?? '', fatal }
 }
 
-function createServer(setup: WorkerSetup, link: WorkerLink): Server {
+function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   const counters = new Counters(setup.counters)
   const control = new Control(setup.control)
   const reader = openIndex(setup.index)
   const resolver = createClientResolver(setup.resolver)
-  const shared = { reader, control, counters, authorizer: new Authorizer(reader, control, counters) }
-  const recorder = new RingWriter(setup.records, () => counters.count('recordDropped'))
+  const common = { reader, control, counters, authenticator: new Authenticator(reader, control, counters) }
   const routes = createRoutes({
     validation: new Validation({
-      ...shared,
+      ...common,
       resolver,
-      recorder,
-      claims: link,
-      reverified: new Reverified(setup.reverified),
+      usage: new RingWriter(setup.ring, () => counters.count('recordDropped')),
+      claims: client,
+      recheckThrottle: new RecheckThrottle(setup.recheckThrottle),
     }),
-    deactivation: new Deactivation({ ...shared, releases: link }),
-    publicKeys: new PublicKeys({ ...shared, keys: new KeyCopy(setup.keys, control) }),
+    deactivation: new Deactivation({ ...common, releases: client }),
+    publicKeys: new PublicKeysEndpoint({ ...common, replica: new PublicKeyReplica(setup.publicKeys, control) }),
   })
   return new Server({
     routes,
@@ -56,11 +55,11 @@ function createServer(setup: WorkerSetup, link: WorkerLink): Server {
     counters,
     corsOrigins: setup.corsOrigins,
     forwardedHeaders: resolver.headers,
-    onError: (error) => link.say(errorMessage(error, false)),
+    onError: (error) => client.send(errorMessage(error, false)),
   })
 }
 
-/** Answers what is in flight, for at most `graceMs`, then closes every connection. */
+/** Waits for the open requests, for at most `graceMs`, then closes every connection. */
 function stopServer(server: Server, graceMs: number, onClosed: () => void): void {
   const startedMs = performance.now()
   const timer = setInterval(() => {
@@ -74,14 +73,14 @@ function stopServer(server: Server, graceMs: number, onClosed: () => void): void
 
 function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): void {
   let server: Server | null = null
-  const link = new WorkerLink(port, (graceMs) => {
+  const client = new MainThreadClient(port, (graceMs) => {
     if (server) stopServer(server, graceMs, () => port.close())
     else port.close()
   })
-  process.on('uncaughtException', (error) => link.say(errorMessage(error, true)))
-  server = createServer(setup, link)
+  process.on('uncaughtException', (error) => client.send(errorMessage(error, true)))
+  server = createServer(setup, client)
   collectGarbage() // before the first connection
-  link.say({ type: 'ready', descriptor: server.descriptor })
+  client.send({ type: 'ready', descriptor: server.descriptor })
 }
 
 const port = parentPort

@@ -1,11 +1,11 @@
-/** What the validator counts, in Prometheus's conventions. Counters live in shared memory and are read when asked for. */
+/** The metrics of the validator. The workers count in shared memory, which is read at each scrape. */
 
 import { CODES, type IndexWriter } from '@keyward/engine'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 import type { Freshness } from '../feed/freshness.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
-import type { RecordsStanding } from '../usage/recorder.ts'
+import type { RecorderStatus } from '../usage/recorder.ts'
 import type { WorkerPool } from '../workers/pool.ts'
 import { SampledDurations } from './sampled-durations.ts'
 
@@ -16,39 +16,43 @@ export interface MetricSources {
   index: IndexWriter
   freshness: Freshness
   waitingClaims: () => number
-  records: () => RecordsStanding
+  recorder: () => RecorderStatus
 }
 
 export class Metrics {
   readonly registry = new Registry()
   readonly #register = { registers: [this.registry] }
-  readonly unreadableRows = new Counter({
+  readonly skippedRows = new Counter({
     name: 'keyward_feed_skipped_rows_total',
-    help: 'Rows that could not be read or applied and were skipped.',
+    help: 'Rows that were skipped because they are unreadable or do not fit into the index.',
     labelNames: ['entity'],
     ...this.#register,
   })
   readonly feedErrors = new Counter({
     name: 'keyward_feed_errors_total',
-    help: 'Times that the change log could not be followed.',
+    help: 'Times that following the change log failed.',
     ...this.#register,
   })
   readonly feedReads = new Histogram({
     name: 'keyward_feed_read_duration_seconds',
-    help: 'Time of one read of the change log.',
+    help: 'Duration of one read of the change log.',
     buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
     ...this.#register,
   })
-  readonly reloads = new Counter({ name: 'keyward_feed_loads_total', help: 'Full loads.', ...this.#register })
+  readonly reloads = new Counter({
+    name: 'keyward_feed_loads_total',
+    help: 'Loads and reloads of all rows.',
+    ...this.#register,
+  })
   readonly claimBatches = new Histogram({
     name: 'keyward_claim_batch_size',
-    help: 'Claims in one statement.',
+    help: 'Number of claims in one statement.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
     ...this.#register,
   })
   readonly claimSeconds = new Histogram({
     name: 'keyward_claim_statement_seconds',
-    help: 'Time of one claim statement.',
+    help: 'Duration of one claim statement.',
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
     ...this.#register,
   })
@@ -57,36 +61,36 @@ export class Metrics {
     help: 'Claim and release statements that failed.',
     ...this.#register,
   })
-  readonly workerFaults = new Counter({
+  readonly workerFailures = new Counter({
     name: 'keyward_worker_faults_total',
     help: 'Worker threads that failed and were replaced.',
     ...this.#register,
   })
 
-  /** Adds what is read from elsewhere at the moment of asking. */
+  /** Adds the metrics that are read from other parts at each scrape. */
   observe(sources: MetricSources): void {
-    for (const entity of ENTITIES) this.unreadableRows.inc({ entity }, 0) // an increase is seen only after a zero
+    for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0) // Prometheus sees an increase only after a zero
     this.#observeWorkers(sources.pool)
-    this.#gauge('keyward_feed_silence_seconds', 'Seconds since Postgres was last heard.', () =>
-      Math.min(sources.freshness.silentMs / 1_000, 1e9),
+    this.#gauge('keyward_feed_silence_seconds', 'Seconds since the last contact with Postgres.', () =>
+      Math.min(sources.freshness.sinceLastContactMs / 1_000, 1e9),
     )
-    this.#gauge('keyward_claims_waiting', 'Claims that wait for Postgres.', sources.waitingClaims)
-    const { records } = sources
-    this.#gauge('keyward_records_waiting', 'Rows of records that wait to be written.', () => records().waiting)
+    this.#gauge('keyward_claims_waiting', 'Claims that are waiting for Postgres.', sources.waitingClaims)
+    const { recorder } = sources
+    this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({
       name: 'keyward_records_dropped_total',
-      help: 'Checks left out of what is recorded for want of room, by what they are missing from.',
+      help: 'Checks that were dropped from the recorded usage because memory was full, by what they are missing from.',
       labelNames: ['reason'],
       ...this.#register,
       collect: () => {
         dropped.reset()
-        for (const [reason, count] of Object.entries(records().dropped)) dropped.inc({ reason }, count)
+        for (const [reason, count] of Object.entries(recorder().dropped)) dropped.inc({ reason }, count)
       },
     })
     this.#total(
       'keyward_record_batches_refused_total',
-      'Batches of records that Postgres refused.',
-      () => records().refusedBatches,
+      'Batches of usage that Postgres rejected.',
+      () => recorder().rejectedBatches,
     )
     this.#observeIndex(sources.index)
   }
@@ -94,7 +98,7 @@ export class Metrics {
   #observeIndex(index: IndexWriter): void {
     const bytes = new Gauge({
       name: 'keyward_index_bytes',
-      help: 'Bytes of the index: in use, and address space, which takes memory only where it is used.',
+      help: 'Bytes of the index: in use, and reserved as address space. Only the bytes in use take memory.',
       labelNames: ['kind'],
       ...this.#register,
       collect: () => {
@@ -117,7 +121,7 @@ export class Metrics {
   #observeWorkers(pool: WorkerPool): void {
     const checks = new Counter({
       name: 'keyward_checks_total',
-      help: 'Checks answered with a verdict.',
+      help: 'Checks that returned a verdict.',
       labelNames: ['api', 'code'],
       ...this.#register,
       collect: () => {
@@ -128,7 +132,7 @@ export class Metrics {
     })
     const events = new Counter({
       name: 'keyward_http_events_total',
-      help: 'What else happened to requests.',
+      help: 'Requests that ended in an error, and other events of requests.',
       labelNames: ['event'],
       ...this.#register,
       collect: () => {

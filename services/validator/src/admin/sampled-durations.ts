@@ -1,6 +1,6 @@
 /**
- * The time that checks took, as a Prometheus histogram. The workers count into buckets in shared memory; here the buckets
- * are only added up and shown, which prom-client's own histogram, fed value by value, cannot do.
+ * The durations of checks as a Prometheus histogram. The workers count into buckets in shared memory, and this class sums
+ * them up for a scrape. prom-client's own histogram would need every value.
  */
 
 import { Histogram } from 'prom-client'
@@ -9,7 +9,7 @@ import { type Counters, DURATION_BOUNDS } from '../shared/counters.ts'
 
 const NAME = 'keyward_check_duration_seconds'
 
-type Shown = Awaited<ReturnType<Histogram['get']>>
+type Snapshot = Awaited<ReturnType<Histogram['get']>>
 
 export class SampledDurations extends Histogram {
   readonly #totals: () => Counters
@@ -17,19 +17,20 @@ export class SampledDurations extends Histogram {
   constructor(totals: () => Counters) {
     super({
       name: NAME,
-      help: 'From the head of a request to its verdict, of every 64th check.',
+      help: 'Time from the headers of a request to its verdict, of every 64th check.',
       buckets: [...DURATION_BOUNDS],
       registers: [],
     })
     this.#totals = totals
   }
 
-  override async get(): Promise<Shown> {
+  override async get(): Promise<Snapshot> {
     const { buckets, sum } = this.#totals().durations()
-    const values: Shown['values'] = []
+    const values: Snapshot['values'] = []
     let count = 0
     for (const [i, inBucket] of buckets.entries()) {
       count += inBucket
+      // The last bucket has no bound.
       values.push({ metricName: `${NAME}_bucket`, labels: { le: DURATION_BOUNDS[i] ?? '+Inf' }, value: count })
     }
     values.push({ metricName: `${NAME}_sum`, labels: {}, value: sum })

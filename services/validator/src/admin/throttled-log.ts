@@ -1,24 +1,24 @@
-/**
- * Logs an error that may come many times a second, as every outage does: the first at once, then one in a while that says
- * how many were left out.
- */
+/** Logs a warning that may occur many times a second, as in every outage: at most once per interval, with a count. */
 
 import type { Logger } from '@keyward/process'
 
-const PAUSE_MS = 5_000
+const INTERVAL_MS = 5_000
 
-/** A function that takes errors and logs them under the message. */
-export function quietly(log: Logger, message: string, pauseMs = PAUSE_MS): (error: unknown) => void {
+/**
+ * Returns a function that logs the message with some fields. It logs the first call at once. In each following interval it
+ * logs at most one call, with the number of calls in between as `suppressed`.
+ */
+export function throttledWarning(log: Logger, message: string, intervalMs = INTERVAL_MS): (fields: object) => void {
   let silentUntilMs = -Infinity
-  let leftOut = 0
-  return (error) => {
+  let suppressed = 0
+  return (fields) => {
     const nowMs = performance.now()
     if (nowMs < silentUntilMs) {
-      leftOut++
+      suppressed++
       return
     }
-    log.warn({ err: error, ...(leftOut > 0 ? { leftOut } : {}) }, message)
-    silentUntilMs = nowMs + pauseMs
-    leftOut = 0
+    log.warn({ ...fields, ...(suppressed > 0 ? { suppressed } : {}) }, message)
+    silentUntilMs = nowMs + intervalMs
+    suppressed = 0
   }
 }

@@ -1,54 +1,54 @@
 /**
- * Deactivation (API document, "Deactivation" and states rule 3): gives a machine's slot back, whatever the license's status.
- * Access rules do not apply. Only Postgres knows for certain whether a slot was held, so it is always asked.
+ * Deactivates machines: releases the slot of a machine whatever the license's status (docs/api.md#h10). Access rules do not
+ * apply. Only Postgres can say whether a slot was held, so every request that finds a license waits for it.
  */
 
 import { maxLicenseKeyBytes } from '@keyward/contract/text'
-import { BUSY, createCheck, type IndexReader, UNKNOWN } from '@keyward/engine'
+import { BUSY, type IndexReader, UNKNOWN } from '@keyward/engine'
 
-import type { Authorizer } from '../http/authenticator.ts'
+import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { DEACTIVATED } from '../http/responses.ts'
 import type { Counters } from '../shared/counters.ts'
-import type { ReleaseOutcome } from '../shared/messages.ts'
-import { scanFields } from './request-body-fast-path.ts'
-import { createFields, readFields } from './request-body.ts'
+import type { ReleaseResult } from '../shared/messages.ts'
+import { parsePlainBody } from './request-body-fast-path.ts'
+import { createRequestBody, parseBody } from './request-body.ts'
 
-/** The arrays must not be written again. */
+/** Releases slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
 export interface SlotReleases {
-  release(licenseId: Uint8Array, machineId: Uint8Array, done: (outcome: ReleaseOutcome) => void): void
+  release(licenseId: Uint8Array, machineId: Uint8Array, done: (result: ReleaseResult) => void): void
 }
 
 export interface DeactivationParts {
   reader: IndexReader
-  authorizer: Authorizer
+  authenticator: Authenticator
   counters: Counters
   releases: SlotReleases
 }
 
 export class Deactivation {
   readonly #parts: DeactivationParts
-  readonly #check = { ...createCheck(), ...createFields() }
+  /** The body of the current request. Overwritten by the next one. */
+  readonly #body = createRequestBody()
 
   constructor(parts: DeactivationParts) {
     this.#parts = parts
   }
 
-  run(exchange: Exchange, body: Uint8Array): void {
-    const { authorizer, counters, reader, releases } = this.#parts
-    const nowMs = Date.now()
-    const credential = authorizer.admit(exchange, nowMs)
+  run(exchange: Exchange, bytes: Uint8Array): void {
+    const { authenticator, counters, reader, releases } = this.#parts
+    const credential = authenticator.authenticate(exchange, Date.now())
     if (credential === null) return
-    const check = this.#check
-    if (!scanFields('deactivate', body, check) && !readFields('deactivate', body, check))
+    const body = this.#body
+    if (!parsePlainBody('deactivate', bytes, body) && !parseBody('deactivate', bytes, body))
       return exchange.fail('INVALID_REQUEST')
-    if (check.licenseKeyLength > maxLicenseKeyBytes) return exchange.send(DEACTIVATED.false)
+    if (body.licenseKeyLength > maxLicenseKeyBytes) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)
-    const row = reader.findLicense(credential.organization, check.licenseKey, check.licenseKeyLength, licenseId)
+    const row = reader.findLicense(credential.organization, body.licenseKey, body.licenseKeyLength, licenseId)
     if (row === BUSY) return exchange.fail('UNAVAILABLE')
     if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
     exchange.wait()
-    releases.release(licenseId, check.machineId.slice(0, check.machineIdLength), ({ released }) => {
+    releases.release(licenseId, body.machineId.slice(0, body.machineIdLength), ({ released }) => {
       if (released === null) return exchange.fail('UNAVAILABLE')
       if (released) counters.count('released')
       exchange.send(released ? DEACTIVATED.true : DEACTIVATED.false)

@@ -1,20 +1,22 @@
 /**
- * Reads the fields of a plain body straight from its bytes, without a string or an object: it saves about 0.3 us of the
- * 8 us that a request costs. Plain means one flat object of known names, none repeated, with string values of ASCII without
- * escapes. Whatever else there is, also every malformed body, is left to the obvious way (`fields.ts`).
+ * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us
+ * of the 8 us that a request costs. A plain body is one flat object with known names, none repeated, and string values of
+ * ASCII without escapes. Every other body, including every invalid one, is left to `parseBody`.
  */
 
 import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
 
-import { type BodyKind, type Fields } from './request-body.ts'
+import { type BodyKind, type RequestBody } from './request-body.ts'
 
 const QUOTE = 34
 const BACKSLASH = 92
 
 interface Layout {
-  /** The names that the body may have, as bytes: the license key, then the machine ids in their order, then the host name. */
+  /** The allowed names as bytes: the license key, the machine ids in their order of precedence, then the hostname. */
   names: readonly Uint8Array[]
+  /** How many names are machine ids. */
   machineIds: number
+  /** The index of the hostname in `names`. -1 without one. */
   hostname: number
   needsMachineId: boolean
 }
@@ -33,15 +35,16 @@ function layout(
 }
 
 const LAYOUTS: Record<BodyKind, Layout> = {
-  v1: layout(['licenseKey', 'fingerprint', 'hostname'], 1, { hostname: 2 }),
-  v2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress'], 4, {}),
+  validateV1: layout(['licenseKey', 'fingerprint', 'hostname'], 1, { hostname: 2 }),
+  validateV2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress'], 4, {}),
   deactivate: layout(['licenseKey', 'fingerprint'], 1, { needsMachineId: true }),
 }
 
-// Where the value of each name starts and ends; start 0 means that the name has not come.
+// By index of the name: where its value starts and ends. A start of 0 means that the name is missing.
 const starts = new Int32Array(5)
 const ends = new Int32Array(5)
 
+/** Returns the index of the first byte from `from` on that is not white space. */
 function skipSpace(body: Uint8Array, from: number): number {
   let i = from
   for (; i < body.length; i++) {
@@ -51,27 +54,28 @@ function skipSpace(body: Uint8Array, from: number): number {
   return i
 }
 
-/** The end of a plain string whose first byte is at `from`, or -1. */
+/** Returns the index of the closing quote of a plain string whose first byte is at `from`, or -1. */
 function stringEnd(body: Uint8Array, from: number): number {
   for (let i = from; i < body.length; i++) {
-    const c = body[i] ?? 0
+    const c = body[i]!
     if (c === QUOTE) return i
     if (c < 32 || c > 127 || c === BACKSLASH) return -1
   }
   return -1
 }
 
+/** Returns the index of the name that the body contains between `start` and `end`, or -1. */
 function nameAt(names: readonly Uint8Array[], body: Uint8Array, start: number, end: number): number {
   next: for (let n = 0; n < names.length; n++) {
-    const name = names[n]
-    if (name === undefined || name.length !== end - start) continue
+    const name = names[n]!
+    if (name.length !== end - start) continue
     for (let i = 0; i < name.length; i++) if (name[i] !== body[start + i]) continue next
     return n
   }
   return -1
 }
 
-/** Notes where the values lie; false when the body is not plain. */
+/** Fills `starts` and `ends`. Returns false if the body is not plain. */
 function locate(names: readonly Uint8Array[], body: Uint8Array): boolean {
   starts.fill(0)
   let i = skipSpace(body, 0)
@@ -97,33 +101,33 @@ function locate(names: readonly Uint8Array[], body: Uint8Array): boolean {
 }
 
 function copy(body: Uint8Array, start: number, length: number, out: Uint8Array): void {
-  for (let i = 0; i < length; i++) out[i] = body[start + i] ?? 0
+  for (let i = 0; i < length; i++) out[i] = body[start + i]!
 }
 
-/** Fills `out` from a plain body; false, with `out` undefined, when the obvious way has to decide. */
-export function scanFields(kind: BodyKind, body: Uint8Array, out: Fields): boolean {
+/** Fills `out` from a plain body. Returns false if `parseBody` has to read it; the content of `out` is then undefined. */
+export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
   const { names, machineIds, hostname, needsMachineId } = LAYOUTS[kind]
   if (!locate(names, body)) return false
-  const keyLength = (ends[0] ?? 0) - (starts[0] ?? 0)
+  const keyLength = ends[0]! - starts[0]!
   if (starts[0] === 0 || keyLength === 0) return false
   out.licenseKeyLength = keyLength
-  if (keyLength <= maxLicenseKeyBytes) copy(body, starts[0] ?? 0, keyLength, out.licenseKey)
+  if (keyLength <= maxLicenseKeyBytes) copy(body, starts[0]!, keyLength, out.licenseKey)
 
   out.machineIdLength = 0
   for (let n = 1; n <= machineIds; n++) {
-    const length = starts[n] === 0 ? 0 : (ends[n] ?? 0) - (starts[n] ?? 0)
+    const length = starts[n] === 0 ? 0 : ends[n]! - starts[n]!
     if (length === 0) continue // the empty string counts as absent
     if (length > maxMachineIdBytes) return false
     out.machineIdLength = length
-    copy(body, starts[n] ?? 0, length, out.machineId)
+    copy(body, starts[n]!, length, out.machineId)
     break
   }
   if (needsMachineId && out.machineIdLength === 0) return false
 
   out.hostname = null
   if (hostname < 0 || starts[hostname] === 0) return true
-  const start = starts[hostname] ?? 0
-  const length = (ends[hostname] ?? 0) - start
+  const start = starts[hostname]!
+  const length = ends[hostname]! - start
   if (length > maxMachineIdBytes) return false
   if (length > 0) out.hostname = String.fromCharCode(...body.subarray(start, start + length))
   return true

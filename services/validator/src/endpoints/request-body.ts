@@ -1,26 +1,27 @@
 /**
- * What a request's body says, as bytes in buffers that are used again for every request. `readFields` is the obvious way
- * (decode, JSON.parse, the schemas of the public API); `scan.ts` is the fast way for plain bodies, and must say the same.
+ * Reads the fields of a request's body (docs/api.md#h3) as bytes, into buffers that are reused for every request.
+ * `parseBody` is the reference: decode, JSON.parse, and the schemas of the public API. `request-body-fast-path.ts` reads
+ * common bodies faster and must have the same result.
  */
 
 import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
 import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
 
-/** Which body a request has: `deactivate` needs a machine id. */
-export type BodyKind = 'v1' | 'v2' | 'deactivate'
+/** The kinds of request bodies. `deactivate` requires a machine id. */
+export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 
-/** The names are those of the engine's check, so that a check is filled in without copying. */
-export interface Fields {
+/** The fields of a body. The names are those of the engine's check, so a check is filled in without copying. */
+export interface RequestBody {
   licenseKey: Uint8Array
-  /** Above maxLicenseKeyBytes: longer than any key can be, and the bytes are not there. */
+  /** Above maxLicenseKeyBytes when the key is longer than any existing key; its bytes are then undefined. */
   licenseKeyLength: number
   machineId: Uint8Array
-  /** 0: none given. */
+  /** 0 without a machine id. */
   machineIdLength: number
   hostname: string | null
 }
 
-export function createFields(): Fields {
+export function createRequestBody(): RequestBody {
   return {
     licenseKey: new Uint8Array(maxLicenseKeyBytes),
     licenseKeyLength: 0,
@@ -39,11 +40,11 @@ interface Parsed {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 
-function parse(kind: BodyKind, value: unknown): Parsed | undefined {
+function validate(kind: BodyKind, value: unknown): Parsed | undefined {
   switch (kind) {
-    case 'v1':
+    case 'validateV1':
       return validateRequestV1.safeParse(value).data
-    case 'v2':
+    case 'validateV2':
       return validateRequestV2.safeParse(value).data
     case 'deactivate':
       return deactivateRequest.safeParse(value).data
@@ -52,11 +53,11 @@ function parse(kind: BodyKind, value: unknown): Parsed | undefined {
   }
 }
 
-/** Fills `out` from a JSON body; false when the body is malformed. */
-export function readFields(kind: BodyKind, body: Uint8Array, out: Fields): boolean {
+/** Fills `out` from a JSON body. Returns false if the body is invalid. */
+export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
   let parsed: Parsed | undefined
   try {
-    parsed = parse(kind, JSON.parse(decoder.decode(body)))
+    parsed = validate(kind, JSON.parse(decoder.decode(body)))
   } catch {
     return false
   }
@@ -64,7 +65,7 @@ export function readFields(kind: BodyKind, body: Uint8Array, out: Fields): boole
   const { licenseKey, machineId } = parsed
   out.licenseKeyLength = licenseKey.length
   if (licenseKey.length <= maxLicenseKeyBytes) {
-    // A key that does not fit is longer than any key can be.
+    // A key that does not fit into the buffer as UTF-8 is longer than any existing key.
     const { read, written } = encoder.encodeInto(licenseKey, out.licenseKey)
     out.licenseKeyLength = read === licenseKey.length ? written : maxLicenseKeyBytes + 1
   }

@@ -1,28 +1,35 @@
-/** The endpoints of the validator (API document, "Endpoints"). */
+/** The endpoints of the validator (docs/api.md#validation-api). */
 
 import type { Route } from '../http/server.ts'
-import type { PublicKeys } from '../public-keys/endpoint.ts'
+import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
 import type { Deactivation } from './deactivate.ts'
 import type { Validation } from './validate.ts'
+
+/** The path of every endpoint. A test compares the balancers' configurations with it. */
+export const PATHS = {
+  validateV2: '/api/v2/license/validate',
+  validateV1: '/api/v1/validate',
+  activate: '/api/v1/activate',
+  deactivate: '/api/v1/deactivate',
+  publicKey: '/api/v1/public-key',
+  publicKeys: '/api/v1/public-keys',
+} as const
 
 export function createRoutes(parts: {
   validation: Validation
   deactivation: Deactivation
-  publicKeys: PublicKeys
+  publicKeys: PublicKeysEndpoint
 }): Route[] {
   const { validation, deactivation, publicKeys } = parts
-  const validate: Route['run'] = (exchange, body) => validation.run(exchange, body)
+  const validateV1: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV1')
+  const validateV2: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV2')
+  const deactivate: Route['run'] = (exchange, body) => deactivation.run(exchange, body)
   return [
-    { method: 'POST', path: '/api/v2/license/validate', shape: 'v2', run: validate },
-    { method: 'POST', path: '/api/v1/validate', shape: 'v1', run: validate },
-    { method: 'POST', path: '/api/v1/activate', shape: 'v1', run: validate },
-    {
-      method: 'POST',
-      path: '/api/v1/deactivate',
-      shape: 'v1',
-      run: (exchange, body) => deactivation.run(exchange, body),
-    },
-    { method: 'GET', path: '/api/v1/public-key', shape: 'v1', run: (exchange) => publicKeys.current(exchange) },
-    { method: 'GET', path: '/api/v1/public-keys', shape: 'v1', run: (exchange) => publicKeys.all(exchange) },
+    { method: 'POST', path: PATHS.validateV2, shape: 'v2', run: validateV2 },
+    { method: 'POST', path: PATHS.validateV1, shape: 'v1', run: validateV1 },
+    { method: 'POST', path: PATHS.activate, shape: 'v1', run: validateV1 },
+    { method: 'POST', path: PATHS.deactivate, shape: 'v1', run: deactivate },
+    { method: 'GET', path: PATHS.publicKey, shape: 'v1', run: (exchange) => publicKeys.current(exchange) },
+    { method: 'GET', path: PATHS.publicKeys, shape: 'v1', run: (exchange) => publicKeys.all(exchange) },
   ]
 }

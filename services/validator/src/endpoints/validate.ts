@@ -1,6 +1,6 @@
 /**
- * Validation (API document, "Endpoints", rules 1 to 4): v1 and v2 apply the same rules and differ in the shape of the answer
- * alone. A check is answered from memory; only a machine that may need a slot of a limited license waits for the main thread.
+ * Validates licenses: v1 and v2 apply the same rules and differ in shape alone (docs/api.md#h1). A check is decided from
+ * memory. Only a machine that may need a slot of a limited license waits for the main thread, and thus for Postgres.
  */
 
 import { type ClientResolver } from '@keyward/address'
@@ -11,54 +11,56 @@ import {
   CODE,
   createVerdict,
   type IndexReader,
+  NO_SLOT,
   RECORD_MACHINE,
   type Verdict,
 } from '@keyward/engine'
 
-import type { Authorizer } from '../http/authenticator.ts'
+import type { Authenticator } from '../http/authenticator.ts'
 import { ExchangeSource } from '../http/client-source.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type Answer, rejectionAnswer, type Shape, validAnswer } from '../http/responses.ts'
+import { type PreparedResponse, rejectionResponse, type Shape, validResponse } from '../http/responses.ts'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
-import type { ClaimOutcome } from '../shared/messages.ts'
-import type { Reverified } from '../shared/recheck-throttle.ts'
-import { scanFields } from './request-body-fast-path.ts'
-import { createFields, type Fields, readFields } from './request-body.ts'
+import type { ClaimDecision } from '../shared/messages.ts'
+import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
+import { parsePlainBody } from './request-body-fast-path.ts'
+import { type BodyKind, createRequestBody, parseBody, type RequestBody } from './request-body.ts'
 
-/** Who takes slots: in the main thread, over Postgres. The arrays must not be written again. */
+/** Claims slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
 export interface SlotClaims {
   claim(
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
     isRecheck: boolean,
-    done: (outcome: ClaimOutcome) => void,
+    done: (decision: ClaimDecision) => void,
   ): void
 }
 
-/** What is told of each check that was answered. The address and the country are no part of it, by design. */
-export interface Recorder {
-  /** Reads both records before it returns. `hostname` counts only for a machine that is to be recorded. */
-  checked(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
+/** Receives every check that got a verdict, without the address and the country of the check (docs/api.md#d1). */
+export interface UsageSink {
+  /** Reads its arguments before it returns. `hostname` is null unless the machine is to be recorded. */
+  record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
 }
 
 export interface ValidationParts {
   reader: IndexReader
-  authorizer: Authorizer
+  authenticator: Authenticator
   resolver: ClientResolver
   control: Control
   counters: Counters
-  reverified: Reverified
-  recorder: Recorder
+  recheckThrottle: RecheckThrottle
+  usage: UsageSink
   claims: SlotClaims
 }
 
 export class Validation {
   readonly #parts: ValidationParts
   readonly #source: ExchangeSource
-  readonly #check: Check & Fields = {
-    ...createFields(),
+  /** The check of the current request. Overwritten by the next one. */
+  readonly #check: Check & RequestBody = {
+    ...createRequestBody(),
     organization: -1,
     addressFamily: 0,
     a0: 0,
@@ -67,6 +69,7 @@ export class Validation {
     a3: 0,
     country: 0,
   }
+  /** The verdict of the current request. Overwritten by the next one. */
   readonly #verdict = createVerdict()
 
   constructor(parts: ValidationParts) {
@@ -74,17 +77,16 @@ export class Validation {
     this.#source = new ExchangeSource(parts.resolver)
   }
 
-  run(exchange: Exchange, body: Uint8Array): void {
-    const { authorizer, counters, reader, resolver } = this.#parts
+  run(exchange: Exchange, body: Uint8Array, kind: BodyKind): void {
+    const { authenticator, counters, reader, resolver } = this.#parts
     const nowMs = Date.now()
-    const credential = authorizer.admit(exchange, nowMs)
+    const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
     const check = this.#check
     const verdict = this.#verdict
-    const { shape } = exchange
-    if (!scanFields(shape, body, check)) {
+    if (!parsePlainBody(kind, body, check)) {
       counters.count('slowBody')
-      if (!readFields(shape, body, check)) return exchange.fail('INVALID_REQUEST')
+      if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST')
     }
     check.organization = credential.organization
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)
@@ -96,38 +98,41 @@ export class Validation {
       return exchange.fail('UNAVAILABLE')
     }
     if (verdict.slot === CLAIM_SLOT && this.#mustClaim(verdict, nowMs)) this.#claim(exchange, nowMs)
-    else this.#answer(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
+    else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
   }
 
-  /** A full license is answered from memory, and asked for again a few times a second, while Postgres is heard. */
+  /** Returns whether to ask Postgres for a slot. For a full license only when a recheck is due (docs/api.md#s5). */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
-    return this.#parts.control.databaseHeard && this.#parts.reverified.isDue(verdict.license, nowMs)
+    return this.#parts.control.isDatabaseReachable && this.#parts.recheckThrottle.isDue(verdict.license, nowMs)
   }
 
   #claim(exchange: Exchange, nowMs: number): void {
     const { claims, reader } = this.#parts
     const licenseId = new Uint8Array(16)
-    const found = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
-    if (!found) setNotFound(this.#verdict) // deleted a moment ago
+    const exists = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
+    if (!exists) setNotFound(this.#verdict) // deleted since the verdict
     const { hostname } = this.#check
+    // Copies, because other requests use the originals before the response. `matched` is shared: it is empty, since a
+    // matching rule would have decided the check without a slot.
     const check = { ...this.#check, machineId: this.#check.machineId.slice(0, this.#check.machineIdLength) }
     const verdict = { ...this.#verdict }
     const { code, used, max } = verdict
-    if (!found) return this.#answer(exchange, check, verdict, code, used, max, nowMs)
+    if (!exists) return this.#respond(exchange, check, verdict, code, used, max, nowMs)
+    const isRecheck = code === CODE.TOO_MANY_MACHINES
     exchange.wait()
-    if (code === CODE.TOO_MANY_MACHINES) exchange.fallback = rejectionAnswer(exchange.shape, code, used, max)
-    claims.claim(licenseId, check.machineId, hostname, code === CODE.TOO_MANY_MACHINES, (outcome) => {
+    if (isRecheck) exchange.fallback = rejectionResponse(exchange.shape, code, used, max)
+    claims.claim(licenseId, check.machineId, hostname, isRecheck, (decision) => {
       if (exchange.isDone) return
-      if (outcome.answered) this.#answer(exchange, check, verdict, outcome.code, outcome.used, outcome.max, nowMs)
-      else if (code === CODE.TOO_MANY_MACHINES) this.#answer(exchange, check, verdict, code, used, max, nowMs)
+      if (decision.isDecided) this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
+      else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)
       else exchange.fail('UNAVAILABLE')
     })
   }
 
-  #answer(
+  #respond(
     exchange: Exchange,
-    check: Check & Fields,
+    check: Check & RequestBody,
     verdict: Verdict,
     code: number,
     used: number,
@@ -136,20 +141,20 @@ export class Validation {
   ): void {
     const { shape, timed } = exchange
     if (timed !== null) this.#parts.counters.observe((performance.now() - timed.fromMs) / 1_000)
-    exchange.send(verdictAnswer(shape, code, verdict.expiresAtMs, used, max))
+    exchange.send(verdictResponse(shape, code, verdict.expiresAtMs, used, max))
     this.#parts.counters.countCheck(shape === 'v1' ? 0 : 1, code)
-    this.#parts.recorder.checked(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)
+    this.#parts.usage.record(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)
   }
 }
 
-function verdictAnswer(shape: Shape, code: number, expiresAtMs: number, used: number, max: number): Answer {
-  return code === CODE.VALID ? validAnswer(shape, expiresAtMs) : rejectionAnswer(shape, code, used, max)
+function verdictResponse(shape: Shape, code: number, expiresAtMs: number, used: number, max: number): PreparedResponse {
+  return code === CODE.VALID ? validResponse(shape, expiresAtMs) : rejectionResponse(shape, code, used, max)
 }
 
 function setNotFound(verdict: Verdict): void {
   verdict.busy = false
   verdict.code = CODE.NOT_FOUND
-  verdict.slot = 0
+  verdict.slot = NO_SLOT
   verdict.excluded = false
   verdict.license = verdict.product = verdict.decidedBy = -1
   verdict.matchedCount = 0

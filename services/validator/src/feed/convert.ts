@@ -12,8 +12,8 @@ import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keywar
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
 
-/** A row that was skipped. `id` is in hexadecimal. */
-export interface UnreadableRow {
+/** A row that was left out of the index, because it is unreadable or does not fit. `id` is in hexadecimal. */
+export interface SkippedRow {
   entity: string
   id: string
   reason: string
@@ -22,7 +22,7 @@ export interface UnreadableRow {
 export interface Converted {
   changes: Change[]
   signingKeys: SigningKeyChange[]
-  unreadable: UnreadableRow[]
+  unreadable: SkippedRow[]
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })

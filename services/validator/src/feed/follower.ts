@@ -1,8 +1,8 @@
 /**
- * Keeps the index equal to Postgres. It loads everything once, joined to the change log without a gap, and from then on reads
- * what became visible since its last read: when a notification wakes it, after each connect, and at least once a second. A
- * notification says nothing by itself and may be lost. When the log no longer reaches back, or another server answers, it
- * loads everything again while the old index goes on serving.
+ * Keeps the index equal to Postgres (docs/api.md#p1). It loads every row once, then reads the changes that became visible
+ * since its previous read: after each notification, after each connect, and at least once a second. A notification carries
+ * no data and may be lost. When the log was pruned past the previous read, or another server responds, it reloads every
+ * row; checks are served from the old index meanwhile.
  *
  *   connecting ──► (loading) ──► following ──error──► connecting
  *                      ▲             │
@@ -15,45 +15,49 @@ import type { FeedChange } from '@keyward/database'
 import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
-import { convertChanges, type UnreadableRow } from './convert.ts'
+import { convertChanges, type SkippedRow } from './convert.ts'
 
-/** A connection that listens for changes; every question on it has a time-out. */
+/** Receives one batch of a load, with the snapshot that the load reads at. */
 export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
 
+/** A connection that listens for notifications. Every statement on it has a timeout. */
 export interface FeedConnection {
-  /** Which server, timeline and log it is; throws on a standby. */
+  /** Returns the identity of the server, its timeline and its log; rejects on a standby. */
   identify(): Promise<string>
+  /** Reads the changes after `snapshot`. `behind`: the log no longer contains all of them. */
   read(snapshot: string): Promise<{ snapshot: string; behind: boolean; changes: FeedChange[] }>
   /**
-   * Loads everything from the server so identified; hands it on in batches and returns the snapshot that it belongs to. The
-   * first load of all may come in pieces, since nobody is answered from it yet.
+   * Loads every row from the server with this identity and returns the snapshot of the load. The first load of a process
+   * delivers batches while it reads, since no check is decided from them before its end.
    */
   load(identity: string, isFirst: boolean, onBatch: OnBatch): Promise<string>
   close(): void
 }
 
 export interface FeedSource {
-  /** Listens before it returns. `onWake` for every notification, `onLost` when the connection breaks. */
+  /** Listens before it resolves. Calls `onWake` for every notification, and `onLost` when the connection breaks. */
   connect(onWake: () => void, onLost: () => void): Promise<FeedConnection>
 }
 
-/** Where changes go. Calls come in order: `beginReload`, batches, `endReload`; or `apply` alone. */
+/** Where changes are applied. Calls come in order: `beginReload`, batches, `endReload`; or `apply` alone. */
 export interface FeedTarget {
   beginReload(isOtherServer: boolean): void
-  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): UnreadableRow[]
+  /** Returns the rows that could not be stored. */
+  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   endReload(): void
-  /** Everything up to the snapshot is applied. */
-  heard(snapshot: string): void
-  /** Rows of a full load are coming in. */
-  loading(): void
 }
 
 export interface FollowerEvents {
-  onUnreadable(row: UnreadableRow): void
+  /** A row was unreadable or could not be stored. */
+  onSkipped(row: SkippedRow): void
   onError(error: unknown): void
-  /** `leftOut`: how many of the rows the index had no room for. */
-  onLoaded(tookMs: number, rows: number, leftOut: number): void
+  /** A batch of a load was applied. */
+  onLoadProgress(): void
+  /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
+  onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
   onRead(tookMs: number): void
+  /** Every change up to the snapshot is applied. Follows each load and each read. */
+  onCaughtUp(snapshot: string): void
 }
 
 const POLL_MS = 1_000
@@ -64,11 +68,17 @@ export class Follower {
   readonly #target: FeedTarget
   readonly #events: FollowerEvents
   readonly #stopping = new AbortController()
+  /** The server that the index was loaded from. Null until the first load ends. */
   #identity: string | null = null
+  /** Every change up to here is applied. Null when the next step must be a load. */
   #snapshot: string | null = null
-  #isAwake = false
-  #hasWorked = false
-  #wake: (() => void) | null = null
+  /** A notification came, or the connection broke, after the last read began: the next sleep is skipped. */
+  #isNotified = false
+  /** A load or read succeeded since the last error: the next error is followed by an immediate reconnect. */
+  #hasProgressed = false
+  /** Ends the current sleep. Null while awake. */
+  #endSleep: (() => void) | null = null
+  /** Resolves when the loop has ended. Null before `start`. */
   #done: Promise<void> | null = null
 
   constructor(source: FeedSource, target: FeedTarget, events: FollowerEvents) {
@@ -83,7 +93,7 @@ export class Follower {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
-    this.#rouse()
+    this.#wake()
     await this.#done
   }
 
@@ -94,22 +104,21 @@ export class Follower {
       } catch (error) {
         if (this.#stopping.signal.aborted) return
         this.#events.onError(error)
-        // A connection that worked is replaced at once; only when the next one does not, it is waited.
-        const pauseMs = this.#hasWorked ? 0 : RETRY_MS
-        this.#hasWorked = false
+        const pauseMs = this.#hasProgressed ? 0 : RETRY_MS
+        this.#hasProgressed = false
         await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
       }
     }
   }
 
-  /** One connection, from connect to its loss. */
+  /** Follows the change feed over one connection. Rejects when the connection is lost. */
   async #follow(): Promise<void> {
     let isLost = false
     const connection = await this.#source.connect(
-      () => this.#rouse(),
+      () => this.#wake(),
       () => {
         isLost = true
-        this.#rouse()
+        this.#wake()
       },
     )
     try {
@@ -129,23 +138,23 @@ export class Follower {
   async #load(connection: FeedConnection, identity: string): Promise<void> {
     const startedMs = performance.now()
     let rows = 0
-    let leftOut = 0
+    let rowsOverCapacity = 0
     this.#target.beginReload(identity !== this.#identity)
     const snapshot = await connection.load(identity, this.#identity === null, (changes, at) => {
       rows += changes.length
-      leftOut += this.#apply(changes, at)
-      this.#target.loading()
+      rowsOverCapacity += this.#apply(changes, at)
+      this.#events.onLoadProgress()
     })
     this.#target.endReload()
     this.#identity = identity
     this.#snapshot = snapshot
-    this.#events.onLoaded(performance.now() - startedMs, rows, leftOut)
-    this.#hasWorked = true
-    this.#target.heard(snapshot)
+    this.#events.onLoaded(performance.now() - startedMs, rows, rowsOverCapacity)
+    this.#hasProgressed = true
+    this.#events.onCaughtUp(snapshot)
   }
 
   async #read(connection: FeedConnection, from: string): Promise<void> {
-    this.#isAwake = false
+    this.#isNotified = false
     const startedMs = performance.now()
     const { snapshot, behind, changes } = await connection.read(from)
     this.#events.onRead(performance.now() - startedMs)
@@ -155,33 +164,31 @@ export class Follower {
     }
     this.#apply(changes, snapshot)
     this.#snapshot = snapshot
-    this.#hasWorked = true
-    this.#target.heard(snapshot)
+    this.#hasProgressed = true
+    this.#events.onCaughtUp(snapshot)
   }
 
-  /** Gives how many of the changes the index had no room for. */
+  /** Returns how many of the changes did not fit into the index. */
   #apply(changes: readonly FeedChange[], snapshot: string): number {
     const converted = convertChanges(changes)
     const rejected = this.#target.apply(converted.changes, converted.signingKeys, snapshot)
-    for (const row of [...converted.unreadable, ...rejected]) this.#events.onUnreadable(row)
+    for (const row of [...converted.unreadable, ...rejected]) this.#events.onSkipped(row)
     return rejected.filter(({ reason }) => reason === INDEX_IS_FULL).length
   }
 
-  #rouse(): void {
-    this.#isAwake = true
-    this.#wake?.()
+  #wake(): void {
+    this.#isNotified = true
+    this.#endSleep?.()
   }
 
-  /** Until a notification comes, but no longer than a second; not at all when one came during the last read. */
+  /** Sleeps until a notification comes, at most a second. Returns at once if one came during the last read. */
   async #sleep(): Promise<void> {
-    if (this.#isAwake || this.#stopping.signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, POLL_MS)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    this.#wake = null
+    if (this.#isNotified || this.#stopping.signal.aborted) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, POLL_MS)
+    this.#endSleep = resolve
+    await promise
+    clearTimeout(timer)
+    this.#endSleep = null
   }
 }

@@ -1,20 +1,22 @@
 /**
- * How long ago Postgres was last heard, by a clock that never jumps, and what follows from it for the workers: a validator
- * that has heard nothing for the limit may not answer any more, because what it knows may be long revoked.
+ * Measures the time since the last contact with Postgres, on a monotonic clock, and derives from it whether the workers may
+ * decide checks. Past the limit they may not, because what the index says may have been revoked long ago (docs/api.md#p4).
  */
 
 import type { Control } from '../shared/control.ts'
 
 const TICK_MS = 100
 
-/** The change log is read at least once a second; past this it is worth nobody's time to ask Postgres for a recheck. */
-const SILENT_MS = 1_500
+/** The change feed is read at least once a second. Without contact for this long, rechecks in Postgres are not attempted. */
+const UNREACHABLE_AFTER_MS = 1_500
 
 export class Freshness {
   readonly #control: Control
   readonly #limits: { staleAfterMs: number; staleLimitMs: number }
   readonly #timer: NodeJS.Timeout
-  #heardMs = -Infinity
+  /** When Postgres last confirmed that the index is current. -Infinity before the first time. */
+  #lastContactMs = -Infinity
+  /** The first load has ended. Never false again. */
   #isLoaded = false
 
   constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }) {
@@ -23,32 +25,32 @@ export class Freshness {
     this.#timer = setInterval(() => this.#update(), TICK_MS)
   }
 
-  /** The index is complete and as new as Postgres, now. */
-  heard(): void {
-    this.#heardMs = performance.now()
+  /** Records that the index is complete and current now. */
+  caughtUp(): void {
+    this.#lastContactMs = performance.now()
     this.#isLoaded = true
     this.#update()
   }
 
   /**
-   * A full load brings rows: Postgres is heard, though the index is not yet as new as it is. Who has already been silent for
-   * too long stays so until the load has ended, because until then the rows of before may be long revoked.
+   * Records that a reload receives rows. This counts as contact, although the index is not current yet. A validator that is
+   * already stale stays stale until the reload ends, because until then the old rows may have been revoked long ago.
    */
-  loading(): void {
-    if (this.#isLoaded && !this.isStale) this.#heardMs = performance.now()
+  loadProgress(): void {
+    if (this.#isLoaded && !this.isStale) this.#lastContactMs = performance.now()
   }
 
   get isLoaded(): boolean {
     return this.#isLoaded
   }
 
-  /** Infinity before the first time. */
-  get silentMs(): number {
-    return performance.now() - this.#heardMs
+  /** Infinity before the first load has ended. */
+  get sinceLastContactMs(): number {
+    return performance.now() - this.#lastContactMs
   }
 
   get isStale(): boolean {
-    return this.silentMs > this.#limits.staleAfterMs
+    return this.sinceLastContactMs > this.#limits.staleAfterMs
   }
 
   close(): void {
@@ -56,8 +58,9 @@ export class Freshness {
   }
 
   #update(): void {
-    const { silentMs } = this
-    this.#control.databaseHeard = silentMs < SILENT_MS
-    this.#control.state = !this.#isLoaded ? 'loading' : silentMs > this.#limits.staleLimitMs ? 'stale' : 'serving'
+    const { sinceLastContactMs } = this
+    const isOverLimit = sinceLastContactMs > this.#limits.staleLimitMs
+    this.#control.isDatabaseReachable = sinceLastContactMs < UNREACHABLE_AFTER_MS
+    this.#control.state = !this.#isLoaded ? 'loading' : isOverLimit ? 'stale' : 'serving'
   }
 }

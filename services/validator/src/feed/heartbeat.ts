@@ -1,6 +1,6 @@
 /**
- * Tells the others that this validator lives and what it has applied, so that who has made a change can wait for it. Written
- * at once after each change, but at most every 20 ms, and once a second in any case.
+ * Publishes that this validator runs and which snapshot it has applied, so that a management request with `Prefer: wait` can
+ * wait for it (docs/api.md#m3). It writes at once after each change, at most every 20 ms, and at least once a second.
  */
 
 import { hostname } from 'node:os'
@@ -8,16 +8,23 @@ import { hostname } from 'node:os'
 import { createPool, forgetValidator, noteValidator, uuidv7 } from '@keyward/database'
 
 const BEAT_MS = 1_000
-const SOONEST_MS = 20
+const MIN_INTERVAL_MS = 20
 
 export class Heartbeat {
   readonly id = uuidv7()
   readonly #pool: ReturnType<typeof createPool>
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
+  /** What the next beat publishes. Null before the first load. */
   #snapshot: string | null = null
   #timer: NodeJS.Timeout | null = null
+  /** When the timer fires. Infinity while no timer runs. */
+  #dueMs = Infinity
+  /** When the last beat began. */
+  #lastBeatMs = -Infinity
+  /** The write in progress. Null between writes; no timer runs during one. */
   #writing: Promise<void> | null = null
+  /** A change was applied during the write in progress: the next beat follows as soon as allowed. */
   #isDirty = false
   #isClosed = false
 
@@ -31,11 +38,11 @@ export class Heartbeat {
     this.#schedule(0)
   }
 
-  /** The index holds everything that the snapshot sees. */
+  /** Records that the index contains everything up to the snapshot. */
   applied(snapshot: string): void {
     const isNew = snapshot !== this.#snapshot
     this.#snapshot = snapshot
-    if (isNew) this.#schedule(this.#soonestMs)
+    if (isNew) this.#schedule(this.#minDelayMs)
   }
 
   async close(): Promise<void> {
@@ -46,12 +53,9 @@ export class Heartbeat {
     await this.#pool.end()
   }
 
-  #dueMs = Infinity
-  #beatenMs = -Infinity
-
-  /** In how many milliseconds the next one may begin. */
-  get #soonestMs(): number {
-    return Math.max(0, this.#beatenMs + SOONEST_MS - performance.now())
+  /** In how many milliseconds the next beat may begin. */
+  get #minDelayMs(): number {
+    return Math.max(0, this.#lastBeatMs + MIN_INTERVAL_MS - performance.now())
   }
 
   #schedule(inMs: number): void {
@@ -71,11 +75,11 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     this.#dueMs = Infinity
-    this.#beatenMs = performance.now()
+    this.#lastBeatMs = performance.now()
     this.#isDirty = false
     await this.#write().catch(this.#onError)
     this.#writing = null
-    this.#schedule(this.#isDirty ? this.#soonestMs : BEAT_MS)
+    this.#schedule(this.#isDirty ? this.#minDelayMs : BEAT_MS)
   }
 
   async #write(): Promise<void> {

@@ -1,84 +1,71 @@
 /**
- * The one writer of the index: what the feed brings and what this validator's own claims and releases have changed both go
- * through here, in this thread, so that neither undoes the other.
+ * Applies changes to the index and is its only writer. Rows of the change feed and this validator's own claims and releases
+ * both pass through it, on the main thread, so that neither overwrites newer data of the other.
  */
 
 import { toHex } from '@keyward/database/ids'
 import type { Change, IndexWriter, Rejected } from '@keyward/engine'
 
-import type { SigningKeyChange } from '../public-keys/store.ts'
-import type { KeyRing } from '../public-keys/store.ts'
-import type { UnreadableRow } from './convert.ts'
+import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
+import type { SkippedRow } from './convert.ts'
 import type { FeedTarget } from './follower.ts'
-import { parseSnapshot, Pending } from './own-writes.ts'
+import { OwnWrites, parseSnapshot } from './own-writes.ts'
 
-export interface KeeperEvents {
-  heard(snapshot: string): void
-  loading(): void
-}
+type MachineChange = Extract<Change, { entity: 'machine' }>
 
-export class Keeper implements FeedTarget {
+export class IndexUpdater implements FeedTarget {
   readonly #index: IndexWriter
-  readonly #keys: KeyRing
-  readonly #events: KeeperEvents
-  readonly #pending = new Pending()
-  /** Whether the last feed read that was applied saw a transaction. */
+  readonly #publicKeys: PublicKeyStore
+  readonly #ownWrites = new OwnWrites()
+  /** Returns whether the snapshot of the last feed read contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
 
-  constructor(index: IndexWriter, keys: KeyRing, events: KeeperEvents) {
+  constructor(index: IndexWriter, publicKeys: PublicKeyStore) {
     this.#index = index
-    this.#keys = keys
-    this.#events = events
+    this.#publicKeys = publicKeys
   }
 
-  get pendingCount(): number {
-    return this.#pending.size
+  /** How many own claims and releases the change feed has not shown yet. */
+  get ownWriteCount(): number {
+    return this.#ownWrites.size
   }
 
   beginReload(isOtherServer: boolean): void {
     if (isOtherServer) {
-      this.#pending.clear()
+      this.#ownWrites.clear()
       this.#hasSeen = () => false
     }
     this.#index.beginReload()
-    this.#keys.beginReload()
+    this.#publicKeys.beginReload()
   }
 
-  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): UnreadableRow[] {
-    this.#keys.apply(signingKeys)
+  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
+    this.#publicKeys.apply(signingKeys)
     this.#hasSeen = parseSnapshot(snapshot)
-    return this.#index.apply(this.#pending.filter(changes, snapshot)).map(describeRejected)
+    return this.#index.apply(this.#ownWrites.filter(changes, snapshot)).map(describeRejected)
   }
 
   endReload(): void {
     this.#index.endReload()
-    this.#keys.endReload()
-  }
-
-  heard(snapshot: string): void {
-    this.#events.heard(snapshot)
-  }
-
-  loading(): void {
-    this.#events.loading()
+    this.#publicKeys.endReload()
   }
 
   /**
-   * A claim or release of this validator that transaction `xid` has committed. When a feed read was faster than the answer,
-   * it has told the truth, which may be newer: the machine released again by another validator.
+   * Applies a claim or release of this validator that transaction `xid` committed. Ignores it if a feed read has already
+   * shown that transaction: the feed may be newer, for example if another validator released the machine since.
    */
-  applyOwn(change: Extract<Change, { entity: 'machine' }> & { used: number }, xid: bigint): void {
+  applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) return
-    this.#pending.add(change.licenseId, change.machineId, xid, change.used)
+    this.#ownWrites.add(change.licenseId, change.machineId, xid, change.used)
     this.#index.apply([change])
   }
 
-  /** What Postgres said in `xid` of a machine without changing anything: memory is older, unless a read was faster. */
-  applySeen(change: Extract<Change, { entity: 'machine' }>, xid: bigint): void {
+  /** Applies what transaction `xid` read about a machine without changing it, unless a feed read has shown newer data. */
+  applySeen(change: MachineChange, xid: bigint): void {
     if (!this.#hasSeen(xid)) this.#index.apply([change])
   }
 }
 
-function describeRejected({ change, reason }: Rejected): UnreadableRow {
+function describeRejected({ change, reason }: Rejected): SkippedRow {
   return { entity: change.entity, id: toHex(change.entity === 'machine' ? change.licenseId : change.id), reason }
 }

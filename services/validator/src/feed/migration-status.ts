@@ -1,35 +1,36 @@
 /**
- * A database that has not been migrated yet is no fault of this program's: it is said once, in one sentence, and readiness
- * goes on saying it. What fails meanwhile for want of a table or function is the same thing, and not said again.
+ * Reports a database that has not been migrated yet. It logs one sentence once and keeps it as the reason for not being
+ * ready. Until the change feed works again, errors about missing tables or functions count as consequences and are not
+ * logged.
  */
 
 import { isSchemaMissing, NotMigrated } from '@keyward/database'
 
-export class Unmigrated {
-  readonly #say: (sentence: string) => void
+export class MigrationStatus {
+  readonly #onMissing: (sentence: string) => void
   #reason: string | null = null
 
-  constructor(say: (sentence: string) => void) {
-    this.#say = say
+  constructor(onMissing: (sentence: string) => void) {
+    this.#onMissing = onMissing
   }
 
-  /** The sentence, while it holds. */
+  /** The sentence to show. Null while nothing is missing. */
   get reason(): string | null {
     return this.#reason
   }
 
-  /** Whether this is all there is to the error, so that nothing else need be said of it. */
+  /** Returns whether a missing migration explains the error, so that it needs no log entry of its own. */
   explains(error: unknown): boolean {
     if (error instanceof NotMigrated) {
-      if (this.#reason !== error.message) this.#say(error.message)
+      if (this.#reason !== error.message) this.#onMissing(error.message)
       this.#reason = error.message
       return true
     }
     return this.#reason !== null && isSchemaMissing(error)
   }
 
-  /** The change log is followed, so nothing is missing. */
-  followed(): void {
+  /** Records that the change feed works, so nothing is missing. */
+  clear(): void {
     this.#reason = null
   }
 }

@@ -1,19 +1,19 @@
 /**
- * Keeps the feed from undoing what this validator has just done. A feed read may have begun before a claim or release of
- * ours was committed, so until a read is known to see our transaction, what it says of that machine, and of how many slots
- * its license has taken, is older than what we know and is left out. The read that does see it brings the truth again.
+ * Prevents the change feed from undoing this validator's own claims and releases. A feed read may have begun before one of
+ * them committed. Until the snapshot of a read contains that transaction, what the read says about its machine, and about
+ * the slot count of its license, is outdated: the machine is left out and the count is replaced.
  */
 
 import { machineKey, toHex } from '@keyward/database/ids'
 import type { Change } from '@keyward/engine'
 
-interface Entry {
+interface OwnWrite {
   xid: bigint
   licenseId: string
   used: number
 }
 
-/** Postgres's text of a snapshot, `xmin:xmax:xip,xip`. */
+/** Parses the text of a Postgres snapshot, `xmin:xmax:xip,xip`. Returns whether it contains a transaction. */
 export function parseSnapshot(text: string): (xid: bigint) => boolean {
   const [xmin = '0', xmax = '0', running = ''] = text.split(':')
   const min = BigInt(xmin)
@@ -22,22 +22,23 @@ export function parseSnapshot(text: string): (xid: bigint) => boolean {
   return (xid) => xid < min || (xid < max && !open.has(xid))
 }
 
-export class Pending {
-  readonly #machines = new Map<string, Entry>()
-  /** How many entries each license has, and the count of its slots that we know. */
+export class OwnWrites {
+  /** By license and machine id. Contains the writes that no feed read has shown yet. */
+  readonly #machines = new Map<string, OwnWrite>()
+  /** By license: how many entries of `#machines` it has (at least 1), and the slot count after the last of them. */
   readonly #licenses = new Map<string, { entries: number; used: number }>()
 
   get size(): number {
     return this.#machines.size
   }
 
-  /** Another server answers: transaction numbers of the one before mean nothing there. */
+  /** Forgets everything: transaction numbers of one server have no meaning on another. */
   clear(): void {
     this.#machines.clear()
     this.#licenses.clear()
   }
 
-  /** A claim or release of this validator that `xid` has committed. */
+  /** Adds a claim or release of this validator that transaction `xid` committed. */
   add(licenseId: Uint8Array, machineId: Uint8Array, xid: bigint, used: number): void {
     const license = toHex(licenseId)
     const key = machineKey(licenseId, machineId)
@@ -48,11 +49,11 @@ export class Pending {
     this.#machines.set(key, { xid, licenseId: license, used })
   }
 
-  /** What of a feed read may be applied. Forgets what the read's snapshot sees: of that it tells the truth. */
+  /** Returns the changes of a feed read that may be applied, and forgets the writes that the snapshot contains. */
   filter(changes: readonly Change[], snapshot: string): readonly Change[] {
     if (this.#machines.size === 0) return changes
-    const sees = parseSnapshot(snapshot)
-    for (const [key, entry] of this.#machines) if (sees(entry.xid)) this.#forget(key, entry)
+    const contains = parseSnapshot(snapshot)
+    for (const [key, write] of this.#machines) if (contains(write.xid)) this.#forget(key, write)
     if (this.#machines.size === 0) return changes
     return changes.flatMap((change) => this.#filterOne(change))
   }
@@ -71,9 +72,9 @@ export class Pending {
     return [change]
   }
 
-  #forget(key: string, entry: Entry): void {
+  #forget(key: string, write: OwnWrite): void {
     this.#machines.delete(key)
-    const known = this.#licenses.get(entry.licenseId)
-    if (known !== undefined && --known.entries === 0) this.#licenses.delete(entry.licenseId)
+    const known = this.#licenses.get(write.licenseId)
+    if (known !== undefined && --known.entries === 0) this.#licenses.delete(write.licenseId)
   }
 }

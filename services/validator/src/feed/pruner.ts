@@ -1,16 +1,17 @@
 /**
- * Keeps the change log short: every validator asks for it about once a minute, and the database sees to it that only one is
- * at it. What a reader may still need within the hour is kept.
+ * Prunes the change log about once a minute. Every validator asks for it; the database lets only one of them run at a time,
+ * and keeps everything that a reader may need within the next hour.
  */
 
 import { createPool, pruneFeed } from '@keyward/database'
 
-const EVERY_MS = 60_000
+const INTERVAL_MS = 60_000
 
 export class Pruner {
   readonly #pool: ReturnType<typeof createPool>
   readonly #onError: (error: unknown) => void
   #timer: NodeJS.Timeout | null = null
+  /** The run in progress. Null between runs. */
   #running: Promise<unknown> | null = null
 
   constructor(url: string, onError: (error: unknown) => void) {
@@ -21,7 +22,7 @@ export class Pruner {
   start(): void {
     this.#timer = setInterval(() => {
       this.#running ??= this.#prune()
-    }, EVERY_MS)
+    }, INTERVAL_MS)
   }
 
   async close(): Promise<void> {

@@ -1,22 +1,23 @@
 /**
- * Which organization calls (API document, "Authentication"). The text of a header that was once good is remembered with the
- * row and generation of its API key; revocation and expiry are read from the shared row at every check, so nothing remembered
- * can be out of date. Only good ones are remembered: strangers cannot fill the memory.
+ * Authenticates callers by their API key (docs/api.md#a1). It caches the row and generation of the credential for each valid
+ * `authorization` header, as text. Revocation and expiry are read from the shared row at every request, so the cache is
+ * never outdated. Invalid headers are not cached, so strangers cannot fill it.
  */
 
 import { hashSecret, parseSecret } from '@keyward/database/secrets'
-import { createCredentialView, type CredentialView, type IndexReader } from '@keyward/engine'
+import { createCredentialView, type CredentialView, type IndexReader, UNKNOWN } from '@keyward/engine'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { Exchange } from './exchange.ts'
 
-const MAX_REMEMBERED = 10_000
+const MAX_CACHED = 10_000
 
-export class Authorizer {
+export class Authenticator {
   readonly #reader: IndexReader
   readonly #control: Control
   readonly #counters: Counters
+  /** By the text of the header, at most MAX_CACHED. */
   readonly #rows = new Map<string, { row: number; generation: number }>()
   readonly #view = createCredentialView()
 
@@ -27,10 +28,10 @@ export class Authorizer {
   }
 
   /**
-   * The API key that a request comes with; null when there is none, or no index to look it up in, and the exchange has been
-   * answered so. The view is used again by the next call.
+   * Returns the API key of a request. Returns null when there is none, or no index to find it in; the exchange has then
+   * sent the error. The view is valid until the next call.
    */
-  admit(exchange: Exchange, nowMs: number): CredentialView | null {
+  authenticate(exchange: Exchange, nowMs: number): CredentialView | null {
     if (!this.#control.isServing) {
       exchange.fail('UNAVAILABLE')
       return null
@@ -47,28 +48,25 @@ export class Authorizer {
     return null
   }
 
-  /** Fills the view and remembers the header; false when the exchange has been answered. */
+  /** Fills the view and caches the header. Returns false when the exchange has sent an error. */
   #lookUp(exchange: Exchange): boolean {
     const { authorization } = exchange
     const secret = authorization.slice(7).trim()
     const isApiKey = authorization.slice(0, 7).toLowerCase() === 'bearer ' && parseSecret(secret)?.kind === 'API_KEY'
     const hash = isApiKey ? hashSecret(secret) : null
-    const row = hash === null ? NONE : this.#reader.findCredential(hash)
-    if (hash === null || row === NONE) {
+    const row = hash === null ? UNKNOWN : this.#reader.findCredential(hash)
+    if (hash === null || row === UNKNOWN) {
       exchange.fail('UNAUTHORIZED')
       return false
     }
-    // Found again after its row was read, it is the row's own: so the row was not given to another key in between.
-    if (row < NONE || !this.#reader.credential(row, this.#view) || this.#reader.findCredential(hash) !== row) {
+    // A negative row means that the index is busy. The second lookup proves that the row was not reused in between.
+    if (row < 0 || !this.#reader.credential(row, this.#view) || this.#reader.findCredential(hash) !== row) {
       this.#counters.count('indexBusy')
       exchange.fail('UNAVAILABLE')
       return false
     }
-    if (this.#rows.size >= MAX_REMEMBERED) this.#rows.clear()
+    if (this.#rows.size >= MAX_CACHED) this.#rows.clear()
     this.#rows.set(authorization, { row, generation: this.#view.generation })
     return true
   }
 }
-
-/** The engine's answer for an unknown credential; a lower one says that the index could not be read. */
-const NONE = -1

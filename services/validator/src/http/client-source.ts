@@ -1,4 +1,7 @@
-/** The facts of a request that the client resolver asks for. The peer is looked up when asked, since that is a system call. */
+/**
+ * Gives the client resolver what it needs of a request. The address of the peer is looked up on demand, because that is a
+ * system call.
+ */
 
 import { type Address, type ClientResolver, type ClientSource, readAddressBytes } from '@keyward/address'
 
@@ -6,13 +9,14 @@ import type { Exchange } from './exchange.ts'
 
 export class ExchangeSource implements ClientSource {
   readonly #names: readonly string[]
+  /** The request of the last call of `of`. */
   #exchange: Exchange | null = null
 
   constructor(resolver: ClientResolver) {
     this.#names = resolver.headers
   }
 
-  /** Used again for every request. */
+  /** Returns this source for another request. It is valid until the next call. */
   of(exchange: Exchange): this {
     this.#exchange = exchange
     return this
@@ -23,6 +27,6 @@ export class ExchangeSource implements ClientSource {
   }
 
   peer(out: Address): void {
-    if (this.#exchange) readAddressBytes(new Uint8Array(this.#exchange.response.getRemoteAddress()), out)
+    if (this.#exchange) readAddressBytes(new Uint8Array(this.#exchange.native.getRemoteAddress()), out)
   }
 }

@@ -1,10 +1,10 @@
-/** Which web origins may call from a browser. Without any, no answer mentions origins and OPTIONS is no method. */
+/** Lets web pages of the configured origins call the API (docs/api.md#h9). Without origins it is off. */
 
 import type { HttpResponse } from 'uWebSockets.js'
 
 const PREFLIGHT_SECONDS = '7200'
 
-/** A client that keeps an offline file takes the time of day from `date`, and waits for as long as it is told to. */
+/** A client with an offline file reads the time from `date`, and waits as long as `retry-after` says. */
 const EXPOSED = 'date, retry-after'
 
 export class Cors {
@@ -16,7 +16,7 @@ export class Cors {
     this.isOn = origins.length > 0
   }
 
-  /** What `access-control-allow-origin` is to say, '' for nothing. */
+  /** Returns the value of `access-control-allow-origin`, or '' if the origin is not allowed. */
   allows(origin: string): string {
     if (this.#origins.has('*')) return '*'
     return this.#origins.has(origin) ? origin : ''

@@ -1,76 +1,87 @@
 /**
- * One request and its one answer. Whatever happens to it (an answer, an abort, the deadline) happens once; afterwards every
- * call does nothing, because the native response may no longer be touched.
+ * One request and its one response. It ends once: by a response, by an abort or at its deadline. After that every method
+ * does nothing, because the native response must not be used any more.
  *
- *   reading ──last chunk──► running ──answer──► done
- *      │                       └──waits──► waiting ──answer──► done
- *      └──abort, deadline, too large──► done        (from every state; whoever leaves while waiting is noticed by the answer)
+ *   reading ──last chunk──► running ──response──► done
+ *      │                       └──wait──► waiting ──response──► done
+ *      └──abort, deadline, body too large──► done
+ *
+ * An abort ends every state. While the exchange waits, nothing is read from the connection, so a client that left is noticed
+ * only when the response is sent.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
-import type { Dated, Deadlines } from './deadlines.ts'
-import { type Answer, ERROR_ANSWERS, type ErrorCode, type Shape } from './responses.ts'
+import { type Deadlines, type Expiring, NOT_LISTED } from './deadlines.ts'
+import { ERROR_RESPONSES, type ErrorCode, type PreparedResponse, type Shape } from './responses.ts'
 
 export const MAX_BODY_BYTES = 16 * 1024
 
 export interface Endpoint {
+  /** The shape of error responses. */
   shape: Shape
-  /** Called with the whole body; answers, now or later, through the exchange. The bytes are gone when it returns. */
+  /** Called with the whole body. Sends a response through the exchange, now or later. The bytes are freed when it returns. */
   run(exchange: Exchange, body: Uint8Array): void
 }
 
-/** The server that an exchange belongs to, as far as the exchange needs it. */
+/** What an exchange needs from the server it belongs to. */
 export interface ExchangeHost {
   readonly control: Control
   readonly counters: Counters
   readonly deadlines: Deadlines
+  /** Reports an error that an endpoint threw. */
   failed(error: unknown): void
   writeCors(response: HttpResponse, exchange: Exchange): void
 }
 
 const NO_HEADERS: readonly string[] = []
 
-/** Reading the clock for every request would be seen in the throughput. */
+/** Reading the clock for every request would reduce the throughput measurably. */
 const TIMED_EVERY = 64
 let opened = 0
 
-export class Exchange implements Dated {
-  /** When the head was there, of one in 64 requests. In an object: a number with a fraction would cost every request one. */
+export class Exchange implements Expiring {
+  /** When the headers had arrived; for one in 64 requests. An object, because a fractional number is allocated anyway. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
-  startedTick = 0
-  older: Dated | null = null
-  newer: Dated | null = null
+  /** Used by Deadlines alone. */
+  deadlineSlot = NOT_LISTED
   authorization = ''
+  /** The values of the resolver's headers, in its order. */
   forwarded: readonly string[] = NO_HEADERS
-  /** `access-control-allow-origin`, '' for none. */
+  /** The value of `access-control-allow-origin`; '' for no header. */
   allowOrigin = ''
-  /** `allow`, of a 405 or a preflight; '' for none. */
+  /** The value of `allow` in a 405 or a preflight response; '' for no header. */
   allow = ''
-  /** `access-control-allow-methods` of a preflight; '' for none. */
+  /** The value of `access-control-allow-methods` in a preflight response; '' for no header. */
   preflightMethods = ''
-  /** The connection closes behind the answer. */
+  /** Whether the connection closes after the response. */
   isLast = false
-  /** What to answer when the deadline passes while it waits; null: 503. */
-  fallback: Answer | null = null
-  readonly response: HttpResponse
+  /** The response to send at the deadline while the exchange waits. Null: a 503. */
+  fallback: PreparedResponse | null = null
+  /** The native response. Not valid after `done`. */
+  readonly native: HttpResponse
   readonly #server: ExchangeHost
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
+  /** The client closed the connection. Nothing may be called on the native response any more. */
   #isClosed = false
-  #parts: Uint8Array[] | null = null
+  /** The chunks before the last one, copied. Null while there is at most one, and after `done`. */
+  #chunks: Uint8Array[] | null = null
+  /** The length of all chunks so far, in bytes. */
   #received = 0
+  /** True inside a callback of the native server, where the socket is corked already and nothing may be thrown. */
+  #isInNative = false
 
-  constructor(server: ExchangeHost, endpoint: Endpoint, response: HttpResponse, isHead: boolean) {
+  constructor(server: ExchangeHost, endpoint: Endpoint, native: HttpResponse, isHead: boolean) {
     this.#server = server
     this.#endpoint = endpoint
     this.#isHead = isHead
-    this.response = response
-    response.onAborted(() => this.#abort())
+    this.native = native
+    native.onAborted(() => this.#abort())
     server.deadlines.add(this)
   }
 
@@ -82,45 +93,46 @@ export class Exchange implements Dated {
     return this.#endpoint.shape
   }
 
-  /** Reads the body, then runs the endpoint. Nothing is done before the last chunk: until then it may not be a request. */
+  /** Reads the body, then runs the endpoint. Nothing runs before the last chunk: until then it may not be a request. */
   readBody(): void {
-    this.response.onData((chunk, isLast) => this.#take(chunk, isLast))
+    this.native.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
   /**
-   * The answer will come later. The request's headers and body must not be read from here on, and nothing is read from the
-   * connection until then: the library ends one whose next request comes before the answer.
+   * Announces that the response follows later. From here on the request's headers and body must not be used. Nothing is
+   * read from the connection until the response, because the library closes a connection whose next request comes first.
    */
   wait(): void {
     this.#state = 'waiting'
-    this.response.pause()
+    this.native.pause()
   }
 
-  /** Fails without reading the body, inside the callback that brought the head. */
+  /** Sends an error without reading the body, inside the callback that delivered the headers. */
   failUnread(code: ErrorCode): void {
     this.#isInNative = true
     this.fail(code)
     this.#isInNative = false
   }
 
+  /** Sends an error. */
   fail(code: ErrorCode): void {
     if (this.isDone) return
     this.#server.counters.count(code)
-    this.send(ERROR_ANSWERS[this.shape][code])
+    this.send(ERROR_RESPONSES[this.shape][code])
   }
 
-  send(answer: Answer): void {
+  send(response: PreparedResponse): void {
     if (this.isDone) return
-    if ((this.isLast || answer.closes) && this.#isInNative) {
-      // Not at once: while an answer is awaited, a request that comes behind this one ends the connection unanswered.
+    if ((this.isLast || response.closes) && this.#isInNative) {
+      // Delayed by a turn: a request that is pipelined behind this one then closes the connection and gets no response.
       this.wait()
-      setImmediate(() => this.send(answer))
+      setImmediate(() => this.send(response))
       return
     }
-    const isNested = this.#state !== 'waiting' && this.#isInNative
+    const isCorked = this.#state !== 'waiting' && this.#isInNative
     this.#finish()
-    if (isNested) this.#write(answer)
-    else this.response.cork(() => this.#write(answer))
+    if (isCorked) this.#write(response)
+    else this.native.cork(() => this.#write(response))
   }
 
   expire(): void {
@@ -130,17 +142,14 @@ export class Exchange implements Dated {
     else this.fail('UNAVAILABLE')
   }
 
-  #isInNative = false
-
-  /** Runs inside a callback of the server, where the socket is corked already and nothing may be thrown. */
-  #take(chunk: ArrayBuffer, isLast: boolean): void {
+  #receive(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.#state !== 'reading') return
     this.#received += chunk.byteLength
     this.#isInNative = true
     if (this.#received > MAX_BODY_BYTES) this.fail('PAYLOAD_TOO_LARGE')
-    else if (isLast) this.#run(this.#parts === null ? new Uint8Array(chunk) : this.#joined(chunk))
-    // The chunk's memory is taken back when this returns.
-    else if (chunk.byteLength > 0) (this.#parts ??= []).push(new Uint8Array(chunk.slice(0)))
+    else if (isLast) this.#run(this.#chunks === null ? new Uint8Array(chunk) : this.#joined(chunk))
+    // Copied, because the library reuses the chunk's memory.
+    else if (chunk.byteLength > 0) (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)))
     this.#isInNative = false
   }
 
@@ -155,7 +164,7 @@ export class Exchange implements Dated {
   }
 
   #joined(last: ArrayBuffer): Uint8Array {
-    return Buffer.concat([...(this.#parts ?? []), new Uint8Array(last)])
+    return Buffer.concat([...(this.#chunks ?? []), new Uint8Array(last)])
   }
 
   #abort(): void {
@@ -166,34 +175,34 @@ export class Exchange implements Dated {
   }
 
   #finish(): void {
-    if (this.#state === 'waiting' && !this.#isClosed) this.response.resume()
+    if (this.#state === 'waiting' && !this.#isClosed) this.native.resume()
     this.#state = 'done'
-    this.#parts = null
+    this.#chunks = null
     this.#server.deadlines.remove(this)
   }
 
-  #write(answer: Answer): void {
-    const { response } = this
-    const closes = answer.closes || this.isLast || this.#server.control.isStopping
-    if (answer.status !== '') response.writeStatus(answer.status)
-    if (answer.body.length > 0) response.writeHeader('content-type', 'application/json')
-    for (const [name, value] of answer.headers) response.writeHeader(name, value)
-    if (this.allow !== '') response.writeHeader('allow', this.allow)
-    if (this.allowOrigin !== '') this.#server.writeCors(response, this)
-    if (this.#isHead) this.#endHead(answer.body.length, closes)
-    else response.end(answer.body, closes)
+  #write(response: PreparedResponse): void {
+    const { native } = this
+    const closes = response.closes || this.isLast || this.#server.control.isStopping
+    if (response.status !== '') native.writeStatus(response.status)
+    if (response.body.length > 0) native.writeHeader('content-type', 'application/json')
+    for (const [name, value] of response.headers) native.writeHeader(name, value)
+    if (this.allow !== '') native.writeHeader('allow', this.allow)
+    if (this.allowOrigin !== '') this.#server.writeCors(native, this)
+    if (this.#isHead) this.#endHead(response.body.length, closes)
+    else native.end(response.body, closes)
   }
 
-  /** Told a length, the library leaves the answer to a HEAD open for ever; so the length is a header like others. */
+  /** Ends a response to HEAD. The library would never end one whose length it is given, so the length is written as a header. */
   #endHead(bodyBytes: number, closes: boolean): void {
-    const { response } = this
+    const { native } = this
     if (!closes) {
-      response.writeHeader('content-length', String(bodyBytes)).endWithoutBody()
+      native.writeHeader('content-length', String(bodyBytes)).endWithoutBody()
       return
     }
-    response.writeHeader('connection', 'close').tryEnd('', bodyBytes)
+    native.writeHeader('connection', 'close').tryEnd('', bodyBytes)
     setImmediate(() => {
-      if (!this.#isClosed) response.close()
+      if (!this.#isClosed) native.close()
     })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What a request's headers say, read in one pass with one callback that is made once. The HTTP parser lets through two
- * different content-lengths, an empty one, and any transfer-encoding; behind a lax proxy these smuggle a second request, so
- * a request that is not framed in the one plain way is not read at all.
+ * Reads the headers of a request in one pass, with one callback that is created once. The HTTP parser accepts repeated or
+ * empty content-lengths and any transfer-encoding. Behind a lax proxy these can hide a second request, so a request whose
+ * length is not given in the one plain way is not read at all (docs/api.md#h6).
  */
 
 import type { HttpRequest } from 'uWebSockets.js'
@@ -11,13 +11,15 @@ const CONTENT_LENGTH = 'content-length'
 const TRANSFER_ENCODING = 'transfer-encoding'
 const ORIGIN = 'origin'
 
-export class Head {
+export class RequestHeaders {
+  /** '' without one. A repeated header is treated as no credential: it becomes a value that no scheme matches. */
   authorization = ''
   origin = ''
-  /** -1: none given. */
+  /** -1 without one. */
   contentLength = -1
+  /** Whether the end of the body is unambiguous. */
   isWellFramed = true
-  /** The values of the resolver's headers, in its order; '' for absent, repeats joined by commas. */
+  /** The values of the resolver's headers, in its order. '' for a missing header; repeated ones are joined by commas. */
   readonly forwarded: string[]
   readonly #forwardedNames: readonly string[]
   readonly #visit: (name: string, value: string) => void
@@ -26,10 +28,9 @@ export class Head {
     this.#forwardedNames = forwardedNames
     this.forwarded = forwardedNames.map(() => '')
     this.#visit = (name, value) => {
-      // By length first: most headers are none of these, and a comparison of texts is the dearest thing here.
+      // The length is compared first: most headers are none of these, and comparing strings is the most expensive step.
       switch (name.length) {
         case AUTHORIZATION.length:
-          // Two of them are neither.
           if (name === AUTHORIZATION) this.authorization = this.authorization === '' ? value : 'repeated'
           break
         case CONTENT_LENGTH.length:
@@ -47,7 +48,7 @@ export class Head {
     }
   }
 
-  /** Forgets the request before. The fields hold until the next call. */
+  /** Replaces the fields by those of this request. They are valid until the next call. */
   read(request: HttpRequest): void {
     this.authorization = ''
     this.origin = ''
@@ -70,7 +71,7 @@ export class Head {
   #readForwarded(name: string, value: string): void {
     const index = this.#forwardedNames.indexOf(name)
     if (index < 0) return
-    const before = this.forwarded[index]
-    this.forwarded[index] = before === '' || before === undefined ? value : `${before},${value}`
+    const before = this.forwarded[index]!
+    this.forwarded[index] = before === '' ? value : `${before},${value}`
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Every answer that does not depend on the request, made once as bytes (API document, "Validation response" and "Errors").
- * `valid` stands only in a verdict; every other answer has `{status, message, code}` on v2 and `{code, detail}` elsewhere,
- * so that nobody can read an outage as a refusal.
+ * The responses of the validation API, built once as bytes (docs/api.md#h1). Only verdicts have the field `valid`. Errors
+ * have `{status, message, code}` on v2 and `{code, detail}` elsewhere, so no client takes an outage for a rejection
+ * (docs/api.md#h2).
  */
 
 import { codeMessages } from '@keyward/contract/codes'
@@ -10,16 +10,19 @@ import { CODES, type Code } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'
 
+/** The shape of response bodies: that of v2, or that of all other endpoints. */
 export type Shape = 'v1' | 'v2'
 
 export type ErrorCode = ValidationErrorCode | 'REQUEST_TIMEOUT'
 
-export interface Answer {
-  /** The whole status line behind the version; '' for 200. */
+/** A response that is ready to be sent. */
+export interface PreparedResponse {
+  /** The status code and reason phrase; '' for 200. */
   status: string
   body: Uint8Array
-  /** Besides `content-type`. */
+  /** The headers besides `content-type`. */
   headers: readonly (readonly [name: string, value: string])[]
+  /** Whether the connection closes after it. */
   closes: boolean
 }
 
@@ -29,18 +32,28 @@ interface ErrorText {
   closes?: boolean
 }
 
-export const ERRORS: Record<ErrorCode, ErrorText> = {
+const ERRORS: Record<ErrorCode, ErrorText> = {
   INVALID_REQUEST: { status: '422 Unprocessable Content', text: 'The body is not a valid request.' },
   UNAUTHORIZED: { status: '401 Unauthorized', text: 'A valid API key is required.' },
   PAYLOAD_TOO_LARGE: { status: '413 Content Too Large', text: 'The body is larger than 16 KiB.', closes: true },
-  UNAVAILABLE: { status: '503 Service Unavailable', text: 'The service cannot answer right now.' },
-  NOT_FOUND: { status: '404 Not Found', text: 'There is no such endpoint.' },
-  METHOD_NOT_ALLOWED: { status: '405 Method Not Allowed', text: 'The endpoint does not take this method.' },
-  REQUEST_TIMEOUT: { status: '408 Request Timeout', text: 'The request did not arrive in time.', closes: true },
+  UNAVAILABLE: {
+    status: '503 Service Unavailable',
+    text: 'The service is temporarily unavailable.',
+  },
+  NOT_FOUND: { status: '404 Not Found', text: 'No endpoint with this path exists.' },
+  METHOD_NOT_ALLOWED: {
+    status: '405 Method Not Allowed',
+    text: 'The method is not allowed here. The Allow header lists the allowed methods.',
+  },
+  REQUEST_TIMEOUT: {
+    status: '408 Request Timeout',
+    text: 'The request did not arrive completely within 2 seconds.',
+    closes: true,
+  },
 }
 
-const NO_HEADERS: Answer['headers'] = []
-const HEADERS: Partial<Record<ErrorCode, Answer['headers']>> = {
+const NO_HEADERS: PreparedResponse['headers'] = []
+const HEADERS: Partial<Record<ErrorCode, PreparedResponse['headers']>> = {
   UNAVAILABLE: [['retry-after', '1']],
   UNAUTHORIZED: [['www-authenticate', 'Bearer']],
 }
@@ -51,30 +64,30 @@ function json(value: object): Uint8Array {
   return encoder.encode(JSON.stringify(value))
 }
 
-function errorAnswer(shape: Shape, code: ErrorCode): Answer {
+function errorResponse(shape: Shape, code: ErrorCode): PreparedResponse {
   const { status, text, closes } = ERRORS[code]
   const body = shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
   return { status, body: json(body), headers: HEADERS[code] ?? NO_HEADERS, closes: closes ?? false }
 }
 
-function errorAnswers(shape: Shape): Record<ErrorCode, Answer> {
+function errorResponses(shape: Shape): Record<ErrorCode, PreparedResponse> {
   return {
-    INVALID_REQUEST: errorAnswer(shape, 'INVALID_REQUEST'),
-    UNAUTHORIZED: errorAnswer(shape, 'UNAUTHORIZED'),
-    PAYLOAD_TOO_LARGE: errorAnswer(shape, 'PAYLOAD_TOO_LARGE'),
-    UNAVAILABLE: errorAnswer(shape, 'UNAVAILABLE'),
-    NOT_FOUND: errorAnswer(shape, 'NOT_FOUND'),
-    METHOD_NOT_ALLOWED: errorAnswer(shape, 'METHOD_NOT_ALLOWED'),
-    REQUEST_TIMEOUT: errorAnswer(shape, 'REQUEST_TIMEOUT'),
+    INVALID_REQUEST: errorResponse(shape, 'INVALID_REQUEST'),
+    UNAUTHORIZED: errorResponse(shape, 'UNAUTHORIZED'),
+    PAYLOAD_TOO_LARGE: errorResponse(shape, 'PAYLOAD_TOO_LARGE'),
+    UNAVAILABLE: errorResponse(shape, 'UNAVAILABLE'),
+    NOT_FOUND: errorResponse(shape, 'NOT_FOUND'),
+    METHOD_NOT_ALLOWED: errorResponse(shape, 'METHOD_NOT_ALLOWED'),
+    REQUEST_TIMEOUT: errorResponse(shape, 'REQUEST_TIMEOUT'),
   }
 }
 
-export const ERROR_ANSWERS: Record<Shape, Record<ErrorCode, Answer>> = {
-  v1: errorAnswers('v1'),
-  v2: errorAnswers('v2'),
+export const ERROR_RESPONSES: Record<Shape, Record<ErrorCode, PreparedResponse>> = {
+  v1: errorResponses('v1'),
+  v2: errorResponses('v2'),
 }
 
-function rejection(shape: Shape, code: Code): Answer {
+function rejection(shape: Shape, code: Code): PreparedResponse {
   const message = codeMessages[code]
   return shape === 'v2'
     ? {
@@ -86,13 +99,14 @@ function rejection(shape: Shape, code: Code): Answer {
     : { status: '', body: json({ valid: false, code, detail: message }), headers: NO_HEADERS, closes: false }
 }
 
-/** By shape, then by the engine's number of the code. `VALID` is not among them: it carries a timestamp. */
-const REJECTIONS: Record<Shape, readonly Answer[]> = {
+/** By shape, then by the engine's number of the code. The element for `VALID` is never used. */
+const REJECTIONS: Record<Shape, readonly PreparedResponse[]> = {
   v1: CODES.map((code) => rejection('v1', code)),
   v2: CODES.map((code) => rejection('v2', code)),
 }
 
-function ok(body: Uint8Array): Answer {
+/** Returns a 200 with this JSON body. */
+export function okResponse(body: Uint8Array): PreparedResponse {
   return { status: '', body, headers: NO_HEADERS, closes: false }
 }
 
@@ -103,39 +117,43 @@ function validBody(shape: Shape, expiresAt: string | null): object {
 }
 
 interface ValidTemplate {
-  answer: Answer
-  /** Where the timestamp goes. */
+  /** The response with a placeholder as `expiresAt`. */
+  response: PreparedResponse
+  /** The index of the placeholder in the body. */
   at: number
-  perpetual: Answer
+  /** The response without an expiry. */
+  perpetual: PreparedResponse
 }
 
 function validTemplate(shape: Shape): ValidTemplate {
   const body = json(validBody(shape, '0'.repeat(TIMESTAMP_BYTES)))
-  // The timestamp is the last member: behind it come a quote and a brace.
-  return { answer: ok(body), at: body.length - 2 - TIMESTAMP_BYTES, perpetual: ok(json(validBody(shape, null))) }
+  const perpetual = okResponse(json(validBody(shape, null)))
+  // The timestamp is the last member: a quote and a brace follow it.
+  return { response: okResponse(body), at: body.length - 2 - TIMESTAMP_BYTES, perpetual }
 }
 
 const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
-/** The answer for a valid license. Its bytes are overwritten by the next call: send them before that. */
-export function validAnswer(shape: Shape, expiresAtMs: number): Answer {
-  const { answer, at, perpetual } = VALID_TEMPLATES[shape]
+/** Returns the response for a valid license. The next call may overwrite its bytes, so send them before that. */
+export function validResponse(shape: Shape, expiresAtMs: number): PreparedResponse {
+  const { response, at, perpetual } = VALID_TEMPLATES[shape]
   if (expiresAtMs === Infinity) return perpetual
-  if (writeTimestamp(expiresAtMs, answer.body, at)) return answer
-  return ok(json(validBody(shape, new Date(expiresAtMs).toISOString())))
+  if (writeTimestamp(expiresAtMs, response.body, at)) return response
+  return okResponse(json(validBody(shape, new Date(expiresAtMs).toISOString())))
 }
 
-/** The answer for a rejection by the engine's number of its code; `used` and `max` are told on v1, for the machine limit alone. */
-export function rejectionAnswer(shape: Shape, code: number, used: number, max: number): Answer {
+/**
+ * Returns the response for a rejection. `code` is the engine's number. `used` and `max` appear on v1 alone, for
+ * `TOO_MANY_MACHINES`.
+ */
+export function rejectionResponse(shape: Shape, code: number, used: number, max: number): PreparedResponse {
   const name = CODES[code]
   if (name === 'TOO_MANY_MACHINES' && shape === 'v1')
-    return ok(json({ valid: false, code: name, detail: codeMessages[name], machines: { used, max } }))
-  return REJECTIONS[shape][code] ?? ERROR_ANSWERS[shape].UNAVAILABLE
+    return okResponse(json({ valid: false, code: name, detail: codeMessages[name], machines: { used, max } }))
+  return REJECTIONS[shape][code]!
 }
 
-export const DEACTIVATED: Record<'true' | 'false', Answer> = {
-  true: ok(json({ deactivated: true })),
-  false: ok(json({ deactivated: false })),
+export const DEACTIVATED: Record<'true' | 'false', PreparedResponse> = {
+  true: okResponse(json({ deactivated: true })),
+  false: okResponse(json({ deactivated: false })),
 }
-
-export const okAnswer = ok

@@ -1,6 +1,6 @@
 /**
- * The HTTP server of one worker: routes, reading, one answer for each request (API document, "Endpoints"). Every request
- * goes the same way, also those for unknown paths: headers in one pass, body to its last chunk, then the endpoint.
+ * The HTTP server of one worker: routes, reading, and one response per request (docs/api.md#validation-api). Every request
+ * takes the same path, also one for an unknown URL: headers in one pass, the body up to its last chunk, then the endpoint.
  */
 
 import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
@@ -11,13 +11,12 @@ import type { AppDescriptor } from '../shared/uwebsockets.ts'
 import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES } from './exchange.ts'
-import { Head } from './request-headers.ts'
-import type { Shape } from './responses.ts'
-import { okAnswer } from './responses.ts'
+import { RequestHeaders } from './request-headers.ts'
+import { okResponse, type Shape } from './responses.ts'
 
 const DEADLINE_MS = 2_000
 
-// No answer names the library; `date` stays.
+// Removes the header that names the library; `date` stays.
 _cfg('silent')
 
 export interface Route extends Endpoint {
@@ -30,9 +29,9 @@ export interface ServerOptions {
   control: Control
   counters: Counters
   corsOrigins: readonly string[]
-  /** The lower-case names of forwarding headers that endpoints read. */
+  /** The lower-case names of the headers that carry the client's address and country. */
   forwardedHeaders: readonly string[]
-  /** Told of what an endpoint threw; the request is answered with 503. */
+  /** Receives what an endpoint threw. The request gets a 503. */
   onError(error: unknown): void
 }
 
@@ -42,7 +41,7 @@ export class Server implements ExchangeHost {
   readonly deadlines = new Deadlines(DEADLINE_MS)
   readonly #app = App()
   readonly #cors: Cors
-  readonly #head: Head
+  readonly #headers: RequestHeaders
   readonly #options: ServerOptions
 
   constructor(options: ServerOptions) {
@@ -50,19 +49,19 @@ export class Server implements ExchangeHost {
     this.control = options.control
     this.counters = options.counters
     this.#cors = new Cors(options.corsOrigins)
-    this.#head = new Head(options.forwardedHeaders, this.#cors.isOn)
+    this.#headers = new RequestHeaders(options.forwardedHeaders, this.#cors.isOn)
     for (const route of options.routes) this.#register(route)
     this.#app.any('/*', (response, request) =>
       this.#open(notFound(shapeOf(request.getUrl())), response, request, '', isHead(request)),
     )
   }
 
-  /** By this name another thread deals connections to this server. */
+  /** Identifies this server to the main thread, which passes connections to it. */
   get descriptor(): AppDescriptor {
     return this.#app.getDescriptor()
   }
 
-  /** Closes every connection at once. Without it the native loop would abort the process when the thread ends. */
+  /** Closes every connection at once. Otherwise the native event loop would abort the process when the thread ends. */
   close(): void {
     this.deadlines.stop()
     this.#app.close()
@@ -94,32 +93,33 @@ export class Server implements ExchangeHost {
     )
   }
 
-  /** Runs inside a callback of the server, so it must not throw. */
+  /** Runs inside a callback of the native server, so it must not throw. */
   #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
-    const head = this.#head
-    head.read(request)
-    if (!head.isWellFramed) {
-      // No answer: one would leave the bytes behind it to be read as the next request.
+    const headers = this.#headers
+    headers.read(request)
+    if (!headers.isWellFramed) {
+      // No response: the bytes behind it could be read as the next request.
       this.counters.count('badFraming')
       response.close()
       return
     }
     const exchange = new Exchange(this, endpoint, response, isHeadRequest)
-    exchange.authorization = head.authorization
+    exchange.authorization = headers.authorization
     exchange.allow = allow
-    exchange.isLast = head.contentLength < 0 && !isRead(request)
-    if (head.forwarded.length > 0) exchange.forwarded = head.forwarded.slice()
-    if (head.origin !== '') exchange.allowOrigin = this.#cors.allows(head.origin)
-    if (head.contentLength > MAX_BODY_BYTES) exchange.failUnread('PAYLOAD_TOO_LARGE')
+    exchange.isLast = headers.contentLength < 0 && !mayLackBody(request)
+    if (headers.forwarded.length > 0) exchange.forwarded = headers.forwarded.slice()
+    if (headers.origin !== '') exchange.allowOrigin = this.#cors.allows(headers.origin)
+    if (headers.contentLength > MAX_BODY_BYTES) exchange.failUnread('PAYLOAD_TOO_LARGE')
     else exchange.readBody()
   }
 }
 
 /**
- * Of the other methods a request without a length is the last on its connection: the parser hides what stands behind a header
- * without a name, so that its body could be taken for the next request.
+ * Returns whether a request of this method may be followed by another one without giving a length. For other methods the
+ * connection closes: the parser drops a header without a name and everything behind it, including a length, so the
+ * body could be taken for the next request.
  */
-function isRead(request: HttpRequest): boolean {
+function mayLackBody(request: HttpRequest): boolean {
   return ['get', 'head', 'options'].includes(request.getMethod())
 }
 
@@ -139,7 +139,7 @@ function methodNotAllowed(shape: Shape): Endpoint {
   return { shape, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
 }
 
-const NO_CONTENT = { ...okAnswer(new Uint8Array(0)), status: '204 No Content' }
+const NO_CONTENT = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
 
 function preflight(shape: Shape, methods: string): Endpoint {
   return {

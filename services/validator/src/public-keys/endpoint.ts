@@ -1,26 +1,24 @@
-/**
- * The organization's keys that sign offline license files (API document, "Public key"), answered from the worker's own copy.
- */
+/** Returns the organization's public keys (docs/api.md#h11) from the worker's replica. */
 
 import { toHex } from '@keyward/database/ids'
 import type { IndexReader } from '@keyward/engine'
 
-import type { Authorizer } from '../http/authenticator.ts'
+import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { okAnswer } from '../http/responses.ts'
+import { okResponse } from '../http/responses.ts'
 import type { Counters } from '../shared/counters.ts'
-import type { KeyBodies } from './replica.ts'
+import type { PublicKeyBodies, PublicKeyReplica } from './replica.ts'
 
 export interface PublicKeysParts {
   reader: IndexReader
-  authorizer: Authorizer
+  authenticator: Authenticator
   counters: Counters
-  /** `organization`: its id in hex. */
-  keys: { bodies(organization: string, nowMs: number): KeyBodies }
+  replica: PublicKeyReplica
 }
 
-export class PublicKeys {
+export class PublicKeysEndpoint {
   readonly #parts: PublicKeysParts
+  /** The id of the current request's organization. */
   readonly #id = new Uint8Array(16)
 
   constructor(parts: PublicKeysParts) {
@@ -31,25 +29,25 @@ export class PublicKeys {
     const bodies = this.#find(exchange)
     if (bodies === null) return
     if (bodies.current === null) exchange.fail('NOT_FOUND')
-    else exchange.send(okAnswer(bodies.current))
+    else exchange.send(okResponse(bodies.current))
   }
 
   all(exchange: Exchange): void {
     const bodies = this.#find(exchange)
-    if (bodies !== null) exchange.send(okAnswer(bodies.all))
+    if (bodies !== null) exchange.send(okResponse(bodies.all))
   }
 
-  /** Null when the exchange has been answered. */
-  #find(exchange: Exchange): KeyBodies | null {
-    const { authorizer, counters, keys, reader } = this.#parts
+  /** Returns null when the exchange has sent an error. */
+  #find(exchange: Exchange): PublicKeyBodies | null {
+    const { authenticator, counters, reader, replica } = this.#parts
     const nowMs = Date.now()
-    const credential = authorizer.admit(exchange, nowMs)
+    const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return null
     if (!reader.organizationId(credential.organization, this.#id)) {
       exchange.fail('UNAUTHORIZED')
       return null
     }
     counters.count('publicKeys')
-    return keys.bodies(toHex(this.#id), nowMs)
+    return replica.bodies(toHex(this.#id), nowMs)
   }
 }

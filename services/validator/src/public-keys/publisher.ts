@@ -1,47 +1,46 @@
 /**
- * Carries the public keys to the workers: each has a port of its own, on which all keys come first and every change after
- * that. The number of the last change is shared memory and is written behind the messages; so a worker that has not read
- * that far knows it, and finds the rest waiting in its port.
+ * Sends the public keys to the workers. Each worker has a port of its own, which delivers every key first and then each
+ * change. The version of the last change is in shared memory and is stored after the messages are sent. A worker whose
+ * version differs therefore finds the missing messages in its port.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
 import type { Control } from '../shared/control.ts'
-import type { KeyChange, KeyRing } from './store.ts'
+import type { PublicKeyChange, PublicKeyStore } from './store.ts'
 
-/** On the port that a worker has for the keys alone. */
-export interface KeysMessage {
+export interface PublicKeysMessage {
   version: number
-  changes: readonly KeyChange[]
+  changes: readonly PublicKeyChange[]
 }
 
-export class KeyLinks {
-  readonly #ring: KeyRing
+export class PublicKeyPublisher {
+  readonly #store: PublicKeyStore
   readonly #control: Control
   readonly #ports = new Set<MessagePort>()
 
-  constructor(ring: KeyRing, control: Control) {
-    this.#ring = ring
+  constructor(store: PublicKeyStore, control: Control) {
+    this.#store = store
     this.#control = control
-    ring.follow((changes) => this.#tell(changes))
+    store.listen((changes) => this.#publish(changes))
   }
 
-  /** The end for a new worker. The link ends by itself with the thread that holds it. */
+  /** Returns the port for a new worker's replica. The channel closes with the thread that holds the port. */
   open(): MessagePort {
     const { port1, port2 } = new MessageChannel()
     this.#ports.add(port1)
     port1.once('close', () => this.#ports.delete(port1))
-    send(port1, { version: this.#control.keysVersion, changes: this.#ring.all })
+    send(port1, { version: this.#control.publicKeysVersion, changes: this.#store.all })
     return port2
   }
 
-  #tell(changes: readonly KeyChange[]): void {
-    const version = (this.#control.keysVersion + 1) | 0
+  #publish(changes: readonly PublicKeyChange[]): void {
+    const version = (this.#control.publicKeysVersion + 1) | 0
     for (const port of this.#ports) send(port, { version, changes })
-    this.#control.keysVersion = version
+    this.#control.publicKeysVersion = version
   }
 }
 
-function send(port: MessagePort, message: KeysMessage): void {
+function send(port: MessagePort, message: PublicKeysMessage): void {
   port.postMessage(message)
 }

@@ -1,64 +1,68 @@
 /**
- * A worker's copy of the public keys, as ready bodies. What the main thread has told is read before each answer, so that a
- * worker is never behind it, and an answer waits for nobody.
+ * A worker's replica of the public keys, with response bodies that are built once. It reads the pending messages before each
+ * response, so a worker is never behind the main thread and no response waits.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 
 import type { Control } from '../shared/control.ts'
-import type { KeysMessage } from './publisher.ts'
-import type { KeyChange, PublicKey } from './store.ts'
+import type { PublicKeysMessage } from './publisher.ts'
+import type { PublicKey, PublicKeyChange } from './store.ts'
 
-/** Two bodies as JSON; `current` is null for an organization without signing keys. */
-export interface KeyBodies {
+/** The bodies of both endpoints, as JSON. */
+export interface PublicKeyBodies {
+  /** Null for an organization without a current key. */
   current: Uint8Array | null
   all: Uint8Array
-  /** When the first of the keys in them goes out of force. */
-  untilMs: number
+  /** When the first of these keys goes out of force; the bodies are outdated from then on. */
+  validUntilMs: number
 }
 
-const NO_KEYS: KeyBodies = { current: null, all: Buffer.from('{"keys":[]}'), untilMs: Infinity }
+const NO_KEYS: PublicKeyBodies = { current: null, all: Buffer.from('{"keys":[]}'), validUntilMs: Infinity }
 
-export class KeyCopy {
+export class PublicKeyReplica {
   readonly #port: MessagePort
   readonly #control: Control
+  /** By the key's id in hex. */
   readonly #keys = new Map<string, PublicKey>()
+  /** By the organization's id in hex: the ids of its keys, at least one. */
   readonly #organizations = new Map<string, Set<string>>()
-  readonly #bodies = new Map<string, KeyBodies>()
-  /** Of the last message that was read. */
+  /** By the organization's id in hex. Deleted with every change of one of its keys. */
+  readonly #bodies = new Map<string, PublicKeyBodies>()
+  /** The version of the last message that was applied. NaN before the first. */
   #version = Number.NaN
 
   constructor(port: MessagePort, control: Control) {
     this.#port = port
     this.#control = control
-    // Also read as they come: otherwise they would gather where nobody asks for keys.
-    port.on('message', (message: KeysMessage) => this.#take(message))
+    // Messages are also applied as they arrive: a worker that nobody asks for keys would collect them otherwise.
+    port.on('message', (message: PublicKeysMessage) => this.#receive(message))
     port.unref()
   }
 
-  /** `organization`: its id in hex. */
-  bodies(organization: string, nowMs: number): KeyBodies {
-    while (this.#version !== this.#control.keysVersion) {
-      const received: { message: KeysMessage } | undefined = receiveMessageOnPort(this.#port)
+  /** Returns the bodies for an organization (its id in hex). */
+  bodies(organization: string, nowMs: number): PublicKeyBodies {
+    while (this.#version !== this.#control.publicKeysVersion) {
+      const received: { message: PublicKeysMessage } | undefined = receiveMessageOnPort(this.#port)
       if (!received) break
-      this.#take(received.message)
+      this.#receive(received.message)
     }
     const known = this.#bodies.get(organization)
-    if (known && known.untilMs > nowMs) return known
+    if (known && known.validUntilMs > nowMs) return known
     const ids = this.#organizations.get(organization)
     if (!ids) return NO_KEYS
     const keys = [...ids].flatMap((id) => this.#keys.get(id) ?? [])
-    const bodies = makeBodies(keys.filter((key) => key.inForceUntilMs > nowMs))
+    const bodies = createBodies(keys.filter((key) => key.inForceUntilMs > nowMs))
     this.#bodies.set(organization, bodies)
     return bodies
   }
 
-  #take({ version, changes }: KeysMessage): void {
+  #receive({ version, changes }: PublicKeysMessage): void {
     for (const change of changes) this.#apply(change)
     this.#version = version
   }
 
-  #apply({ id, key }: KeyChange): void {
+  #apply({ id, key }: PublicKeyChange): void {
     const before = this.#keys.get(id)
     if (before) {
       this.#keys.delete(id)
@@ -75,7 +79,7 @@ export class KeyCopy {
   }
 }
 
-function makeBodies(keys: readonly PublicKey[]): KeyBodies {
+function createBodies(keys: readonly PublicKey[]): PublicKeyBodies {
   const newestFirst = [...keys].toSorted((a, b) => b.createdAtMs - a.createdAtMs)
   const current = newestFirst.find((key) => key.retiredAtMs === Infinity)
   const listed = newestFirst.map((key) => {
@@ -86,7 +90,7 @@ function makeBodies(keys: readonly PublicKey[]): KeyBodies {
   return {
     current: current ? Buffer.from(JSON.stringify(describe(current))) : null,
     all: Buffer.from(JSON.stringify({ keys: listed })),
-    untilMs: Math.min(...keys.map((key) => key.inForceUntilMs)),
+    validUntilMs: Math.min(...keys.map((key) => key.inForceUntilMs)),
   }
 }
 

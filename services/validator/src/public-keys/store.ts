@@ -1,6 +1,6 @@
 /**
- * The organizations' public keys (API document, "Public key"), as the change log tells them. Every change of them is handed on,
- * so that who follows from all there are has the same keys after each.
+ * The public keys of all organizations (docs/api.md#h11), as the change feed delivers them. Every change is passed to a
+ * listener in the same turn, so a listener that starts from `all` always has the same keys.
  */
 
 import type { SigningKeyRow } from '@keyward/database'
@@ -8,50 +8,52 @@ import { toHex } from '@keyward/database/ids'
 import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 
-/** A row of the change log; null: it was deleted. */
+/** A row of the change feed. `row` is null when it was deleted. */
 export interface SigningKeyChange {
   id: Uint8Array
   row: SigningKeyRow | null
 }
 
 export interface PublicKey {
-  /** Its id in hex. */
+  /** The organization's id in hex. */
   organization: string
   keyId: string
   /** Base64 of the SubjectPublicKeyInfo. */
   publicKey: string
   createdAtMs: number
-  /** Infinity: it is the current one. */
+  /** Infinity for the current key. */
   retiredAtMs: number
-  /** From here on no file that it signed is to be trusted. */
+  /** From this time on no file with its signature is valid (docs/api.md#f5). */
   inForceUntilMs: number
 }
 
-/** `id` in hex; null: the key is gone. */
-export interface KeyChange {
+/** `id` is in hex. `key` is null when the key was deleted. */
+export interface PublicKeyChange {
   id: string
   key: PublicKey | null
 }
 
-/** How far the clocks of services, Postgres and apps may be apart. */
-const CLOCKS_MS = 24 * 60 * 60 * 1000
+/** How far the clocks of the services, Postgres and the apps may differ. */
+const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
-export class KeyRing {
+export class PublicKeyStore {
+  /** By the key's id in hex. */
   readonly #keys = new Map<string, PublicKey>()
+  /** The ids that the reload in progress has delivered. Null outside of reloads. */
   #seen: Set<string> | null = null
-  #follower: (changes: readonly KeyChange[]) => void = () => undefined
+  #listener: (changes: readonly PublicKeyChange[]) => void = () => undefined
 
-  /** All there are, as changes from none. */
-  get all(): KeyChange[] {
+  /** Every key, as changes of an empty store. */
+  get all(): PublicKeyChange[] {
     return [...this.#keys].map(([id, key]) => ({ id, key }))
   }
 
-  /** From now on every change goes there as well, in the turn that makes it. */
-  follow(follower: (changes: readonly KeyChange[]) => void): void {
-    this.#follower = follower
+  /** Passes every later change to the listener, in the turn that makes it. */
+  listen(listener: (changes: readonly PublicKeyChange[]) => void): void {
+    this.#listener = listener
   }
 
-  /** Between begin and end of a reload every key that is there comes once; what did not come is gone. */
+  /** Begins a reload: `apply` then delivers every existing key, and `endReload` deletes the others. */
   beginReload(): void {
     this.#seen = new Set()
   }
@@ -64,25 +66,23 @@ export class KeyRing {
 
   apply(changes: readonly SigningKeyChange[]): void {
     for (const { id, row } of changes) if (row !== null) this.#seen?.add(toHex(id))
-    this.#change(
-      changes.map(({ id, row }) => {
-        if (row === null) return { id: toHex(id), key: null }
-        const { keyId, createdAtMs, retiredAtMs, withdrawnAtMs } = row
-        const publicKey = publicKeyToSpki(row.publicKey)
-        const organization = toHex(row.organizationId)
-        // A withdrawn key is told no more, an older one until its last file has run out by any clock.
-        const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCKS_MS : -Infinity
-        return { id: toHex(id), key: { organization, keyId, publicKey, createdAtMs, retiredAtMs, inForceUntilMs } }
-      }),
-    )
+    this.#change(changes.map(({ id, row }) => ({ id: toHex(id), key: row === null ? null : toPublicKey(row) })))
   }
 
-  #change(changes: readonly KeyChange[]): void {
+  #change(changes: readonly PublicKeyChange[]): void {
     if (changes.length === 0) return
     for (const { id, key } of changes) {
       if (key === null) this.#keys.delete(id)
       else this.#keys.set(id, key)
     }
-    this.#follower(changes)
+    this.#listener(changes)
   }
+}
+
+function toPublicKey(row: SigningKeyRow): PublicKey {
+  const { keyId, createdAtMs, retiredAtMs, withdrawnAtMs } = row
+  // A withdrawn key is out of force at once; a retired one when its last file has expired by any clock.
+  const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCK_TOLERANCE_MS : -Infinity
+  const publicKey = publicKeyToSpki(row.publicKey)
+  return { organization: toHex(row.organizationId), keyId, publicKey, createdAtMs, retiredAtMs, inForceUntilMs }
 }

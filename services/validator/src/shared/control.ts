@@ -1,16 +1,19 @@
 /**
- * What the main thread tells its workers at once, without a message: whether checks may be answered, whether Postgres is
- * heard, and how far the public keys have come. One writer (main), read at every request.
+ * State that the main thread publishes to its workers in shared memory: whether checks may be decided, whether Postgres is
+ * reachable, and the version of the public keys. The main thread is the only writer; workers read it at every request.
  */
 
-/** `loading`: no index yet. `stale`: Postgres has been silent for longer than the index may be trusted. */
+/** `loading`: there is no index yet. `stale`: the last contact with Postgres is too long ago to trust the index. */
 export const STATES = ['loading', 'serving', 'stale'] as const
 export type State = (typeof STATES)[number]
 
+const SERVING = STATES.indexOf('serving')
+
+// Words of the shared memory.
 const STATE = 0
 const DATABASE = 1
 const STOPPING = 2
-const KEYS = 3
+const PUBLIC_KEYS = 3
 
 export class Control {
   readonly shared: SharedArrayBuffer
@@ -22,37 +25,37 @@ export class Control {
   }
 
   get state(): State {
-    return STATES[Atomics.load(this.#words, STATE)] ?? 'loading'
+    return STATES[Atomics.load(this.#words, STATE)]!
   }
 
   set state(state: State) {
     Atomics.store(this.#words, STATE, STATES.indexOf(state))
   }
 
-  /** Asked at every request, as is `isStopping`: a plain read, which is at most a few requests late and costs no call. */
+  /** Whether checks may be decided. Like `isStopping`, a plain read: at most a few requests late, and without a call. */
   get isServing(): boolean {
-    return this.#words[STATE] === 1
+    return this.#words[STATE] === SERVING
   }
 
-  /** False while Postgres does not answer: nothing is verified again until it does. */
-  get databaseHeard(): boolean {
+  /** False during an outage of Postgres: rechecks of full licenses are not attempted then. */
+  get isDatabaseReachable(): boolean {
     return Atomics.load(this.#words, DATABASE) === 1
   }
 
-  set databaseHeard(heard: boolean) {
-    Atomics.store(this.#words, DATABASE, heard ? 1 : 0)
+  set isDatabaseReachable(isReachable: boolean) {
+    Atomics.store(this.#words, DATABASE, isReachable ? 1 : 0)
   }
 
-  /** The number of the last change of a public key: workers read what they were told until they have it. */
-  get keysVersion(): number {
-    return Atomics.load(this.#words, KEYS)
+  /** The version of the last change of a public key. A replica with another version has messages to read. */
+  get publicKeysVersion(): number {
+    return Atomics.load(this.#words, PUBLIC_KEYS)
   }
 
-  set keysVersion(version: number) {
-    Atomics.store(this.#words, KEYS, version)
+  set publicKeysVersion(version: number) {
+    Atomics.store(this.#words, PUBLIC_KEYS, version)
   }
 
-  /** Set when the program stops: every answer then closes its connection. */
+  /** True once the program stops: every response then closes its connection. */
   get isStopping(): boolean {
     return this.#words[STOPPING] === 1
   }

@@ -1,6 +1,6 @@
 /**
- * Counters of one worker: plain slots in shared memory, one writer, read by the main thread when metrics are asked for.
- * Counting costs a nanosecond and no message.
+ * The counters of one worker: numbers in shared memory with one writer, which the main thread reads at a scrape. Counting
+ * costs a nanosecond and no message.
  */
 
 import { CODE, CODES, type Code } from '@keyward/engine'
@@ -17,7 +17,7 @@ export const EVENTS = [
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
   'badFraming',
-  // Who left before the answer; not while it waited for Postgres, when nothing is read from the connection.
+  // Clients that left before the response. One that leaves while its request waits for Postgres is not noticed.
   'aborted',
   'failed',
   'slowBody',
@@ -28,11 +28,12 @@ export const EVENTS = [
 ] as const
 export type Event = (typeof EVENTS)[number]
 
-/** Upper bounds of the duration's buckets, in seconds; above the last one there is one more. */
+/** The upper bounds of the duration buckets, in seconds. One more bucket, without a bound, follows the last one. */
 export const DURATION_BOUNDS = [
   0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ] as const
 
+// The slots: checks by API and code, events, duration buckets, and the sum of the durations.
 const CHECK_SLOTS = CHECK_APIS.length * CODES.length
 const DURATION_SLOT = CHECK_SLOTS + EVENTS.length
 const SUM_SLOT = DURATION_SLOT + DURATION_BOUNDS.length + 1
@@ -47,41 +48,41 @@ export class Counters {
     this.#slots = new Float64Array(shared)
   }
 
-  /** `api` is the place in CHECK_APIS. */
+  /** `api` is the index in CHECK_APIS, `code` the engine's number. */
   countCheck(api: 0 | 1, code: number): void {
     const slot = api * CODES.length + code
-    this.#slots[slot] = (this.#slots[slot] ?? 0) + 1
+    this.#slots[slot] = this.#slots[slot]! + 1
   }
 
   count(event: Event): void {
     const slot = CHECK_SLOTS + EVENTS.indexOf(event)
-    this.#slots[slot] = (this.#slots[slot] ?? 0) + 1
+    this.#slots[slot] = this.#slots[slot]! + 1
   }
 
-  /** The time that one check took; not every check is timed. */
+  /** Counts the duration of one check. Not every check is timed. */
   observe(seconds: number): void {
     let bucket = 0
-    while (bucket < DURATION_BOUNDS.length && seconds > (DURATION_BOUNDS[bucket] ?? 0)) bucket++
-    this.#slots[DURATION_SLOT + bucket] = (this.#slots[DURATION_SLOT + bucket] ?? 0) + 1
-    this.#slots[SUM_SLOT] = (this.#slots[SUM_SLOT] ?? 0) + seconds
+    while (bucket < DURATION_BOUNDS.length && seconds > DURATION_BOUNDS[bucket]!) bucket++
+    this.#slots[DURATION_SLOT + bucket] = this.#slots[DURATION_SLOT + bucket]! + 1
+    this.#slots[SUM_SLOT] = this.#slots[SUM_SLOT]! + seconds
   }
 
-  /** How many durations fell into each bucket, the last one without a bound; and their sum. */
+  /** Returns how many durations each bucket has, and their sum in seconds. */
   durations(): { buckets: number[]; sum: number } {
     const buckets = [...this.#slots.subarray(DURATION_SLOT, SUM_SLOT)]
-    return { buckets, sum: this.#slots[SUM_SLOT] ?? 0 }
+    return { buckets, sum: this.#slots[SUM_SLOT]! }
   }
 
   checks(api: CheckApi, code: Code): number {
-    return this.#slots[CHECK_APIS.indexOf(api) * CODES.length + CODE[code]] ?? 0
+    return this.#slots[CHECK_APIS.indexOf(api) * CODES.length + CODE[code]]!
   }
 
   events(event: Event): number {
-    return this.#slots[CHECK_SLOTS + EVENTS.indexOf(event)] ?? 0
+    return this.#slots[CHECK_SLOTS + EVENTS.indexOf(event)]!
   }
 
-  /** Takes over what another worker has counted, so that totals never go back when a worker is replaced. */
+  /** Adds the counts of another worker. */
   add(other: Counters): void {
-    for (let i = 0; i < this.#slots.length; i++) this.#slots[i] = (this.#slots[i] ?? 0) + (other.#slots[i] ?? 0)
+    for (let i = 0; i < this.#slots.length; i++) this.#slots[i] = this.#slots[i]! + other.#slots[i]!
   }
 }

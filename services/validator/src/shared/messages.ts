@@ -1,6 +1,7 @@
 /**
- * What a worker and the main thread say to each other. Ids and machine ids travel as bytes; a ticket, chosen by the worker,
- * ties an answer to its question. Requests gather for one turn of the loop, because each message costs some 30 us.
+ * The messages between a worker and the main thread. Ids and machine ids travel as bytes. A request id, chosen by the
+ * worker, ties a response to its request. Requests are collected for one turn of the event loop, because each message costs
+ * about 30 us.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -12,56 +13,57 @@ import type { AppDescriptor } from './uwebsockets.ts'
 
 export interface ClaimRequest {
   kind: 'claim'
-  ticket: number
+  requestId: number
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
-  /** Memory says that the license is full: this only asks whether it still is, and may wait for others that ask. */
+  /** The index says that the license is full, and this only verifies it: it may be delayed to join others. */
   isRecheck: boolean
 }
 
 export interface ReleaseRequest {
   kind: 'release'
-  ticket: number
+  requestId: number
   licenseId: Uint8Array
   machineId: Uint8Array
 }
 
 export type WorkRequest = ClaimRequest | ReleaseRequest
 
-/** How a claim ended. `code` is a code of the engine by its number. */
-export type ClaimOutcome = { answered: true; code: number; used: number; max: number } | { answered: false }
+/** The outcome of a claim; undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
+export type ClaimDecision = { isDecided: true; code: number; used: number; max: number } | { isDecided: false }
 
-/** `released` is null when Postgres could not be asked. */
-export interface ReleaseOutcome {
+/** Whether a slot was released. Null if Postgres did not respond. */
+export interface ReleaseResult {
   released: boolean | null
 }
 
-export type WorkAnswer =
-  | { kind: 'claim'; ticket: number; outcome: ClaimOutcome }
-  | { kind: 'release'; ticket: number; outcome: ReleaseOutcome }
+export type WorkResponse =
+  | { kind: 'claim'; requestId: number; decision: ClaimDecision }
+  | { kind: 'release'; requestId: number; result: ReleaseResult }
 
-export type ToMain =
-  /** The worker takes connections under this name. */
+export type MessageToMain =
+  /** The worker accepts connections under this descriptor. */
   | { type: 'ready'; descriptor: AppDescriptor }
   | { type: 'work'; requests: WorkRequest[] }
-  /** Fatal: the worker waits to be taken out and stopped. */
+  /** After a fatal error the worker waits to be removed and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
 
-export type ToWorker =
-  | { type: 'answers'; answers: WorkAnswer[] }
-  /** No new connection comes. What is in flight is answered, then the worker ends. */
+export type MessageToWorker =
+  | { type: 'responses'; responses: WorkResponse[] }
+  /** No further connection comes. The worker finishes its requests within `graceMs`, then ends. */
   | { type: 'stop'; graceMs: number }
 
-/** What a worker is started with. */
+/** The first message to a worker. */
 export interface WorkerSetup {
   index: SharedIndex
   control: SharedArrayBuffer
   counters: SharedArrayBuffer
-  reverified: SharedArrayBuffer
-  records: SharedArrayBuffer
-  /** Brings a KeysMessage with all keys, then one for each change. */
-  keys: MessagePort
+  recheckThrottle: SharedArrayBuffer
+  /** Where the worker records its checks. */
+  ring: SharedArrayBuffer
+  /** Delivers a PublicKeysMessage with every key, then one for each change. */
+  publicKeys: MessagePort
   corsOrigins: readonly string[]
   resolver: ClientResolverOptions
 }

@@ -1,16 +1,16 @@
-/** What the library offers and leaves out of its own types. */
+/** Types for functions of uWebSockets.js that its own declarations lack. */
 
 declare module 'uWebSockets.js' {
-  /** Names an app in any thread of the process, until it is closed. */
+  /** Identifies an app to every thread of the process, until the app is closed. */
   export type AppDescriptor = number | bigint
 
-  /** `silent`: answers do without the header that names the library. For the whole process. */
+  /** `silent` removes the header that names the library from every response of the process. */
   // oxlint-disable-next-line no-underscore-dangle -- the library's own name
   export function _cfg(key: 'silent'): void
 
   interface TemplatedApp {
     getDescriptor(): AppDescriptor
-    /** From now on every new connection goes to one of the children, in turn. */
+    /** Passes every later connection to the children in turn. */
     addChildAppDescriptor(child: AppDescriptor): TemplatedApp
     removeChildAppDescriptor(child: AppDescriptor): TemplatedApp
   }

@@ -1,33 +1,33 @@
 /**
- * Gathers the claims of all workers and takes them to Postgres in batches: one statement for what comes within a few
- * milliseconds, over all licenses (API document, states rule 3). Two claims for one machine of one license are one claim. A
- * license whose row somebody holds delays nobody else: what the batch skipped is tried again by itself, a batch that fails
- * is tried again by halves, and after its time a claim ends without an answer. A claim that Postgres granted unheard is
- * answered `known` when it comes again, so ending without an answer loses no slot.
+ * Collects the claims of all workers and executes them in batches: one statement for the claims of a few milliseconds, over
+ * all licenses (docs/api.md#s1). Two claims of one machine and license are one claim. A license whose row is locked delays no other
+ * license: its claims are retried separately. A batch that fails is retried by halves. A claim that takes too long
+ * ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
-import { machineKey } from '@keyward/database/ids'
+import { machineKey, toHex } from '@keyward/database/ids'
 
 export interface Claim {
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
-  /** Memory says that the license is full. While somebody holds its row, that is answer enough. */
+  /** The index says that the license is full. If its row is locked, that is enough: the claim is not retried. */
   isRecheck: boolean
 }
 
 export interface ClaimExecutor {
-  /** One statement; answers in the order of the claims. With `waits`, waits a moment for rows that others hold. */
+  /** Executes one statement; the results are in the order of the claims. With `waits`, it waits briefly for locked rows. */
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]>
-  /** True when the error says that smaller batches would fail as well. */
+  /** Returns whether smaller batches would fail with this error as well. */
   isHopeless(error: unknown): boolean
 }
 
 export interface ClaimQueueOptions {
   executor: ClaimExecutor
+  /** How long a batch collects claims. */
   windowMs?: number
-  /** After this a claim ends without an answer. */
+  /** After this time a claim ends undecided. */
   limitMs?: number
   maxBatch?: number
   maxConcurrent?: number
@@ -36,19 +36,28 @@ export interface ClaimQueueOptions {
   onError?: (error: unknown) => void
 }
 
+/** Receives null when the claim ended undecided. */
+type Done = (result: ClaimAnswer | null) => void
+
 interface Entry {
   claim: Claim
   key: string
   expiresMs: number
-  waiting: ((answer: ClaimAnswer | null) => void)[]
+  /** The callbacks of every claim of this machine and license, at least one. */
+  waiting: Done[]
+  /** The callbacks were called. */
   isSettled: boolean
 }
 
 export class ClaimQueue {
   readonly #options: Required<ClaimQueueOptions>
+  /** By license and machine id: every entry that is not settled, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
+  /** The entries that are in no batch yet. Settled ones are skipped when a batch is formed. */
   #queue: Entry[] = []
+  /** How many batches are executing; at most `maxConcurrent`. */
   #running = 0
+  /** Ends the window of the next batch. Null while no claim waits or all connections are busy. */
   #timer: NodeJS.Timeout | null = null
   readonly #sweeper: NodeJS.Timeout
 
@@ -58,13 +67,12 @@ export class ClaimQueue {
     this.#sweeper = setInterval(() => this.#sweep(), 50)
   }
 
-  /** How many claims wait or run. */
+  /** How many claims are waiting or executing. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** `done` gets null when Postgres gave no answer in time. */
-  claim(claim: Claim, done: (answer: ClaimAnswer | null) => void): void {
+  claim(claim: Claim, done: Done): void {
     const key = machineKey(claim.licenseId, claim.machineId)
     const known = this.#entries.get(key)
     if (known) {
@@ -79,14 +87,14 @@ export class ClaimQueue {
     this.#schedule()
   }
 
-  /** Ends every claim without an answer. */
+  /** Ends every claim undecided. */
   close(): void {
     clearInterval(this.#sweeper)
     if (this.#timer) clearTimeout(this.#timer)
     for (const entry of this.#entries.values()) this.#settle(entry, null)
   }
 
-  /** A window is waited out once; while all connections are busy the batch grows instead. */
+  /** Starts a window, unless one is open. While all connections are busy the next batch grows instead. */
   #schedule(): void {
     if (this.#timer || this.#queue.length === 0 || this.#running >= this.#options.maxConcurrent) return
     this.#timer = setTimeout(() => {
@@ -109,9 +117,9 @@ export class ClaimQueue {
 
   async #attempt(batch: Entry[], waits: boolean): Promise<void> {
     const startedMs = performance.now()
-    let settled: ClaimAnswer[]
+    let results: ClaimAnswer[]
     try {
-      settled = await this.#options.executor.execute(
+      results = await this.#options.executor.execute(
         batch.map((entry) => entry.claim),
         waits,
       )
@@ -121,15 +129,18 @@ export class ClaimQueue {
     }
     this.#options.onBatch(batch.length, performance.now() - startedMs)
     const busy = batch.filter((entry, i) => {
-      const answer = settled[i] ?? null
-      if (answer?.outcome === 'busy' && !waits && !entry.claim.isRecheck) return true
-      this.#settle(entry, answer?.outcome === 'busy' ? null : answer)
+      const result = results[i] ?? null
+      if (result?.outcome === 'busy' && !waits && !entry.claim.isRecheck) return true
+      this.#settle(entry, result?.outcome === 'busy' ? null : result)
       return false
     })
     await Promise.all(byLicense(busy).map((group) => this.#attempt(group, true)))
   }
 
-  /** By halves, so that one bad claim fails alone; not at all when nothing can work. One after the other: both may be of one license. */
+  /**
+   * Retries a failed batch by halves, so that one bad claim fails alone. The halves run one after the other, because they
+   * may contain claims of the same license.
+   */
   async #retry(batch: Entry[], waits: boolean, error: unknown): Promise<void> {
     if (batch.length === 1 || this.#options.executor.isHopeless(error)) {
       for (const entry of batch) this.#settle(entry, null)
@@ -141,14 +152,14 @@ export class ClaimQueue {
       if (half.length > 0) await this.#attempt(half, waits)
   }
 
-  #settle(entry: Entry, settled: ClaimAnswer | null): void {
+  #settle(entry: Entry, result: ClaimAnswer | null): void {
     if (entry.isSettled) return
     entry.isSettled = true
     if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
-    for (const done of entry.waiting) done(settled)
+    for (const done of entry.waiting) done(result)
   }
 
-  /** Claims leave in the order in which they came, so the first that has time ends the search. */
+  /** Ends expired claims. Entries are in the order of arrival, so the first one that has not expired ends the search. */
   #sweep(): void {
     const nowMs = performance.now()
     for (const entry of this.#entries.values()) {
@@ -161,7 +172,7 @@ export class ClaimQueue {
 function byLicense(entries: readonly Entry[]): Entry[][] {
   const groups = new Map<string, Entry[]>()
   for (const entry of entries) {
-    const license = entry.key.slice(0, 32)
+    const license = toHex(entry.claim.licenseId)
     const group = groups.get(license)
     if (group) group.push(entry)
     else groups.set(license, [entry])

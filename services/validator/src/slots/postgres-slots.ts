@@ -1,19 +1,19 @@
-/** The slot statements over a small pool of connections, with time-outs short enough to answer a check within 2 s. */
+/** Executes the slot statements over a small pool of connections, with timeouts within the 2 s deadline of a request. */
 
 import {
   type ClaimAnswer,
   claimSlots,
   createPool,
+  isServerUnavailable,
   type ReleaseAnswer,
   releaseSlot,
-  isServerUnavailable,
   sqlState,
 } from '@keyward/database'
 
 import type { Claim } from './claim-queue.ts'
 import type { SlotStore } from './slot-service.ts'
 
-export const SLOT_CONNECTIONS = 4
+const CONNECTIONS = 4
 
 export class PostgresSlots implements SlotStore {
   readonly #pool: ReturnType<typeof createPool>
@@ -21,7 +21,7 @@ export class PostgresSlots implements SlotStore {
   constructor(url: string, onError: (error: unknown) => void) {
     this.#pool = createPool(url, {
       name: 'keyward validator slots',
-      max: SLOT_CONNECTIONS,
+      max: CONNECTIONS,
       statementTimeoutMs: 1_000,
       queryTimeoutMs: 1_200,
       connectTimeoutMs: 1_000,
@@ -33,7 +33,7 @@ export class PostgresSlots implements SlotStore {
     return claimSlots(this.#pool, claims, { patient: waits })
   }
 
-  /** An error without an SQLSTATE is one of the connection. */
+  /** An error without an SQLSTATE is an error of the connection. */
   isHopeless(error: unknown): boolean {
     return sqlState(error) === null || isServerUnavailable(error)
   }

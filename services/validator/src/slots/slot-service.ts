@@ -1,23 +1,23 @@
 /**
- * Takes and gives back machine slots for the workers (API document, states rules 1 to 3). A slot is durable in Postgres
- * before a check is answered `VALID` for it, and in this validator's index before that answer leaves, so that the next check
- * of the same machine is known here.
+ * Claims and releases machine slots for the workers (docs/api.md#machine-slots). A slot is durable in Postgres before its
+ * check is `VALID`, and in this validator's index before the response is sent, so the next check of the machine is decided
+ * from memory.
  */
 
 import type { ClaimAnswer, ReleaseAnswer } from '@keyward/database'
 import { CODE } from '@keyward/engine'
 
-import type { ClaimOutcome, ReleaseOutcome } from '../shared/messages.ts'
+import type { ClaimDecision, ReleaseResult } from '../shared/messages.ts'
 import { type Claim, type ClaimExecutor, ClaimQueue, type ClaimQueueOptions } from './claim-queue.ts'
 
 export interface SlotStore extends ClaimExecutor {
   release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseAnswer>
 }
 
-/** Where the outcome goes in memory. */
+/** Applies machines to the index. `xid` is the transaction that wrote or read the state. */
 export interface SlotIndex {
-  applyOwn(change: MachineState, xid: bigint): void
-  applySeen(change: MachineState, xid: bigint): void
+  applyOwn(machine: MachineState, xid: bigint): void
+  applySeen(machine: MachineState, xid: bigint): void
 }
 
 export interface MachineState {
@@ -25,20 +25,25 @@ export interface MachineState {
   licenseId: Uint8Array
   machineId: Uint8Array
   held: boolean
+  /** How many slots of the license are taken. */
   used: number
 }
 
-const UNANSWERED: ClaimOutcome = { answered: false }
-/** Together with the interval between two rechecks of one license, how long a free slot may stay unnoticed. */
+const UNDECIDED: ClaimDecision = { isDecided: false }
+
+/** The longest time that a released slot stays unnoticed, apart from the interval of rechecks of one license. */
 const RECHECK_WINDOW_MS = 200
 
-export class SlotDesk {
+export class SlotService {
   readonly #store: SlotStore
   readonly #index: SlotIndex
   readonly #queue: ClaimQueue
   readonly #onError: (error: unknown) => void
-  readonly #rechecks: { claim: Claim; done: (outcome: ClaimOutcome) => void }[] = []
-  #recheckedMs = -Infinity
+  /** The rechecks that wait for the end of the window. */
+  readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
+  /** When the last batch of rechecks was enqueued. */
+  #lastRecheckMs = -Infinity
+  /** Ends the window. Null if and only if no recheck waits. */
   #timer: NodeJS.Timeout | null = null
 
   constructor(
@@ -52,33 +57,28 @@ export class SlotDesk {
     this.#queue = new ClaimQueue({ ...options, executor: store })
   }
 
-  /** How many claims wait for Postgres. */
+  /** How many claims are waiting for Postgres. */
   get waiting(): number {
     return this.#queue.size
   }
 
-  /** Soon after another recheck, one waits for more of them, so that those of all full licenses are a few statements a second. */
-  claim(claim: Claim, done: (outcome: ClaimOutcome) => void): void {
+  /**
+   * Claims a slot. Rechecks are batched: at most one batch every 200 ms, so that full licenses cost a few statements per
+   * second in total.
+   */
+  claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
     this.#rechecks.push({ claim, done })
-    const waitMs = Math.max(0, this.#recheckedMs + RECHECK_WINDOW_MS - performance.now())
+    const waitMs = Math.max(0, this.#lastRecheckMs + RECHECK_WINDOW_MS - performance.now())
     this.#timer ??= setTimeout(() => {
       this.#timer = null
-      this.#recheckedMs = performance.now()
+      this.#lastRecheckMs = performance.now()
       for (const recheck of this.#rechecks.splice(0)) this.#enqueue(recheck.claim, recheck.done)
     }, waitMs)
   }
 
-  #enqueue(claim: Claim, done: (outcome: ClaimOutcome) => void): void {
-    this.#queue.claim(claim, (answer) => {
-      if (answer === null) return done(UNANSWERED)
-      noteClaim(this.#index, claim, answer)
-      done(toOutcome(answer))
-    })
-  }
-
-  /** Never rejects. */
-  async release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseOutcome> {
+  /** Releases a slot. Never rejects. */
+  async release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseResult> {
     try {
       const { released, used, xid } = await this.#store.release(licenseId, machineId)
       if (released) this.#index.applyOwn({ entity: 'machine', licenseId, machineId, held: false, used }, BigInt(xid))
@@ -91,39 +91,47 @@ export class SlotDesk {
 
   close(): void {
     if (this.#timer) clearTimeout(this.#timer)
-    for (const { done } of this.#rechecks.splice(0)) done(UNANSWERED)
+    for (const { done } of this.#rechecks.splice(0)) done(UNDECIDED)
     this.#queue.close()
+  }
+
+  #enqueue(claim: Claim, done: (decision: ClaimDecision) => void): void {
+    this.#queue.claim(claim, (result) => {
+      if (result === null) return done(UNDECIDED)
+      applyClaim(this.#index, claim, result)
+      done(toDecision(result))
+    })
   }
 }
 
-/** Brings what Postgres said of a claim into memory. */
-export function noteClaim(index: SlotIndex, { licenseId, machineId }: Claim, answer: ClaimAnswer): void {
-  const { outcome, used, xid } = answer
-  const holds = outcome === 'granted' || outcome === 'known' || outcome === 'recorded'
-  if (used === null || (!holds && outcome !== 'limit')) return
-  const state: MachineState = { entity: 'machine', licenseId, machineId, held: holds, used }
-  if (holds) index.applyOwn(state, BigInt(xid))
-  else index.applySeen(state, BigInt(xid))
+/** Applies the result of a claim to the index. */
+export function applyClaim(index: SlotIndex, { licenseId, machineId }: Claim, result: ClaimAnswer): void {
+  const { outcome, used, xid } = result
+  const isHeld = outcome === 'granted' || outcome === 'known' || outcome === 'recorded'
+  if (used === null || (!isHeld && outcome !== 'limit')) return
+  const machine: MachineState = { entity: 'machine', licenseId, machineId, held: isHeld, used }
+  if (isHeld) index.applyOwn(machine, BigInt(xid))
+  else index.applySeen(machine, BigInt(xid))
 }
 
-function toOutcome({ outcome, used, max }: ClaimAnswer): ClaimOutcome {
-  const answer = (code: number): ClaimOutcome => ({ answered: true, code, used: used ?? 0, max: max ?? -1 })
+function toDecision({ outcome, used, max }: ClaimAnswer): ClaimDecision {
+  const decided = (code: number): ClaimDecision => ({ isDecided: true, code, used: used ?? 0, max: max ?? -1 })
   switch (outcome) {
     case 'granted':
     case 'known':
     case 'recorded':
-    case 'capped': // no limit; only recording is capped
-      return answer(CODE.VALID)
+    case 'capped': // the license has no limit; only the recording of its machines is capped
+      return decided(CODE.VALID)
     case 'limit':
-      return answer(CODE.TOO_MANY_MACHINES)
+      return decided(CODE.TOO_MANY_MACHINES)
     case 'no_license':
-      return answer(CODE.NOT_FOUND)
+      return decided(CODE.NOT_FOUND)
     case 'suspended':
-      return answer(CODE.SUSPENDED)
+      return decided(CODE.SUSPENDED)
     case 'revoked':
-      return answer(CODE.REVOKED)
+      return decided(CODE.REVOKED)
     case 'busy':
-      return UNANSWERED
+      return UNDECIDED
     default:
       return outcome satisfies never
   }

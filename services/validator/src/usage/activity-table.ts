@@ -1,8 +1,8 @@
 /**
- * Activity entries, one for each license, code, machine and minute: an open hash table over typed arrays. A check that is
- * known costs a probe and three stores, a new one some copies, and neither leaves anything for the garbage collector; with
- * maps of objects the same cost 6 us a check, and as much again in the collector's own threads. A machine is known by its keyed
- * hash, as in the index. Emptied with every flush, so nothing is ever removed.
+ * The activity of one flush (docs/api.md#d3): an entry for each license, code, machine and minute, in an open hash table
+ * over typed arrays. A check of a known entry costs a probe and three stores, and a new entry a few copies; neither
+ * allocates. Maps of objects cost 6 us a check here, and as much again for the garbage collector. A machine is identified
+ * by its keyed hash, as in the index. Entries are never removed one by one: `take` empties the table.
  */
 
 import { randomInt } from 'node:crypto'
@@ -10,24 +10,24 @@ import { randomInt } from 'node:crypto'
 import type { ActivityColumns } from '@keyward/database'
 import { CODES } from '@keyward/engine'
 
-/** Whose check it was, as a record of the ring tells it. `bytes` may be shared memory that is written again later. */
+/** The machine of a check. `bytes` may be shared memory that is overwritten later. */
 export interface Machine {
   bytes: Uint8Array
   machineAt: number
-  /** 0: none. */
+  /** 0 without a machine id. */
   machineLength: number
-  /** Half of its keyed hash; 0 and 0 for none. */
+  /** Half of the keyed hash of the machine id; 0 and 0 without one. */
   machineHash0: number
   machineHash1: number
 }
 
 const NONE = -1
-/** No entry is further from where its hash points: machine ids that strangers choose to meet there cost no more than this. */
-const MOST_STEPS = 64
-/** Room for machine ids, on average; when it is full the table is. */
+/** The longest distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
+const MAX_STEPS = 64
+/** The average capacity for machine ids. */
 const BYTES_PER_ENTRY = 64
 
-/** What is told of the entries. */
+/** The columns of the entries, as they are written to Postgres. */
 class Columns {
   readonly codes: Uint8Array
   readonly minutesMs: Float64Array
@@ -39,47 +39,48 @@ class Columns {
   readonly machineBytes: Uint8Array
   readonly seen: Uint8Array
 
-  constructor(most: number) {
-    this.codes = new Uint8Array(most)
-    this.minutesMs = new Float64Array(most)
-    this.counts = new Int32Array(most)
-    this.firstsMs = new Float64Array(most)
-    this.lastsMs = new Float64Array(most)
-    this.licenseIds = new Uint8Array(most * 16)
-    this.machineAt = new Int32Array(most + 1)
-    this.machineBytes = new Uint8Array(most * BYTES_PER_ENTRY)
-    this.seen = new Uint8Array(most)
+  constructor(capacity: number) {
+    this.codes = new Uint8Array(capacity)
+    this.minutesMs = new Float64Array(capacity)
+    this.counts = new Int32Array(capacity)
+    this.firstsMs = new Float64Array(capacity)
+    this.lastsMs = new Float64Array(capacity)
+    this.licenseIds = new Uint8Array(capacity * 16)
+    this.machineAt = new Int32Array(capacity + 1)
+    this.machineBytes = new Uint8Array(capacity * BYTES_PER_ENTRY)
+    this.seen = new Uint8Array(capacity)
   }
 }
 
 export class ActivityTable {
-  readonly #most: number
+  readonly #capacity: number
   readonly #mask: number
-  /** Not to be guessed from outside. */
+  /** Random, so that callers cannot choose ids that collide. */
   readonly #seed = randomInt(2 ** 31)
-  /** By place: the number of the entry there plus one, 0 for none. */
+  /** By slot: the number of its entry plus one, or 0. At most half of the slots are taken. */
   readonly #slots: Int32Array
-  /** By entry. */
+  // By entry: what identifies it, besides its code and minute.
   readonly #licenses: Int32Array
   readonly #generations: Int32Array
   readonly #machines0: Int32Array
   readonly #machines1: Int32Array
+  /** The columns of the current entries. */
   #columns: Columns
-  /** What was handed over last. */
+  /** The columns that `take` returned last. */
   #taken: Columns
   #size = 0
 
-  constructor(most: number) {
-    this.#most = most
-    const places = 2 ** Math.ceil(Math.log2(most * 2))
-    this.#mask = places - 1
-    this.#slots = new Int32Array(places)
-    this.#licenses = new Int32Array(most)
-    this.#generations = new Int32Array(most)
-    this.#machines0 = new Int32Array(most)
-    this.#machines1 = new Int32Array(most)
-    this.#columns = new Columns(most)
-    this.#taken = new Columns(most)
+  constructor(capacity: number) {
+    this.#capacity = capacity
+    const slots = 2 ** Math.ceil(Math.log2(capacity * 2))
+    this.#mask = slots - 1
+    this.#slots = new Int32Array(slots)
+    this.#licenses = new Int32Array(capacity)
+    this.#generations = new Int32Array(capacity)
+    this.#machines0 = new Int32Array(capacity)
+    this.#machines1 = new Int32Array(capacity)
+    this.#columns = new Columns(capacity)
+    this.#taken = new Columns(capacity)
   }
 
   get size(): number {
@@ -87,30 +88,33 @@ export class ActivityTable {
   }
 
   get isFull(): boolean {
-    return this.#size === this.#most
+    return this.#size === this.#capacity
   }
 
-  /** The entry of this license, code, machine and minute; -1 when there is none. */
+  /** Returns the entry of this license, code, machine and minute, or -1. */
   find(license: number, generation: number, code: number, minuteMs: number, machine: Machine): number {
     const hash = hashOf(this.#seed ^ license, code, machine)
-    for (let step = 0; step < MOST_STEPS; step++) {
-      const entry = (this.#slots[(hash + step) & this.#mask] ?? 0) - 1
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const entry = this.#slots[(hash + step) & this.#mask]! - 1
       if (entry < 0) return NONE
-      if (this.#isFor(entry, license, generation, code, minuteMs, machine)) return entry
+      if (this.#matches(entry, license, generation, code, minuteMs, machine)) return entry
     }
     return NONE
   }
 
-  /** Counts a check more in an entry that `find` gave. */
+  /** Counts another check in an entry that `find` returned. */
   count(entry: number, atMs: number): void {
     const { counts, firstsMs, lastsMs } = this.#columns
-    counts[entry] = (counts[entry] ?? 0) + 1
-    // Workers' records do not come in the order of their times.
-    if (atMs > (lastsMs[entry] ?? 0)) lastsMs[entry] = atMs
-    if (atMs < (firstsMs[entry] ?? 0)) firstsMs[entry] = atMs
+    counts[entry] = counts[entry]! + 1
+    // The records of several workers are not in the order of their times.
+    if (atMs > lastsMs[entry]!) lastsMs[entry] = atMs
+    if (atMs < firstsMs[entry]!) firstsMs[entry] = atMs
   }
 
-  /** Adds an entry that `find` did not find; false when there is no room for it. `licenseId`: 16 bytes. */
+  /**
+   * Adds an entry that `find` did not find, with one check. Returns false if it does not fit. Copies `licenseId` (16 bytes)
+   * and the machine id.
+   */
   add(
     license: number,
     generation: number,
@@ -122,9 +126,9 @@ export class ActivityTable {
   ): boolean {
     const columns = this.#columns
     const entry = this.#size
-    const start = columns.machineAt[entry] ?? 0
+    const start = columns.machineAt[entry]!
     const { bytes, machineAt, machineLength } = machine
-    if (entry === this.#most || start + machineLength > columns.machineBytes.length) return false
+    if (entry === this.#capacity || start + machineLength > columns.machineBytes.length) return false
     if (!this.#place(entry, hashOf(this.#seed ^ license, code, machine))) return false
     this.#size++
     this.#licenses[entry] = license
@@ -136,12 +140,12 @@ export class ActivityTable {
     columns.counts[entry] = 1
     columns.firstsMs[entry] = columns.lastsMs[entry] = atMs
     columns.licenseIds.set(licenseId, entry * 16)
-    for (let i = 0; i < machineLength; i++) columns.machineBytes[start + i] = bytes[machineAt + i] ?? 0
+    for (let i = 0; i < machineLength; i++) columns.machineBytes[start + i] = bytes[machineAt + i]!
     columns.machineAt[entry + 1] = start + machineLength
     return true
   }
 
-  /** Hands over all entries, none of them `seen`, and begins anew. They stay as they are until the next call. */
+  /** Returns all entries, with `seen` unset, and empties the table. The result is valid until the next call. */
   take(): ActivityColumns {
     const size = this.#size
     const columns = this.#columns
@@ -163,8 +167,9 @@ export class ActivityTable {
     }
   }
 
+  /** Stores the entry in a free slot. Returns false if there is none within MAX_STEPS. */
   #place(entry: number, hash: number): boolean {
-    for (let step = 0; step < MOST_STEPS; step++) {
+    for (let step = 0; step < MAX_STEPS; step++) {
       const at = (hash + step) & this.#mask
       if (this.#slots[at] !== 0) continue
       this.#slots[at] = entry + 1
@@ -173,7 +178,7 @@ export class ActivityTable {
     return false
   }
 
-  #isFor(
+  #matches(
     entry: number,
     license: number,
     generation: number,
@@ -192,7 +197,7 @@ export class ActivityTable {
   }
 }
 
-/** Mixed well, since places come from its low bits. */
+/** Returns a hash whose low bits are well mixed, since they select the slot. */
 function hashOf(seed: number, code: number, { machineHash0, machineHash1 }: Machine): number {
   const hash = Math.imul(Math.imul(seed, 0x2c1b3c6d) ^ code ^ machineHash0, 0x297a2d39) ^ machineHash1
   return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 7

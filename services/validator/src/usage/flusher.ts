@@ -1,27 +1,30 @@
 /**
- * Writes batches one after the other, each under the next number, and the same batch under the same number again until it is
- * known to be applied: so every count arrives exactly once, whatever is lost on the way (API document, "Each rule also
- * reports how many checks it has matched").
+ * Writes batches of usage one after the other, each under the next number. A batch is sent under the same number until it is
+ * known to be applied, so every check is counted exactly once, even when connections are lost (docs/api.md#d5).
  */
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
-/** A batch that the database refuses for what it holds is given up after so many times; nothing behind it would ever go. */
-const MOST_REFUSALS = 3
+/** A batch that Postgres rejects for its data is dropped after this many attempts, because it blocks the batches after it. */
+const MAX_REJECTIONS = 3
 
 export interface FlusherEvents {
   onError(error: unknown): void
-  /** A batch was refused for good. */
-  onGivenUp(): void
+  /** A batch was dropped. */
+  onRejected(): void
 }
 
 export class Flusher {
   readonly #validatorId: string
   readonly #events: FlusherEvents
   readonly #pool: ReturnType<typeof createPool>
+  /** The batches that are not known to be applied, in the order of their numbers. */
   #queue: RecordBatch[] = []
+  /** The number of the last batch that was applied or dropped. */
   #number = 0
-  #refusals = 0
+  /** How often Postgres has rejected the first batch of the queue. */
+  #rejections = 0
+  /** The flush in progress. Null between flushes. */
   #running: Promise<void> | null = null
 
   constructor(url: string, validatorId: string, events: FlusherEvents) {
@@ -35,7 +38,7 @@ export class Flusher {
     })
   }
 
-  /** Nothing waits to be written: more may be gathered and handed over. */
+  /** Whether no batch waits to be written, so that another may be added. */
   get isIdle(): boolean {
     return this.#running === null && this.#queue.length === 0
   }
@@ -49,7 +52,7 @@ export class Flusher {
     this.#queue.push(...splitBatch(batch))
   }
 
-  /** Writes what waits, until it is written or a write fails; the next call goes on where this one ended. */
+  /** Writes the batches until all are written or a write fails. The next call continues there. */
   flush(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null
@@ -67,11 +70,11 @@ export class Flusher {
         await writeBehind(this.#pool, this.#validatorId, this.#number + 1, batch)
       } catch (error) {
         this.#events.onError(error)
-        if (!isDataRejected(error) || ++this.#refusals < MOST_REFUSALS) return
-        this.#events.onGivenUp()
+        if (!isDataRejected(error) || ++this.#rejections < MAX_REJECTIONS) return
+        this.#events.onRejected()
       }
       this.#number++
-      this.#refusals = 0
+      this.#rejections = 0
       this.#queue.shift()
     }
   }

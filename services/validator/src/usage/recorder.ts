@@ -1,6 +1,6 @@
 /**
- * Reads the workers' rings several times a second, merges what they hold, and writes it about once a second. While the
- * database is away the merging goes on within its bounds. On close everything that was gathered is written.
+ * Records usage: reads the workers' rings several times a second, aggregates the checks, and writes them about once a second
+ * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. Closing it writes the rest.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import type { ClaimAnswer } from '@keyward/database'
 import { openIndex, type SharedIndex } from '@keyward/engine'
 
 import type { Claim } from '../slots/claim-queue.ts'
-import { type Dropped, Gathered, type Names } from './aggregator.ts'
+import { Aggregator, type Dropped, type Ids } from './aggregator.ts'
 import { Flusher } from './flusher.ts'
 import { NewMachines } from './new-machines.ts'
 import { createRing, type RecordView, RingReader } from './ring.ts'
@@ -18,68 +18,71 @@ import { SeenMachines } from './seen-machines.ts'
 const DRAIN_MS = 50
 const FLUSH_MS = 1_000
 const LIMITS = { valid: 2_000, machines: 4_000, entries: 6_000, seen: 1_000 }
-/** How long a stop goes on trying to write what was gathered. */
+/** How long closing continues to retry. */
 const CLOSE_MS = 5_000
 const CLOSE_RETRY_MS = 50
 
-export interface RecordKeeperOptions {
+export interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex
-  /** Records machines of licenses without a limit. */
-  record: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
-  note: (claim: Claim, answer: ClaimAnswer) => void
+  /** Records machines of licenses without a limit in Postgres. */
+  recordMachines: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
+  /** Receives the result for each of these machines. */
+  onMachine: (claim: Claim, result: ClaimAnswer) => void
   onError: (error: unknown) => void
 }
 
-export interface RecordsStanding {
-  /** Rows. */
+export interface RecorderStatus {
+  /** How many rows wait to be written. */
   readonly waiting: number
-  /** Checks left out for want of room, by what they are missing from. A machine comes again with its next check. */
+  /** How many checks were dropped since the start because memory was full, by what they are missing from. */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
-  /** Batches that Postgres would never take. */
-  readonly refusedBatches: number
+  /** How many batches Postgres rejected permanently since the start. */
+  readonly rejectedBatches: number
 }
 
-export class RecordKeeper {
-  readonly #options: RecordKeeperOptions
+export class Recorder {
+  readonly #options: RecorderOptions
+  /** By shared memory: the ring of each running worker. */
   readonly #rings = new Map<SharedArrayBuffer, RingReader>()
-  readonly #gathered: Gathered
-  readonly #seen = new SeenMachines()
+  readonly #aggregator: Aggregator
+  readonly #seenMachines = new SeenMachines()
   readonly #newMachines: NewMachines
   readonly #flusher: Flusher
-  readonly #names: Names
+  readonly #ids: Ids
   readonly #timers: NodeJS.Timeout[] = []
-  #refused = 0
+  #rejectedBatches = 0
+  /** The flush of new machines in progress. Null between flushes. */
   #recording: Promise<void> | null = null
 
-  constructor(options: RecordKeeperOptions) {
+  constructor(options: RecorderOptions) {
     this.#options = options
-    this.#names = openIndex(options.index)
-    this.#gathered = new Gathered(this.#names, LIMITS)
+    this.#ids = openIndex(options.index)
+    this.#aggregator = new Aggregator(this.#ids, LIMITS)
     this.#newMachines = new NewMachines(options)
     this.#flusher = new Flusher(options.url, options.validatorId, {
       onError: options.onError,
-      onGivenUp: () => this.#refused++,
+      onRejected: () => this.#rejectedBatches++,
     })
   }
 
-  /** What waits to be written, and what was lost since the start. */
-  get standing(): RecordsStanding {
-    const waiting = this.#gathered.rows + this.#flusher.rows
-    const dropped = { ...this.#gathered.dropped, machines: this.#newMachines.dropped }
-    return { waiting, dropped, refusedBatches: this.#refused }
+  get status(): RecorderStatus {
+    const waiting = this.#aggregator.rows + this.#flusher.rows
+    const dropped = { ...this.#aggregator.dropped, machines: this.#newMachines.dropped }
+    return { waiting, dropped, rejectedBatches: this.#rejectedBatches }
   }
 
+  /** Returns the shared memory of a ring for a new worker. */
   addRing(): SharedArrayBuffer {
     const shared = createRing()
     this.#rings.set(shared, new RingReader(shared))
     return shared
   }
 
-  /** The ring's worker has ended: what it still holds is taken. */
+  /** Reads the rest of the ring. Call it when its worker has ended. */
   removeRing(shared: SharedArrayBuffer): void {
-    this.#rings.get(shared)?.drain((record) => this.#take(record))
+    this.#rings.get(shared)?.drain((record) => this.#add(record))
     this.#rings.delete(shared)
   }
 
@@ -88,13 +91,14 @@ export class RecordKeeper {
     this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
   }
 
-  /** Records a machine now that would be recorded behind, since it is to be released; false when that could not be done. */
+  /** Writes a machine that is to be recorded behind, so that it can be released. Returns false if the write failed. */
   async recordNow(licenseId: Uint8Array, machineId: Uint8Array): Promise<boolean> {
     this.#drain()
-    if (this.#newMachines.isWaiting(licenseId, machineId)) await this.#recordMachines()
+    if (this.#newMachines.isWaiting(licenseId, machineId)) await this.#flushMachines()
     return !this.#newMachines.isWaiting(licenseId, machineId)
   }
 
+  /** Writes everything, with retries for up to 5 seconds. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#drain()
@@ -105,31 +109,31 @@ export class RecordKeeper {
       await this.#flush()
     }
     if (this.#hasMore)
-      this.#options.onError(new Error(`${this.standing.waiting} rows of records could not be written before the stop.`))
+      this.#options.onError(new Error(`${this.status.waiting} rows of usage could not be written before the stop.`))
     await this.#flusher.close()
   }
 
   get #hasMore(): boolean {
-    return !this.#flusher.isIdle || this.#gathered.rows > 0 || this.#newMachines.waiting > 0
+    return !this.#flusher.isIdle || this.#aggregator.rows > 0 || this.#newMachines.waiting > 0
   }
 
   #drain(): void {
-    for (const ring of this.#rings.values()) ring.drain((record) => this.#take(record))
+    for (const ring of this.#rings.values()) ring.drain((record) => this.#add(record))
   }
 
-  #take(record: RecordView): void {
+  #add(record: RecordView): void {
     if (record.isNewMachine) {
       const licenseId = new Uint8Array(16)
       const { bytes, machineAt, machineLength } = record
       const machineId = bytes.slice(machineAt, machineAt + machineLength)
-      if (this.#names.licenseId(record.license, record.licenseGeneration, licenseId))
+      if (this.#ids.licenseId(record.license, record.licenseGeneration, licenseId))
         this.#newMachines.add(licenseId, machineId, record.hostname)
     }
-    this.#gathered.add(record)
+    this.#aggregator.add(record)
   }
 
-  /** One flush at a time: the one that runs takes along what is added while it does. */
-  #recordMachines(): Promise<void> {
+  /** Starts a flush, or joins the one in progress, which also writes machines that are added meanwhile. */
+  #flushMachines(): Promise<void> {
     this.#recording ??= this.#newMachines
       .flush()
       .catch(this.#options.onError)
@@ -140,10 +144,10 @@ export class RecordKeeper {
   }
 
   async #flush(): Promise<void> {
-    const recording = this.#recordMachines()
-    // What could not be written yet stays as it is: it must be sent again unchanged.
+    const recording = this.#flushMachines()
+    // A batch that is not written yet must be sent again unchanged, so nothing is added to it.
     if (this.#flusher.isIdle)
-      this.#flusher.add(this.#gathered.take((activity, entry) => this.#seen.isDue(activity, entry)))
+      this.#flusher.add(this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry)))
     await Promise.all([recording, this.#flusher.flush()])
   }
 }

@@ -1,41 +1,48 @@
 /**
- * What one worker tells the main thread of its checks: a ring of words in shared memory with one writer and one reader, so
- * that recording a check costs some stores and no message. A full ring drops the record, and the worker counts that; a check
- * never waits for what is recorded of it. No address and no country is ever written here.
+ * The ring in which a worker records its checks for the main thread: words in shared memory with one writer and one reader.
+ * Recording a check costs a few stores and no message. When the ring is full the record is dropped and counted; a check
+ * never waits. The ring contains no address and no country (docs/api.md#d1).
  *
- *   words: | size | code, flags, machine id length | organization | license, generation | product, generation | time | machine's hash | counts | rules | bytes |
+ *   A record in words:
+ *   | size | code, flags, machine id length | organization | license, generation | product, generation | time (2) |
+ *   | machine hash (2) | matched count | hostname length | matched rules, generations | machine id, hostname (bytes) |
+ *
+ * A record never wraps around the end of the ring. A negative size skips that many words up to the end.
  */
 
-import type { Check, Verdict } from '@keyward/engine'
-import { MATCHED_CAPACITY, RECORD_MACHINE } from '@keyward/engine'
+import { type Check, MATCHED_CAPACITY, RECORD_MACHINE, type Verdict } from '@keyward/engine'
 
 const DATA_WORDS = 1 << 20
-const HEADER_WORDS = 32 // head and tail on cache lines of their own
+// The head and the tail have a cache line each. Both count words since the start, modulo 2^32.
+const HEADER_WORDS = 32
 const HEAD = 0
 const TAIL = 16
 const FIXED_WORDS = 13
+// Flags of a record.
 const EXCLUDED = 1
 const NEW_MACHINE = 2
 const MAX_HOSTNAME_BYTES = 512
 
-/** One record, read in place and used again for the next. */
+/** A record, read in place. The next record overwrites it. */
 export interface RecordView {
+  /** The engine's number of the code. */
   code: number
   excluded: boolean
-  /** The license has no machine limit and the machine is to be recorded. */
+  /** The license has no machine limit, and the machine is not recorded yet. */
   isNewMachine: boolean
   organization: number
-  /** -1: the key does not exist. */
+  /** -1 for an unknown key. */
   license: number
   licenseGeneration: number
   product: number
   productGeneration: number
   atMs: number
-  /** Where the machine id lies in the ring's `bytes`, to be read before the next record is. Length 0: none. */
+  /** The ring's memory, which contains the machine id. Copy the id before the next record is read. */
   readonly bytes: Uint8Array
   machineAt: number
+  /** 0 without a machine id. */
   machineLength: number
-  /** As the verdict has it. */
+  /** Half of the keyed hash of the machine id; 0 and 0 without one. */
   machineHash0: number
   machineHash1: number
   hostname: string | null
@@ -55,8 +62,9 @@ export class RingWriter {
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #onDrop: () => void
-  /** What is in shared memory as HEAD, which nobody else writes; and TAIL as it was last read: it only moves on. */
+  /** Equals HEAD, which only the writer changes. */
   #head = 0
+  /** TAIL at the last read. The real one may be further on, never behind. */
   #tail = 0
   readonly #hostname = new Uint8Array(MAX_HOSTNAME_BYTES)
 
@@ -68,7 +76,8 @@ export class RingWriter {
     this.#tail = Atomics.load(this.#words, TAIL)
   }
 
-  checked(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void {
+  /** Records a check. Reads both arguments before it returns. */
+  record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void {
     const words = this.#words
     const { machineIdLength } = check
     const hostLength = hostname === null ? 0 : encoder.encodeInto(hostname, this.#hostname).written
@@ -95,17 +104,17 @@ export class RingWriter {
     words[at + 12] = hostLength
     let word = at + FIXED_WORDS
     for (let i = 0; i < matchedCount; i++) {
-      words[word++] = verdict.matched[i] ?? 0
-      words[word++] = verdict.matchedGenerations[i] ?? 0
+      words[word++] = verdict.matched[i]!
+      words[word++] = verdict.matchedGenerations[i]!
     }
     const from = word * 4
-    for (let i = 0; i < machineIdLength; i++) this.#bytes[from + i] = check.machineId[i] ?? 0
-    for (let i = 0; i < hostLength; i++) this.#bytes[from + machineIdLength + i] = this.#hostname[i] ?? 0
+    for (let i = 0; i < machineIdLength; i++) this.#bytes[from + i] = check.machineId[i]!
+    for (let i = 0; i < hostLength; i++) this.#bytes[from + machineIdLength + i] = this.#hostname[i]!
     this.#head = (this.#head + size) | 0
     Atomics.store(words, HEAD, this.#head)
   }
 
-  /** The word where `size` words in a row are free, or -1. Skips to the start when the end of the ring is too short. */
+  /** Returns the index of `size` contiguous free words, or -1. Skips the end of the ring if it is too short. */
   #reserve(size: number): number {
     const offset = this.#head & (DATA_WORDS - 1)
     const toEnd = DATA_WORDS - offset
@@ -116,7 +125,7 @@ export class RingWriter {
     }
     if (size <= toEnd) return HEADER_WORDS + offset
     this.#words[HEADER_WORDS + offset] = -toEnd
-    // Seen by the reader together with the record behind it.
+    // The reader sees this together with the record after it.
     this.#head = (this.#head + toEnd) | 0
     return HEADER_WORDS
   }
@@ -154,7 +163,7 @@ export class RingReader {
     }
   }
 
-  /** Hands every record that is there now to `take`, oldest first; returns how many. */
+  /** Passes every record that is in the ring now to `take`, oldest first. Returns how many. */
   drain(take: (record: RecordView) => void): number {
     const words = this.#words
     const head = Atomics.load(words, HEAD)
@@ -163,13 +172,13 @@ export class RingReader {
     let steps = 0
     while (tail !== head) {
       const at = HEADER_WORDS + (tail & (DATA_WORDS - 1))
-      const size = words[at] ?? 0
+      const size = words[at]!
       if (size > 0) {
         take(this.#read(at))
         count++
       }
       tail = (tail + Math.abs(size)) | 0
-      // Now and then, so that the writer has room while this goes on.
+      // The tail is stored every 256 records, so that the writer gets space during a long drain.
       if ((++steps & 255) === 0) Atomics.store(words, TAIL, tail)
     }
     Atomics.store(words, TAIL, tail)
@@ -179,29 +188,29 @@ export class RingReader {
   #read(at: number): RecordView {
     const words = this.#words
     const view = this.#view
-    const flags = words[at + 1] ?? 0
+    const flags = words[at + 1]!
     view.code = flags & 0xff
     view.excluded = (flags & (EXCLUDED << 8)) !== 0
     view.isNewMachine = (flags & (NEW_MACHINE << 8)) !== 0
-    view.organization = words[at + 2] ?? -1
-    view.license = words[at + 3] ?? -1
-    view.licenseGeneration = words[at + 4] ?? 0
-    view.product = words[at + 5] ?? -1
-    view.productGeneration = words[at + 6] ?? 0
-    view.atMs = (words[at + 7] ?? 0) * 0x1_0000_0000 + ((words[at + 8] ?? 0) >>> 0)
-    view.machineHash0 = words[at + 9] ?? 0
-    view.machineHash1 = words[at + 10] ?? 0
-    view.matchedCount = words[at + 11] ?? 0
-    const hostLength = words[at + 12] ?? 0
+    view.organization = words[at + 2]!
+    view.license = words[at + 3]!
+    view.licenseGeneration = words[at + 4]!
+    view.product = words[at + 5]!
+    view.productGeneration = words[at + 6]!
+    view.atMs = words[at + 7]! * 0x1_0000_0000 + (words[at + 8]! >>> 0)
+    view.machineHash0 = words[at + 9]!
+    view.machineHash1 = words[at + 10]!
+    view.matchedCount = words[at + 11]!
+    const hostLength = words[at + 12]!
     let word = at + FIXED_WORDS
     for (let i = 0; i < view.matchedCount; i++) {
-      view.matched[i] = words[word++] ?? 0
-      view.matchedGenerations[i] = words[word++] ?? 0
+      view.matched[i] = words[word++]!
+      view.matchedGenerations[i] = words[word++]!
     }
     view.machineAt = word * 4
     view.machineLength = flags >>> 16
     const machineEnd = view.machineAt + view.machineLength
-    // A decoder takes no shared memory.
+    // A decoder does not accept shared memory, so the bytes are copied.
     view.hostname = hostLength === 0 ? null : decoder.decode(view.bytes.slice(machineEnd, machineEnd + hostLength))
     return view
   }

@@ -1,7 +1,7 @@
 /**
- * Accepts the connections of all workers in this thread and deals them out in turn, so that every worker has an equal share:
- * left to the system (SO_REUSEPORT), the busiest of four had a quarter to a third more than its share. A worker must be taken
- * out before it closes: a connection dealt to a closed one would end the process.
+ * Accepts the connections of all workers in the main thread and passes them on in turn, so that every worker has an equal
+ * share. With SO_REUSEPORT the busiest of four workers had a quarter to a third more than its share. A worker must be
+ * removed before it closes: a connection that is passed to a closed worker aborts the process.
  */
 
 import { createServer } from 'node:net'
@@ -12,17 +12,18 @@ import type { AppDescriptor } from '../shared/uwebsockets.ts'
 
 export class Acceptor {
   readonly #app = App()
+  /** The workers that receive connections. */
   readonly #workers = new Set<AppDescriptor>()
   #stopListening: (() => void) | null = null
 
   constructor() {
-    // Reached only while there is no worker at all.
+    // Reached only while there is no worker.
     this.#app.any('/*', (response) => {
       response.close()
     })
   }
 
-  /** Resolves with the port; 0 lets the system choose. Rejects when it cannot be had. */
+  /** Resolves with the port; port 0 lets the system choose one. Rejects when the address or port is not available. */
   async listen(host: string, port: number): Promise<number> {
     if (port !== 0) await assertFree(host, port)
     return new Promise((resolve, reject) => {
@@ -39,7 +40,7 @@ export class Acceptor {
     this.#app.addChildAppDescriptor(worker)
   }
 
-  /** Deals nothing more to this worker. */
+  /** Passes no further connection to this worker. */
   remove(worker: AppDescriptor): void {
     if (this.#workers.delete(worker)) this.#app.removeChildAppDescriptor(worker)
   }
@@ -49,14 +50,14 @@ export class Acceptor {
     this.#stopListening = null
   }
 
-  /** When no worker is left. */
+  /** Closes the listener. Call it when no worker is left. */
   close(): void {
     this.stopListening()
     this.#app.close()
   }
 }
 
-/** The native listener shares a port with any other program that shares it, silently; this rejects when there is one. */
+/** Rejects when the port is in use. The native listener would silently share it with a program that allows sharing. */
 function assertFree(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

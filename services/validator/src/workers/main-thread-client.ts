@@ -1,28 +1,38 @@
 /**
- * The worker's end of the link to the main thread: questions out, each answered by a callback. What is asked within one turn
- * of the loop goes out as one message.
+ * Sends a worker's requests to the main thread and calls back with each response. The requests of one turn of the event loop
+ * are sent as one message.
  */
 
 import type { MessagePort } from 'node:worker_threads'
 
-import type { ClaimOutcome, ReleaseOutcome, ToMain, ToWorker, WorkAnswer, WorkRequest } from '../shared/messages.ts'
+import type {
+  ClaimDecision,
+  MessageToMain,
+  MessageToWorker,
+  ReleaseResult,
+  WorkRequest,
+  WorkResponse,
+} from '../shared/messages.ts'
 
 type Waiting =
-  | { kind: 'claim'; done: (outcome: ClaimOutcome) => void }
-  | { kind: 'release'; done: (outcome: ReleaseOutcome) => void }
+  | { kind: 'claim'; done: (decision: ClaimDecision) => void }
+  | { kind: 'release'; done: (result: ReleaseResult) => void }
 
-export class WorkerLink {
+export class MainThreadClient {
   readonly #port: MessagePort
+  /** By request id: the callback of each request without a response. */
   readonly #waiting = new Map<number, Waiting>()
+  /** The requests of this turn, which are not sent yet. */
   #requests: WorkRequest[] = []
-  #ticket = 0
+  /** The id of the last request. */
+  #requestId = 0
 
   constructor(port: MessagePort, onStop: (graceMs: number) => void) {
     this.#port = port
-    port.on('message', (message: ToWorker) => {
+    port.on('message', (message: MessageToWorker) => {
       switch (message.type) {
-        case 'answers':
-          for (const answer of message.answers) this.#settle(answer)
+        case 'responses':
+          for (const response of message.responses) this.#settle(response)
           return
         case 'stop':
           onStop(message.graceMs)
@@ -33,42 +43,43 @@ export class WorkerLink {
     })
   }
 
-  /** The arrays are kept until the turn ends: they must not be written again. */
+  /** Claims a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
   claim(
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
     isRecheck: boolean,
-    done: (outcome: ClaimOutcome) => void,
+    done: (decision: ClaimDecision) => void,
   ): void {
-    this.#ask(
-      { kind: 'claim', ticket: ++this.#ticket, licenseId, machineId, hostname, isRecheck },
+    this.#request(
+      { kind: 'claim', requestId: ++this.#requestId, licenseId, machineId, hostname, isRecheck },
       { kind: 'claim', done },
     )
   }
 
-  release(licenseId: Uint8Array, machineId: Uint8Array, done: (outcome: ReleaseOutcome) => void): void {
-    this.#ask({ kind: 'release', ticket: ++this.#ticket, licenseId, machineId }, { kind: 'release', done })
+  /** Releases a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  release(licenseId: Uint8Array, machineId: Uint8Array, done: (result: ReleaseResult) => void): void {
+    this.#request({ kind: 'release', requestId: ++this.#requestId, licenseId, machineId }, { kind: 'release', done })
   }
 
-  say(message: ToMain): void {
+  send(message: MessageToMain): void {
     this.#port.postMessage(message)
   }
 
-  #ask(request: WorkRequest, waiting: Waiting): void {
-    this.#waiting.set(request.ticket, waiting)
+  #request(request: WorkRequest, waiting: Waiting): void {
+    this.#waiting.set(request.requestId, waiting)
     if (this.#requests.push(request) > 1) return
     setImmediate(() => {
       const requests = this.#requests
       this.#requests = []
-      this.say({ type: 'work', requests })
+      this.send({ type: 'work', requests })
     })
   }
 
-  #settle(answer: WorkAnswer): void {
-    const waiting = this.#waiting.get(answer.ticket)
-    this.#waiting.delete(answer.ticket)
-    if (waiting?.kind === 'claim' && answer.kind === 'claim') waiting.done(answer.outcome)
-    else if (waiting?.kind === 'release' && answer.kind === 'release') waiting.done(answer.outcome)
+  #settle(response: WorkResponse): void {
+    const waiting = this.#waiting.get(response.requestId)
+    this.#waiting.delete(response.requestId)
+    if (waiting?.kind === 'claim' && response.kind === 'claim') waiting.done(response.decision)
+    else if (waiting?.kind === 'release' && response.kind === 'release') waiting.done(response.result)
   }
 }

@@ -1,13 +1,12 @@
 /**
- * The worker threads: starts them, deals connections to them, answers what they ask, stops them, and replaces one that
- * failed. A worker's connections are closed by itself before it ends; what its clients see is a broken connection, which they
- * try again.
+ * The worker threads: starts them, passes connections and responses to them, stops them, and replaces one that failed. A
+ * failed worker closes its own connections before it ends, so its clients see a closed connection and retry.
  */
 
 import { type MessagePort, Worker } from 'node:worker_threads'
 
 import { Counters } from '../shared/counters.ts'
-import type { ToMain, ToWorker, WorkAnswer, WorkerSetup, WorkRequest } from '../shared/messages.ts'
+import type { MessageToMain, MessageToWorker, WorkerSetup, WorkRequest, WorkResponse } from '../shared/messages.ts'
 import type { AppDescriptor } from '../shared/uwebsockets.ts'
 import { Acceptor } from './acceptor.ts'
 
@@ -16,36 +15,38 @@ export interface WorkerPoolOptions {
   host: string
   /** 0 lets the system choose. */
   port: number
-  /** Everything but the counters, the records and the keys, which are each worker's own. */
-  setup: Omit<WorkerSetup, 'counters' | 'records' | 'keys'>
-  /** The ring that a new worker records into. */
-  createRecords(): SharedArrayBuffer
+  /** Everything that the workers share. */
+  setup: Omit<WorkerSetup, 'counters' | 'ring' | 'publicKeys'>
+  /** Returns the ring for a new worker. */
+  createRing(): SharedArrayBuffer
   /** The worker of this ring has ended. */
-  releaseRecords(records: SharedArrayBuffer): void
-  /** The port that brings a new worker the public keys. */
-  openKeys(): MessagePort
-  /** Answers a question of a worker, once, now or later. */
-  onRequest(request: WorkRequest, answer: (answer: WorkAnswer) => void): void
+  releaseRing(ring: SharedArrayBuffer): void
+  /** Returns the port that delivers the public keys to a new worker. */
+  openPublicKeys(): MessagePort
+  /** Calls `respond` once, now or later. */
+  onRequest(request: WorkRequest, respond: (response: WorkResponse) => void): void
   onError(error: Error, fatal: boolean): void
 }
 
-/** A worker that ended by a fault is replaced after this, so that a fault at the start does not spin. */
+/** The delay before a failed worker is replaced, so that one that fails at its start does not restart in a loop. */
 const RESTART_MS = 200
 
 export interface RunningWorker {
   readonly thread: Worker
   readonly counters: Counters
-  readonly records: SharedArrayBuffer
-  /** Null until it takes connections. */
+  readonly ring: SharedArrayBuffer
+  /** Null until the worker accepts connections. */
   descriptor: AppDescriptor | null
 }
 
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
+  /** Every thread that has not ended, including those that are starting or stopping. */
   readonly #workers = new Set<RunningWorker>()
-  /** What ended workers had counted. */
+  /** The sums of the counters of ended workers. */
   readonly #past = new Counters()
   readonly #acceptor = new Acceptor()
+  /** All first workers are ready. Only then is an ended worker replaced. */
   #isStarted = false
   #isStopping = false
 
@@ -57,7 +58,7 @@ export class WorkerPool {
     return this.#workers
   }
 
-  /** Sums of all workers there are and were. */
+  /** Returns the sums of the counters of all workers, including ended ones. */
   totals(): Counters {
     const totals = new Counters()
     totals.add(this.#past)
@@ -65,7 +66,7 @@ export class WorkerPool {
     return totals
   }
 
-  /** Resolves with the port when every worker is there; rejects when one is not, or the port cannot be had. */
+  /** Resolves with the port when every worker is ready. Rejects when one is not, or when the port is not available. */
   async start(): Promise<number> {
     const { count, host, port } = this.#options
     await Promise.all(Array.from({ length: count }, () => this.#startOne()))
@@ -73,7 +74,7 @@ export class WorkerPool {
     return await this.#acceptor.listen(host, port)
   }
 
-  /** Lets every worker answer what is in flight for at most `graceMs`, then close. */
+  /** Lets every worker finish its requests for at most `graceMs`, then closes it. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
     this.#acceptor.stopListening()
@@ -83,48 +84,47 @@ export class WorkerPool {
 
   #startOne(): Promise<void> {
     const counters = new Counters()
-    const records = this.#options.createRecords()
+    const ring = this.#options.createRing()
     const thread = new Worker(new URL('../worker.ts', import.meta.url), { name: 'keyward-worker' })
-    const worker: RunningWorker = { thread, counters, records, descriptor: null }
+    const worker: RunningWorker = { thread, counters, ring, descriptor: null }
     this.#workers.add(worker)
-    const answer = gatherAnswers(thread)
-    const ready = new Promise<void>((resolve, reject) => {
-      thread.on('message', (message: ToMain) => {
-        switch (message.type) {
-          case 'ready':
-            worker.descriptor = message.descriptor
-            this.#acceptor.add(message.descriptor)
-            resolve()
-            return
-          case 'work':
-            for (const request of message.requests) this.#options.onRequest(request, answer)
-            return
-          case 'error':
-            this.#options.onError(toError(message), message.fatal)
-            if (message.fatal) void this.#stopOne(worker, 0)
-            return
-          default:
-            message satisfies never
-        }
-      })
-      thread.on('error', (error: Error) => {
-        this.#options.onError(error, true)
-      })
-      thread.on('exit', () => reject(new Error('A worker ended before it was ready.')))
+    const respond = batchResponses(thread)
+    const ready = Promise.withResolvers<void>()
+    thread.on('message', (message: MessageToMain) => {
+      switch (message.type) {
+        case 'ready':
+          worker.descriptor = message.descriptor
+          this.#acceptor.add(message.descriptor)
+          ready.resolve()
+          return
+        case 'work':
+          for (const request of message.requests) this.#options.onRequest(request, respond)
+          return
+        case 'error':
+          this.#options.onError(toError(message), message.fatal)
+          if (message.fatal) void this.#stopOne(worker, 0)
+          return
+        default:
+          message satisfies never
+      }
     })
-    thread.on('exit', () => this.#ended(worker))
-    const keys = this.#options.openKeys()
-    const setup: WorkerSetup = { ...this.#options.setup, counters: counters.shared, records, keys }
-    thread.postMessage(setup, [keys])
-    return ready
+    thread.on('error', (error: Error) => this.#options.onError(error, true))
+    thread.on('exit', () => {
+      ready.reject(new Error('A worker ended before it was ready.'))
+      this.#ended(worker)
+    })
+    const publicKeys = this.#options.openPublicKeys()
+    const setup: WorkerSetup = { ...this.#options.setup, counters: counters.shared, ring, publicKeys }
+    thread.postMessage(setup, [publicKeys])
+    return ready.promise
   }
 
-  /** Deals it nothing more before it is told to close. */
+  /** Removes the worker from the acceptor before it closes, and resolves when it has ended. */
   async #stopOne(worker: RunningWorker, graceMs: number): Promise<void> {
     const { descriptor, thread } = worker
     const ended = new Promise((resolve) => thread.once('exit', resolve))
     if (descriptor !== null) this.#acceptor.remove(descriptor)
-    say(thread, { type: 'stop', graceMs })
+    send(thread, { type: 'stop', graceMs })
     await ended
   }
 
@@ -132,32 +132,32 @@ export class WorkerPool {
     if (worker.descriptor !== null) this.#acceptor.remove(worker.descriptor)
     this.#workers.delete(worker)
     this.#past.add(worker.counters)
-    this.#options.releaseRecords(worker.records)
+    this.#options.releaseRing(worker.ring)
     if (this.#isStopping || !this.#isStarted) return
     setTimeout(() => {
-      if (!this.#isStopping) this.#startOne().catch(() => undefined) // reported by its events
+      if (!this.#isStopping) this.#startOne().catch(() => undefined) // `onError` has received the error
     }, RESTART_MS)
   }
 }
 
-/** An error of a worker as an error of this thread, so that the log knows it as one. */
+/** Returns an error of a worker as an error of this thread, so that the log shows it as one. */
 function toError({ name, message, stack }: { name: string; message: string; stack: string }): Error {
   return Object.assign(new Error(message), { name, stack })
 }
 
-function say(thread: Worker, message: ToWorker): void {
+function send(thread: Worker, message: MessageToWorker): void {
   thread.postMessage(message)
 }
 
-/** What is answered within one turn of the loop goes out as one message. */
-function gatherAnswers(thread: Worker): (answer: WorkAnswer) => void {
-  let gathered: WorkAnswer[] = []
-  return (answer) => {
-    if (gathered.push(answer) > 1) return
+/** Returns a function that sends the responses of one turn of the event loop as one message. */
+function batchResponses(thread: Worker): (response: WorkResponse) => void {
+  let batch: WorkResponse[] = []
+  return (response) => {
+    if (batch.push(response) > 1) return
     setImmediate(() => {
-      const answers = gathered
-      gathered = []
-      say(thread, { type: 'answers', answers })
+      const responses = batch
+      batch = []
+      send(thread, { type: 'responses', responses })
     })
   }
 }

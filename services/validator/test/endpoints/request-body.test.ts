@@ -2,38 +2,38 @@ import { maxLicenseKeyBytes } from '@keyward/contract'
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { scanFields } from '../../src/endpoints/request-body-fast-path.ts'
-import { type BodyKind, createFields, type Fields, readFields } from '../../src/endpoints/request-body.ts'
+import { parsePlainBody } from '../../src/endpoints/request-body-fast-path.ts'
+import { type BodyKind, createRequestBody, type RequestBody, parseBody } from '../../src/endpoints/request-body.ts'
 
 const ROUNDS = process.env['KEYWARD_LONG'] ? 1_000_000 : 40_000
-const KINDS: readonly BodyKind[] = ['v1', 'v2', 'deactivate']
+const KINDS: readonly BodyKind[] = ['validateV1', 'validateV2', 'deactivate']
 const encoder = new TextEncoder()
 
-function seen(fields: Fields): object {
+function seen(body: RequestBody): object {
   return {
     key:
-      fields.licenseKeyLength > maxLicenseKeyBytes
+      body.licenseKeyLength > maxLicenseKeyBytes
         ? 'too long'
-        : Buffer.from(fields.licenseKey.subarray(0, fields.licenseKeyLength)).toString('latin1'),
-    machine: Buffer.from(fields.machineId.subarray(0, fields.machineIdLength)).toString('latin1'),
-    hostname: fields.hostname,
+        : Buffer.from(body.licenseKey.subarray(0, body.licenseKeyLength)).toString('latin1'),
+    machine: Buffer.from(body.machineId.subarray(0, body.machineIdLength)).toString('latin1'),
+    hostname: body.hostname,
   }
 }
 
-const scanned = createFields()
-const obvious = createFields()
+const scanned = createRequestBody()
+const obvious = createRequestBody()
 
 /** True when the fast way decided; it must then say what the obvious way says. */
 function compare(kind: BodyKind, body: Uint8Array): boolean {
-  if (!scanFields(kind, body, scanned)) return false
-  expect(readFields(kind, body, obvious), Buffer.from(body).toString('latin1')).toBe(true)
+  if (!parsePlainBody(kind, body, scanned)) return false
+  expect(parseBody(kind, body, obvious), Buffer.from(body).toString('latin1')).toBe(true)
   expect(seen(scanned), Buffer.from(body).toString('latin1')).toEqual(seen(obvious))
   return true
 }
 
 const NAMES: Record<BodyKind, readonly string[]> = {
-  v1: ['licenseKey', 'fingerprint', 'hostname'],
-  v2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress'],
+  validateV1: ['licenseKey', 'fingerprint', 'hostname'],
+  validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress'],
   deactivate: ['licenseKey', 'fingerprint'],
 }
 const OTHER_NAMES = ['other', 'License', 'licenseKey', 'license', '__proto__', '']
@@ -95,10 +95,10 @@ test(`the fast way says what the obvious way says, over ${ROUNDS} bodies`, () =>
 
 test('the common bodies go the fast way', () => {
   for (const [kind, text] of [
-    ['v2', '{"license":"A1B2-C3D4","fingerprint":"m-1"}'],
-    ['v2', '{ "license": "A1B2-C3D4", "hwid": "m-1", "host": "h" }'],
-    ['v2', '{"license":"A1B2-C3D4"}'],
-    ['v1', '{"licenseKey":"A1B2-C3D4","fingerprint":"m-1","hostname":"build-7"}\n'],
+    ['validateV2', '{"license":"A1B2-C3D4","fingerprint":"m-1"}'],
+    ['validateV2', '{ "license": "A1B2-C3D4", "hwid": "m-1", "host": "h" }'],
+    ['validateV2', '{"license":"A1B2-C3D4"}'],
+    ['validateV1', '{"licenseKey":"A1B2-C3D4","fingerprint":"m-1","hostname":"build-7"}\n'],
     ['deactivate', '{"fingerprint":"m-1","licenseKey":"A1B2-C3D4"}'],
   ] as const)
     expect(compare(kind, encoder.encode(text)), text).toBe(true)
@@ -119,5 +119,5 @@ test('what the fast way leaves alone', () => {
     '{"license":"a"',
     '{"license":"a"}{"license":"a"}',
   ])
-    expect(scanFields('v2', encoder.encode(text), scanned), text).toBe(false)
+    expect(parsePlainBody('validateV2', encoder.encode(text), scanned), text).toBe(false)
 })

@@ -31,7 +31,7 @@ test('that starts so is never ready and answers 503; one that serves goes on, al
   const ready = (port: number) => send(port, '/readyz', { method: 'GET' })
   try {
     await until(async () => (await ready(late.adminPort)).text.includes('full'))
-    const reasons = [matching(/^The index is full: \d+ rows have no room in it\.$/)]
+    const reasons = [matching(/^The index is full: \d+ rows do not fit\.$/)]
     expect(await ready(late.adminPort)).toMatchObject({ status: 503, body: { reasons } })
     expect((await ask(late.port)).status).toBe(503)
     expect((await ask(serving.port)).status).toBe(200)

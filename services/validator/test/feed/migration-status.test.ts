@@ -2,24 +2,24 @@
 import { NotMigrated } from '@keyward/database'
 import { expect, test } from 'vitest'
 
-import { Unmigrated } from '../../src/feed/migration-status.ts'
+import { MigrationStatus } from '../../src/feed/migration-status.ts'
 import { startValidator } from '../../src/validator.ts'
 import { configFor, createWorld, send, until } from '../harness.ts'
 
 const sentence = 'The database has not been migrated yet; 0009_validator_role is missing. Run "npm run migrate".'
 
-test('is said once, explains what fails for it, and ends when the log is followed', () => {
-  const said: string[] = []
-  const unmigrated = new Unmigrated((text) => said.push(text))
+test('is logged once, explains what fails for it, and ends when the log is followed', () => {
+  const logged: string[] = []
+  const status = new MigrationStatus((text) => logged.push(text))
   const failure = Object.assign(new Error('function does not exist'), { code: '42883' })
-  expect(unmigrated.explains(failure)).toBe(false)
-  for (let i = 0; i < 3; i++) expect(unmigrated.explains(new NotMigrated(['0009_validator_role']))).toBe(true)
-  expect(unmigrated.explains(failure)).toBe(true)
-  expect(unmigrated.explains(new Error('connection refused'))).toBe(false)
-  expect(said).toEqual([sentence])
-  expect(unmigrated.reason).toBe(sentence)
-  unmigrated.followed()
-  expect(unmigrated.reason).toBeNull()
+  expect(status.explains(failure)).toBe(false)
+  for (let i = 0; i < 3; i++) expect(status.explains(new NotMigrated(['0009_validator_role']))).toBe(true)
+  expect(status.explains(failure)).toBe(true)
+  expect(status.explains(new Error('connection refused'))).toBe(false)
+  expect(logged).toEqual([sentence])
+  expect(status.reason).toBe(sentence)
+  status.clear()
+  expect(status.reason).toBeNull()
 })
 
 test('readiness names what is missing until it is there', async () => {

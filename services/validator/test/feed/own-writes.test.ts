@@ -1,7 +1,7 @@
 import type { Change } from '@keyward/engine'
 import { expect, test } from 'vitest'
 
-import { parseSnapshot, Pending } from '../../src/feed/own-writes.ts'
+import { parseSnapshot, OwnWrites } from '../../src/feed/own-writes.ts'
 
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -32,36 +32,36 @@ test('what a snapshot sees: before xmin, and below xmax unless it was running', 
 })
 
 test('an older read does not undo a claim, the read that sees it is believed', () => {
-  const pending = new Pending()
-  pending.add(id(1), bytes('a'), 12n, 3)
+  const ownWrites = new OwnWrites()
+  ownWrites.add(id(1), bytes('a'), 12n, 3)
   const older = '12:12:'
-  expect(pending.filter([machine(1, 'a', false, 2)], older)).toEqual([])
-  expect(pending.filter([machine(1, 'b', true, 2)], older)).toEqual([machine(1, 'b', true, 3)])
-  expect(pending.filter([license(1, 2)], older)).toEqual([license(1, 3)])
+  expect(ownWrites.filter([machine(1, 'a', false, 2)], older)).toEqual([])
+  expect(ownWrites.filter([machine(1, 'b', true, 2)], older)).toEqual([machine(1, 'b', true, 3)])
+  expect(ownWrites.filter([license(1, 2)], older)).toEqual([license(1, 3)])
   const others = [machine(2, 'a', false, 0), license(2, 0)]
-  expect(pending.filter(others, older)).toEqual(others)
+  expect(ownWrites.filter(others, older)).toEqual(others)
   const newer = [machine(1, 'a', false, 7), license(1, 7)]
-  expect(pending.filter(newer, '13:13:')).toEqual(newer)
-  expect(pending.size).toBe(0)
+  expect(ownWrites.filter(newer, '13:13:')).toEqual(newer)
+  expect(ownWrites.size).toBe(0)
 })
 
 test('a transaction that was still running when the read began is not seen, whatever came after it', () => {
-  const pending = new Pending()
-  pending.add(id(1), bytes('a'), 12n, 1)
-  pending.add(id(1), bytes('b'), 14n, 2)
-  expect(pending.filter([machine(1, 'a', false, 0), machine(1, 'b', true, 1)], '12:15:12')).toEqual([
+  const ownWrites = new OwnWrites()
+  ownWrites.add(id(1), bytes('a'), 12n, 1)
+  ownWrites.add(id(1), bytes('b'), 14n, 2)
+  expect(ownWrites.filter([machine(1, 'a', false, 0), machine(1, 'b', true, 1)], '12:15:12')).toEqual([
     machine(1, 'b', true, 2),
   ])
-  expect(pending.size).toBe(1)
-  expect(pending.filter([machine(1, 'a', true, 2)], '15:15:')).toEqual([machine(1, 'a', true, 2)])
+  expect(ownWrites.size).toBe(1)
+  expect(ownWrites.filter([machine(1, 'a', true, 2)], '15:15:')).toEqual([machine(1, 'a', true, 2)])
 })
 
 test('a release after a claim replaces it, and another server ends it all', () => {
-  const pending = new Pending()
-  pending.add(id(1), bytes('a'), 12n, 1)
-  pending.add(id(1), bytes('a'), 13n, 0)
-  expect(pending.size).toBe(1)
-  expect(pending.filter([machine(1, 'a', true, 1)], '13:13:')).toEqual([])
-  pending.clear()
-  expect(pending.filter([machine(1, 'a', true, 1)], '5:5:')).toEqual([machine(1, 'a', true, 1)])
+  const ownWrites = new OwnWrites()
+  ownWrites.add(id(1), bytes('a'), 12n, 1)
+  ownWrites.add(id(1), bytes('a'), 13n, 0)
+  expect(ownWrites.size).toBe(1)
+  expect(ownWrites.filter([machine(1, 'a', true, 1)], '13:13:')).toEqual([])
+  ownWrites.clear()
+  expect(ownWrites.filter([machine(1, 'a', true, 1)], '5:5:')).toEqual([machine(1, 'a', true, 1)])
 })

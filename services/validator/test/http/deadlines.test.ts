@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { type Dated, Deadlines } from '../../src/http/deadlines.ts'
+import { Deadlines, type Expiring, NOT_LISTED } from '../../src/http/deadlines.ts'
 
 test('counts what is open, and ends what stays open, once, oldest first; what left in time is left alone', async () => {
   const { int } = random(11)
   const expired: number[] = []
   const deadlines = new Deadlines(5_000)
-  const open: { item: Dated; number: number }[] = []
+  const open: { item: Expiring; number: number }[] = []
   for (let number = 0; number < 2_000; number++) {
-    const item: Dated = { startedTick: 0, older: null, newer: null, expire: () => void expired.push(number) }
+    const item: Expiring = { deadlineSlot: NOT_LISTED, expire: () => void expired.push(number) }
     deadlines.add(item)
     open.push({ item, number })
     // Mostly the newest leaves at once; otherwise any other, now and then.

@@ -3,9 +3,9 @@
 import { insertSigningKey, isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { KeyLinks } from '../../src/public-keys/publisher.ts'
-import { KeyCopy } from '../../src/public-keys/replica.ts'
-import { KeyRing, type SigningKeyChange } from '../../src/public-keys/store.ts'
+import { PublicKeyPublisher } from '../../src/public-keys/publisher.ts'
+import { PublicKeyReplica } from '../../src/public-keys/replica.ts'
+import { PublicKeyStore, type SigningKeyChange } from '../../src/public-keys/store.ts'
 import { Control } from '../../src/shared/control.ts'
 import type { RunningValidator } from '../../src/validator.ts'
 import { answers, createWorld, raw, send, startLoaded, until, type World } from '../harness.ts'
@@ -33,43 +33,43 @@ function signingKey(n: number, given: { retiredAtMs?: number; withdrawnAtMs?: nu
 
 test('a copy never answers behind what was told, also one that was opened late', () => {
   const control = new Control()
-  const ring = new KeyRing()
-  const links = new KeyLinks(ring, control)
-  const early = new KeyCopy(links.open(), control)
-  const told = (copy: KeyCopy, nowMs = 5): { current: string | null; all: unknown } => {
-    const { current, all } = copy.bodies(ACME, nowMs)
+  const store = new PublicKeyStore()
+  const publisher = new PublicKeyPublisher(store, control)
+  const early = new PublicKeyReplica(publisher.open(), control)
+  const published = (replica: PublicKeyReplica, nowMs = 5): { current: string | null; all: unknown } => {
+    const { current, all } = replica.bodies(ACME, nowMs)
     const text = (body: Uint8Array): string => Buffer.from(body).toString()
     const keyIds = [...text(all).matchAll(/"keyId":"([^"]+)"/g)].map(([, keyId]) => keyId)
     return { current: current && text(current), all: keyIds }
   }
-  expect(told(early)).toEqual({ current: null, all: [] })
+  expect(published(early)).toEqual({ current: null, all: [] })
   // All in one turn: no message has been delivered by the loop.
-  ring.apply([signingKey(2)])
-  expect(told(early)).toMatchObject({ current: expect.stringContaining('"key-2"') as unknown, all: ['key-2'] })
-  ring.apply([signingKey(2, { retiredAtMs: 3 }), signingKey(3)])
-  const late = new KeyCopy(links.open(), control)
-  for (const copy of [early, late])
-    expect(told(copy)).toMatchObject({
+  store.apply([signingKey(2)])
+  expect(published(early)).toMatchObject({ current: expect.stringContaining('"key-2"') as unknown, all: ['key-2'] })
+  store.apply([signingKey(2, { retiredAtMs: 3 }), signingKey(3)])
+  const late = new PublicKeyReplica(publisher.open(), control)
+  for (const replica of [early, late])
+    expect(published(replica)).toMatchObject({
       current: expect.stringContaining('"key-3"') as unknown,
       all: ['key-3', 'key-2'],
     })
   // Until the last of its files has run out, which a body that is remembered must not outlast.
   const DAY_MS = 86_400_000
-  for (const copy of [early, late]) {
-    expect(told(copy, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
-    expect(told(copy, 32 * DAY_MS).all).toEqual(['key-3'])
+  for (const replica of [early, late]) {
+    expect(published(replica, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
+    expect(published(replica, 32 * DAY_MS).all).toEqual(['key-3'])
   }
-  ring.apply([signingKey(3, { withdrawnAtMs: 4 })])
-  for (const copy of [early, late]) expect(told(copy, 32 * DAY_MS)).toEqual({ current: null, all: [] })
-  ring.apply([signingKey(3)])
-  ring.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
-  for (const copy of [early, late]) expect(told(copy).all).toEqual(['key-3'])
+  store.apply([signingKey(3, { withdrawnAtMs: 4 })])
+  for (const replica of [early, late]) expect(published(replica, 32 * DAY_MS)).toEqual({ current: null, all: [] })
+  store.apply([signingKey(3)])
+  store.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
+  for (const replica of [early, late]) expect(published(replica).all).toEqual(['key-3'])
   // A reload that brings another key and not the ones before.
-  ring.beginReload()
-  ring.apply([signingKey(5)])
-  ring.endReload()
-  const reopened = new KeyCopy(links.open(), control)
-  for (const copy of [early, late, reopened]) expect(told(copy).all).toEqual(['key-5'])
+  store.beginReload()
+  store.apply([signingKey(5)])
+  store.endReload()
+  const reopened = new PublicKeyReplica(publisher.open(), control)
+  for (const replica of [early, late, reopened]) expect(published(replica).all).toEqual(['key-5'])
 })
 
 test.skipIf(isBehindBalancer)(

@@ -2,7 +2,7 @@ import { CODE, CODES } from '@keyward/engine'
 import { random, toActivityRows } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { Gathered, type Names } from '../../src/usage/aggregator.ts'
+import { Aggregator, type Ids } from '../../src/usage/aggregator.ts'
 import type { RecordView } from '../../src/usage/ring.ts'
 
 const MINUTE_MS = 60_000
@@ -20,7 +20,7 @@ const write = (id: Uint8Array, out: Uint8Array): boolean => {
   out.set(id)
   return true
 }
-const names: Names = {
+const ids: Ids = {
   licenseId: (row, generation, out) => write(idOf(1, row, generation), out),
   productId: (row, generation, out) => write(idOf(2, row, generation), out),
   ruleId: (row, generation, out) => write(idOf(3, row, generation), out),
@@ -107,13 +107,13 @@ function expected(all: readonly RecordView[]): {
 }
 
 test.each([1, 2, 3])('gathers what a plain count of all records gives, flush after flush (seed %i)', (seed) => {
-  const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
   for (let flush = 0; flush < 3; flush++) {
     const all = records(seed * 100 + flush, 3_000)
-    for (const record of all) gathered.add(record)
+    for (const record of all) aggregator.add(record)
     const { activity, checks, rules } = expected(all)
     const asked: number[] = []
-    const batch = gathered.take((_, entry) => asked.push(entry) > 0)
+    const batch = aggregator.take((_, entry) => asked.push(entry) > 0)
     expect(
       new Map(
         toActivityRows(batch.activity).map(
@@ -141,19 +141,19 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
     expect(asked).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
     const due = rows.filter(({ code, machineId }) => code === 'VALID' && machineId !== null)
     expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
-    expect(gathered.rows).toBe(0)
+    expect(aggregator.rows).toBe(0)
   }
-  expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
 test('of what is gone since nothing is told, and the rest is as it was', () => {
   const gone = { license: -1, product: -1, rule: -1 }
-  const gathered = new Gathered(
+  const aggregator = new Aggregator(
     {
-      ...names,
-      licenseId: (row, generation, out) => generation !== gone.license && names.licenseId(row, generation, out),
-      productId: (row, generation, out) => generation !== gone.product && names.productId(row, generation, out),
-      ruleId: (row, generation, out) => generation !== gone.rule && names.ruleId(row, generation, out),
+      ...ids,
+      licenseId: (row, generation, out) => generation !== gone.license && ids.licenseId(row, generation, out),
+      productId: (row, generation, out) => generation !== gone.product && ids.productId(row, generation, out),
+      ruleId: (row, generation, out) => generation !== gone.rule && ids.ruleId(row, generation, out),
     },
     { valid: 100, machines: 100, entries: 100, seen: 100 },
   )
@@ -171,34 +171,34 @@ test('of what is gone since nothing is told, and the rest is as it was', () => {
       productGeneration: generation,
     }
   }
-  gathered.add(record(1))
+  aggregator.add(record(1))
   Object.assign(gone, { license: 2, product: 2, rule: 2 })
-  gathered.add(record(2))
-  gathered.add(record(1))
-  const { rules, checks, activity } = gathered.take(() => false)
+  aggregator.add(record(2))
+  aggregator.add(record(1))
+  const { rules, checks, activity } = aggregator.take(() => false)
   expect(rules).toMatchObject([{ id: idOf(3, 1, 1), count: 2 }])
   expect(checks).toMatchObject([{ productId: idOf(2, 1, 1), count: 2 }])
   expect(toActivityRows(activity)).toMatchObject([{ count: 2 }])
-  expect(gathered.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
-test('what was handed over stays as it is while the next is gathered, until that is handed over', () => {
-  const gathered = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
-  const take = (): ReturnType<typeof gathered.take> => gathered.take(() => true)
-  for (const record of records(1, 3_000)) gathered.add(record)
+test('what was handed over stays as it is while the next is aggregator, until that is handed over', () => {
+  const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const take = (): ReturnType<typeof aggregator.take> => aggregator.take(() => true)
+  for (const record of records(1, 3_000)) aggregator.add(record)
   const first = take()
   const before = toActivityRows(first.activity)
-  for (const record of records(2, 3_000)) gathered.add(record)
+  for (const record of records(2, 3_000)) aggregator.add(record)
   expect(toActivityRows(first.activity)).toEqual(before)
-  const next = new Gathered(names, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const next = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
   for (const record of records(2, 3_000)) next.add(record)
   expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
 })
 
 test('without room the machine leaves first, then activity is dropped and counted, and analytics stay exact', () => {
-  const gathered = new Gathered(names, { valid: 3, machines: 4, entries: 5, seen: 10 })
+  const aggregator = new Aggregator(ids, { valid: 3, machines: 4, entries: 5, seen: 10 })
   const check = (license: number, machine: string): void =>
-    gathered.add({
+    aggregator.add({
       ...blank,
       code: CODE.VALID,
       organization: 0,
@@ -214,7 +214,7 @@ test('without room the machine leaves first, then activity is dropped and counte
     })
   for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) check(license, `of ${license}`)
   check(1, 'of 1')
-  const batch = gathered.take(() => true)
+  const batch = aggregator.take(() => true)
   expect(
     toActivityRows(batch.activity).map(({ machineId, count }) => [
       machineId && Buffer.from(machineId).toString(),
@@ -227,6 +227,6 @@ test('without room the machine leaves first, then activity is dropped and counte
     [null, 2],
     [null, 1],
   ])
-  expect(gathered.dropped).toEqual({ activity: 2, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 2, analytics: 0, rules: 0 })
   expect(batch.checks.map(({ count }) => count)).toEqual([9])
 })

@@ -5,12 +5,12 @@ import { createIndex } from '@keyward/engine'
 import { expect, test } from 'vitest'
 
 import { Control } from '../../src/shared/control.ts'
-import { Reverified } from '../../src/shared/recheck-throttle.ts'
+import { RecheckThrottle } from '../../src/shared/recheck-throttle.ts'
 import { createRing } from '../../src/usage/ring.ts'
 import { WorkerPool } from '../../src/workers/pool.ts'
 import { send, until } from '../harness.ts'
 
-const openKeys = (): MessagePort => new MessageChannel().port2
+const openPublicKeys = (): MessagePort => new MessageChannel().port2
 
 test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
   const faults: string[] = []
@@ -22,17 +22,17 @@ test('a worker that fails closes its connections, is replaced, and its counts st
     setup: {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
-      reverified: new Reverified().shared,
+      recheckThrottle: new RecheckThrottle().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },
-    createRecords: () => {
+    createRing: () => {
       const ring = createRing()
       rings.add(ring)
       return ring
     },
-    releaseRecords: (ring) => rings.delete(ring),
-    openKeys,
+    releaseRing: (ring) => rings.delete(ring),
+    openPublicKeys,
     onRequest: () => undefined,
     onError: (error, fatal) => void (fatal && faults.push(error.name)),
   })
@@ -44,7 +44,7 @@ test('a worker that fails closes its connections, is replaced, and its counts st
   for (let i = 0; i < 10; i++) await unloaded()
   const victims = [...pool.workers]
   // A message that no worker expects: it throws outside of any request.
-  for (const { thread } of victims) thread.postMessage({ type: 'answers' })
+  for (const { thread } of victims) thread.postMessage({ type: 'responses' })
   await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.workers.size === 2)
   await until(async () => (await send(port, '/', {}).catch(() => null))?.status === 404)
   await unloaded()
@@ -64,13 +64,13 @@ test('connections are dealt out equally', async () => {
     setup: {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
-      reverified: new Reverified().shared,
+      recheckThrottle: new RecheckThrottle().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },
-    createRecords: createRing,
-    releaseRecords: () => undefined,
-    openKeys,
+    createRing,
+    releaseRing: () => undefined,
+    openPublicKeys,
     onRequest: () => undefined,
     onError: () => undefined,
   })
