@@ -24,7 +24,7 @@ function explicitAnchors(path: string): string[] {
   return [...read(path).matchAll(/^<a id="([a-z0-9-]+)"><\/a>$/gm)].map(([, id = '']) => id)
 }
 
-test('every relative link leads to a file, and to a heading that it has', () => {
+test('every relative link resolves to a file and to an anchor in it', () => {
   const broken = documents.flatMap((path) =>
     [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
       if (/^[a-z]+:/.test(link)) return []
@@ -37,7 +37,7 @@ test('every relative link leads to a file, and to a heading that it has', () => 
   expect(broken).toEqual([])
 })
 
-test('every rule has one anchor, a bold number that fits it, and a place in the table of contents', () => {
+test('every rule has an anchor, the number of that anchor, and an entry in the table of contents', () => {
   const rules = read('docs/api.md')
   const ids = explicitAnchors('docs/api.md')
   const titles = [...rules.matchAll(/^<a id="([a-z0-9-]+)"><\/a>\n\*\*([A-Z]\d+)\. /gm)]
@@ -50,7 +50,7 @@ test('every rule has one anchor, a bold number that fits it, and a place in the 
   expect([...contents.matchAll(/\[[A-Z]\d+\]\(#([a-z]\d+)\)/g)].map(([, id]) => id)).toEqual(ids)
 })
 
-test('every document and anchor that the code cites exists', () => {
+test('every document and anchor that code cites exists', () => {
   const cited = projectFiles()
     .filter((path) => /\.(?:ts|mjs|js|sql|ya?ml|cfg|conf)$/.test(path))
     .flatMap((path) => [...read(path).matchAll(/\bdocs\/[\w./-]+\.md(?:#[\w-]+)?/g)].map(([link]) => ({ path, link })))
@@ -61,7 +61,56 @@ test('every document and anchor that the code cites exists', () => {
   expect(broken).toEqual([])
 })
 
-test('the table of variables names those that the programs read, and no others', () => {
+/** The rows of the tables in a rule of docs/api.md, as cells. */
+function rowsOf(rule: string): string[][] {
+  const [, text = ''] = read('docs/api.md').split(`<a id="${rule}"></a>`)
+  const [own = ''] = text.split('<a id=')
+  return own
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+}
+
+test('docs/api.md lists every code of a check with its message', () => {
+  const source = read('packages/contract/src/codes.ts')
+  const messages = [...source.matchAll(/^ {2}([A-Z_]+): '(.+)',$/gm)].map(([, code, message]) => [code, message])
+  const table = [...read('docs/api.md').matchAll(/^\| `([A-Z_]+)` \| (The|No|This) (.+) \|$/gm)]
+  expect(messages).toHaveLength(8)
+  expect(table.map(([, code, first = '', rest = '']) => [code, `${first} ${rest}`])).toEqual(messages)
+})
+
+test('docs/api.md lists every code of a problem with its status', () => {
+  const source = read('packages/contract/src/errors.ts')
+  const problems = [...source.matchAll(/^ {2}([A-Z_]+): \{ status: (\d+),/gm)].map(
+    ([, code, status]) => `${status} ${code}`,
+  )
+  const listed = rowsOf('m5').flatMap(([, statuses = '', codes = '']) => {
+    const numbers = statuses.match(/\d{3}/g) ?? []
+    return (codes.match(/`[A-Z_]+`/g) ?? []).flatMap((code) =>
+      numbers.map((status) => `${status} ${code.slice(1, -1)}`),
+    )
+  })
+  expect(problems.length).toBeGreaterThan(30)
+  expect(problems.filter((problem) => !listed.includes(problem))).toEqual([])
+  const codes = new Set(problems.map((problem) => problem.slice(4)))
+  expect(listed.filter((entry) => !codes.has(entry.slice(4)))).toEqual([])
+})
+
+test('every JSON example in a document is valid JSON', () => {
+  const broken = documents.flatMap((path) =>
+    [...read(path).matchAll(/^```json\n([^]*?)^```/gm)].flatMap(([, example = '']) => {
+      try {
+        JSON.parse(example)
+        return []
+      } catch (error) {
+        return [`${path}: ${String(error)} in ${example}`]
+      }
+    }),
+  )
+  expect(broken).toEqual([])
+})
+
+test('docs/configuration.md lists exactly the variables that the programs read', () => {
   const sources = projectFiles().filter((path) =>
     /^services\/[^/]+\/src\/config\.ts$|^infra\/(?:start\/config|migrate\/main)\.ts$/.test(path),
   )
@@ -73,7 +122,7 @@ test('the table of variables names those that the programs read, and no others',
   expect(new Set(table)).toEqual(new Set(taken))
 })
 
-test('every npm script that a document names exists', () => {
+test('every npm script in a document exists', () => {
   const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(read('package.json')))
   const missing = documents.flatMap((path) =>
     [...read(path).matchAll(/\bnpm (?:run (?:--silent )?)?([a-z][\w:-]*)/g)].flatMap(([command, name = '']) => {
@@ -84,7 +133,7 @@ test('every npm script that a document names exists', () => {
   expect(missing).toEqual([])
 })
 
-test('every path that a document names in code exists, but for what programs write', () => {
+test('every path in a code span of a document exists, except files that programs write', () => {
   const missing = documents.flatMap((path) =>
     [...read(path).matchAll(/`((?:packages|services|infra|bench|tests|docs)\/[\w./-]*)`/g)].flatMap(([, name = '']) =>
       existsSync(join(ROOT, name)) || name.startsWith('bench/results/') ? [] : [`${path}: ${name}`],
@@ -93,7 +142,7 @@ test('every path that a document names in code exists, but for what programs wri
   expect(missing).toEqual([])
 })
 
-test('every metric that a document names is one that the services keep', () => {
+test('every metric in a document is exported by a service', () => {
   const sources = projectFiles().filter((path) =>
     /^(?:services|packages)\/.*src\/.*\.ts$|^infra\/kubernetes\/.*\.yaml$/.test(path),
   )
