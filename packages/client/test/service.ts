@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 
+import { CODES, deactivateResponse, verdictV1, verdictV2 } from '@keyward/contract'
 import { generateKeyPair, type KeyPair, publicKeyToSpki, refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import { listen } from './listen.ts'
@@ -55,9 +56,18 @@ export async function startService(): Promise<Service> {
 
 async function respond(service: Service, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { status, body } = await answer(service, request)
+  requireContract(request.url ?? '', body)
   const isText = typeof body === 'string'
   response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json' })
   response.end(isText ? body : JSON.stringify(body))
+}
+
+/** Fails when a verdict differs from the contract, unless a test has set a code that the contract does not know. */
+function requireContract(path: string, body: Answer['body']): void {
+  if (typeof body === 'string' || ('code' in body && !CODES.some((code) => code === body.code))) return
+  if (path === '/api/v2/license/validate') verdictV2.parse(body)
+  if (path === '/api/v1/activate') verdictV1.parse(body)
+  if (path === '/api/v1/deactivate') deactivateResponse.parse(body)
 }
 
 async function answer(service: Service, request: IncomingMessage): Promise<Answer> {
@@ -76,7 +86,8 @@ async function answer(service: Service, request: IncomingMessage): Promise<Answe
       const code = decide(service, body['licenseKey'], machine, body['hostname'] ?? null)
       if (code === 'VALID') return { status: 200, body: { valid: true, code, expiresAt: service.license.expiresAt } }
       const machines = { used: service.machines.size, max: service.license.maxMachines }
-      return { status: 200, body: { valid: false, code, detail: 'Refused.', machines } }
+      const counted = code === 'TOO_MANY_MACHINES' ? { machines } : {}
+      return { status: 200, body: { valid: false, code, detail: 'Refused.', ...counted } }
     }
     case '/api/v1/deactivate':
       return { status: 200, body: { deactivated: service.machines.delete(machine ?? '') } }

@@ -1,15 +1,15 @@
 /**
- * The codes that a check can end in, and the sentence that goes with each.
- * The sentences are the same for every caller and never say which access rule decided (docs/api.md#v5).
+ * The verdict codes of a check and the sentence that goes with each. The sentences are the same for every caller and never
+ * name the access rule that decided (docs/api.md#v5).
  */
 import { z } from 'zod'
 
-import { codes } from './vocabulary.ts'
+import { CODES } from './vocabulary.ts'
 
-export const code = z.enum(codes).meta({ description: 'The outcome of a check.', example: 'VALID' })
+export const code = z.enum(CODES).meta({ description: 'The outcome of a check.', example: 'VALID' })
 export type Code = z.infer<typeof code>
 
-export const codeMessages: Record<Code, string> = {
+export const CODE_MESSAGES: Record<Code, string> = {
   VALID: 'The license is valid.',
   NOT_FOUND: 'No license with this key exists.',
   BLACKLISTED: 'This check was refused.',

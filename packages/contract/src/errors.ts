@@ -1,21 +1,21 @@
 /**
- * The errors of the management API: RFC 9457 problems, each with a stable `code`.
- * Every code has one status and one title here, so that code, document and answers cannot disagree.
+ * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). Every code has one status
+ * and one title here, so that code, documents and responses cannot disagree.
  */
 import { z } from 'zod'
 
-import { codeMessages } from './codes.ts'
+import { CODE_MESSAGES } from './codes.ts'
 
-export const problems = {
-  MALFORMED_HTTP: { status: 400, title: 'This is no request of HTTP/1.1.' },
+export const PROBLEMS = {
+  MALFORMED_HTTP: { status: 400, title: 'The request is not valid HTTP/1.1.' },
   MALFORMED_JSON: { status: 400, title: 'The body is not valid JSON.' },
   UNAUTHENTICATED: { status: 401, title: 'A valid credential is required.' },
-  FORBIDDEN: { status: 403, title: 'The credential may not do this.' },
-  RULE_LIMIT_REACHED: { status: 403, title: "The plan's number of access rules is reached." },
-  COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan has no country rules.' },
-  NOT_FOUND: { status: 404, title: 'There is nothing here.' },
-  METHOD_NOT_ALLOWED: { status: 405, title: 'The path does not take this method.' },
-  REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive whole in time.' },
+  FORBIDDEN: { status: 403, title: 'The credential lacks the permission for this.' },
+  RULE_LIMIT_REACHED: { status: 403, title: 'The plan allows no more access rules.' },
+  COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan does not include country rules.' },
+  NOT_FOUND: { status: 404, title: 'The resource does not exist.' },
+  METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed for this path.' },
+  REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive completely in time.' },
   IDEMPOTENCY_KEY_IN_USE: { status: 409, title: 'A request with this idempotency key is still running.' },
   RULE_EXISTS: { status: 409, title: 'The same access rule exists.' },
   LICENSE_KEY_EXISTS: { status: 409, title: 'A license with this key exists.' },
@@ -23,17 +23,17 @@ export const problems = {
   EXTERNAL_ID_EXISTS: { status: 409, title: 'A customer with this external id exists.' },
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
   SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files; rotate first.' },
-  IN_USE: { status: 409, title: 'It still has licenses.' },
-  REVOKED: { status: 409, title: codeMessages.REVOKED },
-  SUSPENDED: { status: 409, title: codeMessages.SUSPENDED },
-  EXPIRED: { status: 409, title: codeMessages.EXPIRED },
-  BLACKLISTED: { status: 409, title: codeMessages.BLACKLISTED },
-  FINGERPRINT_REQUIRED: { status: 409, title: codeMessages.FINGERPRINT_REQUIRED },
-  TOO_MANY_MACHINES: { status: 409, title: codeMessages.TOO_MANY_MACHINES },
+  IN_USE: { status: 409, title: 'The resource still has licenses.' },
+  REVOKED: { status: 409, title: CODE_MESSAGES.REVOKED },
+  SUSPENDED: { status: 409, title: CODE_MESSAGES.SUSPENDED },
+  EXPIRED: { status: 409, title: CODE_MESSAGES.EXPIRED },
+  BLACKLISTED: { status: 409, title: CODE_MESSAGES.BLACKLISTED },
+  FINGERPRINT_REQUIRED: { status: 409, title: CODE_MESSAGES.FINGERPRINT_REQUIRED },
+  TOO_MANY_MACHINES: { status: 409, title: CODE_MESSAGES.TOO_MANY_MACHINES },
   MACHINE_NOT_ACTIVE: { status: 409, title: 'The machine holds no slot of this license.' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'The body is too large.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The body must be application/json.' },
-  EXPECTATION_FAILED: { status: 417, title: 'Nothing but 100-continue can be expected.' },
+  EXPECTATION_FAILED: { status: 417, title: 'The only expectation that is supported is 100-continue.' },
   INVALID_REQUEST: { status: 422, title: 'The request is not valid.' },
   IMPORT_TOO_LARGE: { status: 422, title: 'An import takes at most 1,000 rows.' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, title: 'The idempotency key was used for another request.' },
@@ -43,9 +43,9 @@ export const problems = {
   UNAVAILABLE: { status: 503, title: 'The service cannot answer right now.' },
 } as const satisfies Record<string, { status: number; title: string }>
 
-export type ProblemCode = keyof typeof problems
-export const problemCodes: readonly ProblemCode[] = Object.keys(problems).filter(
-  (key): key is ProblemCode => key in problems,
+export type ProblemCode = keyof typeof PROBLEMS
+export const PROBLEM_CODES: readonly ProblemCode[] = Object.keys(PROBLEMS).filter(
+  (key): key is ProblemCode => key in PROBLEMS,
 )
 
 export const problem = z
@@ -53,14 +53,16 @@ export const problem = z
     type: z
       .string()
       .meta({ description: 'A URI that names the kind of problem.', example: 'urn:keyward:problem:in-use' }),
-    title: z.string().meta({ description: 'The kind of problem in a sentence.', example: 'It still has licenses.' }),
+    title: z
+      .string()
+      .meta({ description: 'The kind of problem, in a sentence.', example: 'The resource still has licenses.' }),
     status: z.int().meta({ description: 'The HTTP status.', example: 409 }),
     detail: z
       .string()
       .meta({ description: 'What is wrong with this request.', example: 'The product has 3 licenses.' }),
     instance: z.string().meta({ description: 'The path of the request.', example: '/api/v1/products/019a8b3c' }),
     code: z.string().meta({ description: 'The stable name of the problem.', example: 'IN_USE' }),
-    requestId: z.string().meta({ description: 'The `x-request-id` of the answer.', example: 'f3b1c2' }),
+    requestId: z.string().meta({ description: 'The `x-request-id` of the response.', example: 'f3b1c2' }),
     errors: z
       .array(
         z.object({
@@ -72,13 +74,13 @@ export const problem = z
         }),
       )
       .optional()
-      .meta({ description: 'Every place that is wrong.' }),
+      .meta({ description: 'Every validation error.' }),
     ruleId: z
       .uuid()
       .optional()
       .meta({ description: 'The rule that exists (`RULE_EXISTS`).', example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }),
     mergedInto: z.uuid().optional().meta({
-      description: 'Where a merged customer went (`NOT_FOUND`).',
+      description: 'The customer that it was merged into (`NOT_FOUND`).',
       example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',
     }),
   })

@@ -1,17 +1,17 @@
 /**
- * Text as both services accept it: well-formed Unicode, and no NUL where it is to be stored as text.
- * Two different ids can then never become one by a lossy encoding.
+ * Text as both services accept it: well-formed Unicode, without NUL where Postgres stores it as text, so that no lossy
+ * encoding makes two different ids equal (docs/api.md#h4).
  */
 import { z } from 'zod'
 
 const encoder = new TextEncoder()
 
-/** The length of a text in UTF-8 bytes. */
+/** Returns the length of a text in UTF-8 bytes. */
 export function byteLength(value: string): number {
   return encoder.encode(value).length
 }
 
-/** Text that Postgres can store: well-formed and without NUL. Lengths in code points, as zod and JSON Schema count. */
+/** Text that Postgres can store: well-formed and without NUL. Lengths are code points, as zod and JSON Schema count them. */
 export function text(maxLength: number, minLength = 1) {
   return z
     .string()
@@ -20,7 +20,7 @@ export function text(maxLength: number, minLength = 1) {
     .refine((value) => value.isWellFormed() && !value.includes('\u0000'), 'must be well-formed text without NUL')
 }
 
-/** Bytes that an app chose, written as text: kept and compared exactly, so every well-formed character is allowed. */
+/** Bytes that an app chose, as text. They are stored and compared exactly, so every well-formed character is allowed. */
 export function exactText(maxBytes: number) {
   return z
     .string()
@@ -29,7 +29,7 @@ export function exactText(maxBytes: number) {
     .refine((value) => byteLength(value) <= maxBytes, `must be at most ${maxBytes} bytes of UTF-8`)
 }
 
-/** As `exactText`, where null and the empty string count as absent: null then. */
+/** Like `exactText`, but null and the empty string count as absent and become null. */
 export function optionalExactText(maxBytes: number) {
   return z
     .string()
@@ -38,6 +38,6 @@ export function optionalExactText(maxBytes: number) {
     .pipe(exactText(maxBytes).nullable())
 }
 
-/** Of 1 to 128 characters of ASCII (API document, licenses). A longer one cannot exist, so nobody looks for it. */
-export const maxLicenseKeyBytes = 128
-export const maxMachineIdBytes = 512
+/** A license key has 1 to 128 ASCII characters, so a longer one cannot exist and is not looked up. */
+export const MAX_LICENSE_KEY_BYTES = 128
+export const MAX_MACHINE_ID_BYTES = 512

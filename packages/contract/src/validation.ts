@@ -1,32 +1,33 @@
 /**
- * The validation API, v1 and v2: what apps send and what they get (API document, "Validation request" and "Validation response").
- * The member `valid` stands in verdicts only, so that nobody can read an outage as a refusal.
+ * The validation API, v1 and v2: requests (docs/api.md#h3) and responses (docs/api.md#h1). Only a verdict has the member
+ * `valid`, so that no app can mistake an outage for a rejection (docs/api.md#h2).
  */
 import { z } from 'zod'
 
-import { code } from './codes.ts'
-import { exactText, maxMachineIdBytes, optionalExactText } from './text.ts'
+import { CODE_MESSAGES } from './codes.ts'
+import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText } from './text.ts'
+import { CODES } from './vocabulary.ts'
 
-/** A license key in a check. Its length has no upper bound: a key longer than any key can be is simply not found. */
+/** A license key in a check. It has no maximum length: a key that is longer than any license's is not found. */
 export const checkedLicenseKey = z
   .string()
   .min(1)
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
   .meta({ description: 'The license key, compared exactly.', example: 'K7QF-2MXW-9RTB-HD4C' })
 
-const machineId = exactText(maxMachineIdBytes).meta({
+const machineId = exactText(MAX_MACHINE_ID_BYTES).meta({
   description: 'The machine id, 1 to 512 bytes of UTF-8, compared exactly.',
   example: '4C4C4544-0051-3510-8053-B7C04F4E3532',
 })
 
-const optionalMachineId = optionalExactText(maxMachineIdBytes)
+const optionalMachineId = optionalExactText(MAX_MACHINE_ID_BYTES)
 
-/** The fields that may carry the machine id on v2, in the order in which they are looked at. */
-export const machineIdFields = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
+/** The fields of v2 that may hold the machine id. The first one present counts; those after it are not examined. */
+const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
-/** `{license, fingerprint?, hwid?, host?, macAddress?}` to a license key and the first machine id present; fields behind it are not examined. */
+/** The body of v2 validate: `{license, fingerprint?, hwid?, host?, macAddress?}`. */
 export const validateRequestV2 = z.looseObject({ license: checkedLicenseKey }).transform((body, context) => {
-  for (const field of machineIdFields) {
+  for (const field of MACHINE_ID_FIELDS) {
     const parsed = optionalMachineId.safeParse(body[field])
     if (!parsed.success) {
       context.addIssue({ code: 'custom', path: [field], message: 'must be a machine id of 1 to 512 bytes' })
@@ -37,61 +38,95 @@ export const validateRequestV2 = z.looseObject({ license: checkedLicenseKey }).t
   return { licenseKey: body.license, machineId: null }
 })
 
-/** A name people know the machine by. */
-const optionalHostname = optionalExactText(maxMachineIdBytes)
+/** The name by which people recognize the machine. */
+const optionalHostname = optionalExactText(MAX_MACHINE_ID_BYTES)
 
-/** `{licenseKey, fingerprint?, hostname?}` of v1 validate and activate. */
+/** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?}`. */
 export const validateRequestV1 = z
   .looseObject({ licenseKey: checkedLicenseKey, fingerprint: optionalMachineId, hostname: optionalHostname })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, hostname: body.hostname }))
 
-/** `{licenseKey, fingerprint}` of v1 deactivate. */
+/** The body of v1 deactivate: `{licenseKey, fingerprint}`. */
 export const deactivateRequest = z
   .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
+const status = <const Status extends number>(value: Status) =>
+  z.literal(value).meta({ description: 'The HTTP status.', example: value })
+const valid = <const Valid extends boolean>(value: Valid) =>
+  z.literal(value).meta({ description: 'Whether the app may run. Only a verdict has this member.', example: value })
+const message = z.string().meta({ description: 'The outcome in a sentence.', example: CODE_MESSAGES.EXPIRED })
 const expiresAt = z.iso
-  .datetime()
+  .datetime({ precision: 3 })
   .nullable()
   .meta({ description: 'When the license expires, UTC; null: never.', example: '2027-01-31T00:00:00.000Z' })
 
+/** The codes of rejected checks: all but `VALID`. */
+const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({ description: 'Why the check is rejected.' })
+const validCode = z.literal('VALID')
+
+/** What v2 validate sends for a verdict, with its `status` (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
-  z.object({ valid: z.literal(true), status: z.literal(200), message: z.string(), code, expiresAt }),
-  z.object({ valid: z.literal(false), status: z.literal(400), message: z.string(), code }),
+  z.strictObject({ valid: valid(true), status: status(200), message, code: validCode, expiresAt }),
+  z.strictObject({ valid: valid(false), status: status(400), message, code: rejectionCode }),
 ])
 
+/** What v1 validate and activate send for a verdict, always with status 200. `machines` comes with `TOO_MANY_MACHINES`. */
 export const verdictV1 = z.discriminatedUnion('valid', [
-  z.object({ valid: z.literal(true), code, expiresAt }),
-  z.object({
-    valid: z.literal(false),
-    code,
-    detail: z.string(),
-    machines: z.object({ used: z.int(), max: z.int() }).optional(),
+  z.strictObject({ valid: valid(true), code: validCode, expiresAt }),
+  z.strictObject({
+    valid: valid(false),
+    code: rejectionCode,
+    detail: message,
+    machines: z
+      .strictObject({
+        used: z.int().meta({ description: 'Machine slots that are taken.', example: 2 }),
+        max: z.int().meta({ description: 'Machine slots that the license has.', example: 2 }),
+      })
+      .optional(),
   }),
 ])
 
-export const deactivateAnswer = z.object({ deactivated: z.boolean() })
+/** What v1 deactivate sends (docs/api.md#h10). */
+export const deactivateResponse = z.strictObject({
+  deactivated: z.boolean().meta({ description: 'Whether the machine held a slot.', example: true }),
+})
 
-/** What is no verdict: on v2 with `status` and `message`, elsewhere with `detail`. */
-export const validationErrorCodes = [
+/** The codes of responses that are no verdicts (docs/api.md#h5). */
+export const validationErrorCode = z.enum([
   'INVALID_REQUEST',
   'UNAUTHORIZED',
   'PAYLOAD_TOO_LARGE',
   'UNAVAILABLE',
   'NOT_FOUND',
   'METHOD_NOT_ALLOWED',
-] as const
-export type ValidationErrorCode = (typeof validationErrorCodes)[number]
+  'REQUEST_TIMEOUT',
+])
 
-export const publicKey = z.object({
-  keyId: z.string(),
-  algorithm: z.literal('Ed25519'),
-  publicKey: z.base64(),
-})
+/** What v2 validate sends when it cannot give a verdict. It has no `valid` (docs/api.md#h2). */
+export const validationErrorV2 = z.strictObject({ status: z.int(), message: z.string(), code: validationErrorCode })
 
-export const publicKeys = z.object({
-  keys: z.array(publicKey.extend({ createdAt: z.iso.datetime(), retiredAt: z.iso.datetime().nullable() })),
+/** What every other path of the validation API sends instead. */
+export const validationErrorV1 = z.strictObject({ code: validationErrorCode, detail: z.string() })
+
+/** What the list of public keys sends (docs/api.md#h11). */
+export const publicKeys = z.strictObject({
+  keys: z.array(
+    z.strictObject({
+      keyId: z.string(),
+      algorithm: z.literal('Ed25519'),
+      publicKey: z.base64(),
+      createdAt: z.iso.datetime({ precision: 3 }),
+      retiredAt: z.iso.datetime({ precision: 3 }).nullable(),
+    }),
+  ),
 })
 
 export type VerdictV1 = z.infer<typeof verdictV1>
 export type VerdictV2 = z.infer<typeof verdictV2>
+export type RejectionCode = z.infer<typeof rejectionCode>
+export type DeactivateResponse = z.infer<typeof deactivateResponse>
+export type ValidationErrorCode = z.infer<typeof validationErrorCode>
+export type ValidationErrorV1 = z.infer<typeof validationErrorV1>
+export type ValidationErrorV2 = z.infer<typeof validationErrorV2>
+export type PublicKeys = z.infer<typeof publicKeys>

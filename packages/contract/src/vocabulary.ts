@@ -5,7 +5,7 @@
 import type * as engine from '@keyward/engine'
 
 /** In the order of the numbers that the engine's verdicts carry (a test compares the two). */
-export const codes = [
+export const CODES = [
   'VALID',
   'NOT_FOUND',
   'BLACKLISTED',
@@ -17,11 +17,11 @@ export const codes = [
 ] as const satisfies readonly engine.Code[]
 
 /** What is stored; that a license has expired is computed (docs/api.md#v9). */
-export const storedStatuses = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]
+export const STORED_STATUSES = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]
 
-export const ruleKinds = ['BLACKLIST', 'EXCLUSION'] as const satisfies readonly engine.RuleKind[]
-export const ruleTypes = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const satisfies readonly engine.RuleType[]
-export const ruleScopes = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
+export const RULE_KINDS = ['BLACKLIST', 'EXCLUSION'] as const satisfies readonly engine.RuleKind[]
+export const RULE_TYPES = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const satisfies readonly engine.RuleType[]
+export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
 
 /** Whether a text is one of the given words. */
 export function isOneOf<T extends string>(words: readonly T[], text: string): text is T {

@@ -2,7 +2,7 @@
  * Every endpoint against every kind of bad, strange and repeated request. The endpoints come from their definitions, so that a new
  * one cannot be forgotten; every answer is judged by the OpenAPI document.
  */
-import { allPermissions, createdToken, type Permission, problem } from '@keyward/contract'
+import { ALL_PERMISSIONS, createdToken, type Permission, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -98,7 +98,7 @@ describe('credentials', () => {
   })
 
   test.each(permitted())('%s: the permission that is missing is named', async (_, endpoint, needed) => {
-    const permissions = allPermissions.filter((permission) => permission !== needed)
+    const permissions = ALL_PERMISSIONS.filter((permission) => permission !== needed)
     const answer = await send(endpoint, await make(endpoint), { token: await tokenWith(permissions) })
     expect(outcome(answer)).toBe('403 FORBIDDEN')
     expect(answer.text).toContain(needed)

@@ -5,15 +5,24 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import {
+  deactivateResponse,
+  validationErrorV1,
+  validationErrorV2,
+  verdictV1,
+  verdictV2,
+} from '@keyward/contract/validation'
+import {
   createTestDatabase,
   insertApiKey,
   insertLicense,
   insertOrganization,
+  isBehindBalancer,
   type LicenseToInsert,
   startEdge,
   type TestDatabase,
 } from '@keyward/testkit'
 import { expect } from 'vitest'
+import type { z } from 'zod'
 
 import type { ValidatorConfig } from '../src/config.ts'
 import { type RunningValidator, startValidator } from '../src/validator.ts'
@@ -109,13 +118,34 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString()
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: parse(text) })
+          const reply = { status: response.statusCode ?? 0, headers: response.headers, text, body: parse(text) }
+          requireContract(path, sent.method ?? 'POST', reply)
+          resolve(reply)
         })
       },
     )
     request.on('error', reject)
     request.end(bytes ?? undefined)
   })
+}
+
+/** What each path of the validation API sends, with status 200 or a v2 rejection. */
+const RESPONSES: Record<string, z.ZodType> = {
+  '/api/v2/license/validate': verdictV2,
+  '/api/v1/validate': verdictV1,
+  '/api/v1/activate': verdictV1,
+  '/api/v1/deactivate': deactivateResponse,
+}
+
+/** Fails the test when a response of the validation API differs from the contract. */
+function requireContract(path: string, method: string, { status, body, text }: Reply): void {
+  const schema = RESPONSES[path]
+  if (schema === undefined || method !== 'POST' || isBehindBalancer) return
+  const isVerdict = status === 200 || (path === '/api/v2/license/validate' && status === 400)
+  const error = path === '/api/v2/license/validate' ? validationErrorV2 : validationErrorV1
+  const parsed = (isVerdict ? schema : error).safeParse(body)
+  if (!parsed.success) throw new Error(`${path} sent ${status} ${text}: ${parsed.error.message}`)
+  if (isVerdict && path.includes('v2')) expect(body).toMatchObject({ status })
 }
 
 function parse(text: string): unknown {

@@ -1,5 +1,5 @@
 /** `check`: shows the verdict of a check and the rule that decides it, by the engine of the validators. Takes no slot. */
-import { type AccessRule, type Code, codeMessages, evaluation } from '@keyward/contract'
+import { type AccessRule, type Code, CODE_MESSAGES, evaluation } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
@@ -41,7 +41,7 @@ export class NegativeResult extends Failure {
 function explain(code: Code, decidedBy: AccessRule | null, matched: readonly AccessRule[]): string {
   const others = matched.filter((rule) => rule.id !== decidedBy?.id)
   return [
-    `${code}: ${codeMessages[code]}`,
+    `${code}: ${CODE_MESSAGES[code]}`,
     decidedBy === null
       ? code === 'NOT_FOUND'
         ? 'No access rule applies to a key that does not exist.'

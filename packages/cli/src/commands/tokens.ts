@@ -1,5 +1,5 @@
 /** `token create`: a credential for scripts, with the permissions that it is given. */
-import { allPermissions, createdToken } from '@keyward/contract'
+import { ALL_PERMISSIONS, createdToken } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -16,7 +16,7 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
     .description('create a management token; shows its secret, only once')
     .argument('<name>', 'what it is for')
     .addOption(
-      new Option('-p, --permission <permission...>', 'what it may do').choices(allPermissions).makeOptionMandatory(),
+      new Option('-p, --permission <permission...>', 'what it may do').choices(ALL_PERMISSIONS).makeOptionMandatory(),
     )
     .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
     .action(async (name: string, flags: unknown, command: Command) => {

@@ -2,7 +2,7 @@
  * Sends rules in batches of the largest size that one request allows. Each batch is all or nothing. A failure names the
  * rows by their position in the file, and the rules of earlier batches stay.
  */
-import { importedAccessRules, maxImportRows } from '@keyward/contract'
+import { importedAccessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import { type Api, type FieldError, ValidationFailure } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
@@ -85,7 +85,7 @@ async function* inBatches(rules: AsyncIterable<LocatedRule>): AsyncGenerator<Loc
   let batch: LocatedRule[] = []
   for await (const rule of rules) {
     batch.push(rule)
-    if (batch.length < maxImportRows) continue
+    if (batch.length < MAX_IMPORT_ROWS) continue
     yield batch
     batch = []
   }

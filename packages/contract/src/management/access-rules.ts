@@ -1,32 +1,34 @@
 /**
- * Access rules: blacklists and exclusions (API document, "Access rule").
- * The schemas hold what can be said of each field alone; canonical values and what must exist are the service's to check.
+ * Access rules: blacklists and exclusions (docs/api.md#r1). The schemas check each field by itself; the service checks the
+ * canonical form of values and that scopes exist.
  */
 import { z } from 'zod'
 
 import { code } from '../codes.ts'
-import { exactText, maxMachineIdBytes, optionalExactText, text } from '../text.ts'
-import { ruleKinds, ruleScopes, ruleTypes } from '../vocabulary.ts'
-import { actor, exampleId, id, moment, timestamp } from './common.ts'
-import { licenseKey, maxImportRows } from './licenses.ts'
+import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
+import { RULE_KINDS, RULE_SCOPES, RULE_TYPES } from '../vocabulary.ts'
+import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { licenseKey, MAX_IMPORT_ROWS } from './licenses.ts'
 
-export const ruleKind = z
-  .enum(ruleKinds)
-  .meta({ description: 'A blacklist refuses what matches, an exclusion lets it through.', example: 'BLACKLIST' })
-export const ruleType = z.enum(ruleTypes).meta({
+export const ruleKind = z.enum(RULE_KINDS).meta({
+  description: 'A blacklist rejects the checks that it matches; an exclusion lets them through.',
+  example: 'BLACKLIST',
+})
+export const ruleType = z.enum(RULE_TYPES).meta({
   description: 'What the value is compared with; `COUNTRY` and `CUSTOMER` only with `BLACKLIST`.',
   example: 'IP',
 })
-export const ruleScope = z
-  .enum(ruleScopes)
-  .meta({ description: 'Where the rule holds; the most specific scope that matches decides.', example: 'ORGANIZATION' })
+const ruleScope = z.enum(RULE_SCOPES).meta({
+  description: 'Where the rule applies. The most specific scope with a match decides.',
+  example: 'ORGANIZATION',
+})
 export type RuleKind = z.infer<typeof ruleKind>
 export type RuleType = z.infer<typeof ruleType>
 export type RuleScope = z.infer<typeof ruleScope>
 
-const value = exactText(maxMachineIdBytes).meta({
+const value = exactText(MAX_MACHINE_ID_BYTES).meta({
   description:
-    'An address or CIDR range, a machine id, a country code, or the id of a customer; kept in canonical form.',
+    'An address or CIDR range, a machine id, a country code, or the id of a customer; stored in canonical form.',
   example: '203.0.113.0/24',
 })
 const note = text(500, 0).meta({ description: 'A free note.', example: 'Abuse reported on 12 November.' })
@@ -37,7 +39,7 @@ const allowSuspendedOrExpired = z.boolean().meta({
 
 export const accessRule = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the rule.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of the rule.', example: EXAMPLE_ID }),
     kind: ruleKind,
     type: ruleType,
     value,
@@ -70,15 +72,15 @@ export const createAccessRule = z
     allowSuspendedOrExpired: allowSuspendedOrExpired.optional(),
   })
   .superRefine((rule, context) => {
-    const refuse = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message })
+    const reject = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message })
     if (rule.kind === 'EXCLUSION' && (rule.type === 'COUNTRY' || rule.type === 'CUSTOMER'))
-      refuse('type', `${rule.type} rules can only be blacklists`)
+      reject('type', `${rule.type} rules can only be blacklists`)
     if (rule.kind === 'BLACKLIST' && rule.allowSuspendedOrExpired === true)
-      refuse('allowSuspendedOrExpired', 'only an exclusion can let suspended and expired licenses through')
+      reject('allowSuspendedOrExpired', 'only an exclusion can let suspended and expired licenses through')
     const scoped = rule.scopeId !== undefined && rule.scopeId !== null
-    if (rule.scope === 'ORGANIZATION' && scoped) refuse('scopeId', 'must be absent for the scope ORGANIZATION')
-    if (rule.scope !== 'ORGANIZATION' && !scoped) refuse('scopeId', `is required for the scope ${rule.scope}`)
-    if (rule.expiresAt && rule.expiresAt.getTime() <= Date.now()) refuse('expiresAt', 'must lie in the future')
+    if (rule.scope === 'ORGANIZATION' && scoped) reject('scopeId', 'must be absent for the scope ORGANIZATION')
+    if (rule.scope !== 'ORGANIZATION' && !scoped) reject('scopeId', `is required for the scope ${rule.scope}`)
+    if (rule.expiresAt && rule.expiresAt.getTime() <= Date.now()) reject('expiresAt', 'must lie in the future')
   })
 export type CreateAccessRule = z.infer<typeof createAccessRule>
 
@@ -105,11 +107,11 @@ export const accessRuleFilter = {
 }
 
 export const importAccessRules = z.strictObject({
-  rules: z.array(createAccessRule).min(1).max(maxImportRows).meta({ description: 'The rules, at most 1,000.' }),
+  rules: z.array(createAccessRule).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The rules, at most 1,000.' }),
 })
 export const importedAccessRules = z.object({
   created: z.int().meta({ description: 'How many were created.', example: 998 }),
-  skipped: z.int().meta({ description: 'How many existed already or came twice.', example: 2 }),
+  skipped: z.int().meta({ description: 'How many existed already or were duplicates of earlier rows.', example: 2 }),
 })
 
 export const myIp = z.object({
@@ -122,7 +124,7 @@ export const evaluateCheck = z
     licenseId: id('The license; or give `licenseKey`.').optional(),
     licenseKey: licenseKey.optional(),
     ip: text(100).optional().meta({ description: 'The address of the check.', example: '203.0.113.7' }),
-    machineId: optionalExactText(maxMachineIdBytes).meta({
+    machineId: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
       description: 'The machine id; null and the empty string count as absent.',
       example: 'A4-F1-00-12',
     }),

@@ -1,24 +1,24 @@
 /**
- * What the resources of the management API share: ids, times, free data and lists.
- * Request schemas refuse what Postgres could not hold or what would not come back as it went in.
+ * Schemas that the resources of the management API share: ids, times, metadata and lists. Request schemas reject what Postgres
+ * cannot store and what would not be returned as it was sent.
  */
 import { z } from 'zod'
 
 import { text } from '../text.ts'
 
-export const exampleId = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
+export const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
 
-/** An id in a request, brought to lower case. */
+/** An id in a request, converted to lower case (docs/api.md#m1). */
 export function id(description: string) {
-  return z.uuid().toLowerCase().meta({ description, example: exampleId })
+  return z.uuid().toLowerCase().meta({ description, example: EXAMPLE_ID })
 }
 
-/** A moment in an answer: ISO 8601 UTC with milliseconds. */
+/** A time in a response: ISO 8601 UTC with milliseconds. */
 export function timestamp(description: string) {
   return z.iso.datetime({ precision: 3 }).meta({ description, example: '2026-11-20T09:30:00.000Z' })
 }
 
-/** A moment in a request: ISO 8601 with `Z` or an offset, between the years 1970 and 9999. */
+/** A time in a request: ISO 8601 with `Z` or an offset, between the years 1970 and 9999. */
 export function moment(description: string) {
   return z.iso
     .datetime({ offset: true, abort: true })
@@ -30,12 +30,12 @@ export function moment(description: string) {
     .meta({ description, example: '2027-01-31T00:00:00.000Z' })
 }
 
-const maxMetadataLength = 16_384
-const maxMetadataDepth = 8
+const MAX_METADATA_LENGTH = 16_384
+const MAX_METADATA_DEPTH = 8
 
-/** Plain JSON that jsonb keeps: no NUL, no lone surrogate, no infinite number, and not nested without end. */
+/** Whether `jsonb` stores the value unchanged: no NUL, no lone surrogate, no infinite number, limited nesting. */
 function isStorable(value: unknown, depth: number): boolean {
-  if (depth > maxMetadataDepth) return false
+  if (depth > MAX_METADATA_DEPTH) return false
   if (typeof value === 'string') return value.isWellFormed() && !value.includes('\u0000')
   if (typeof value === 'number') return Number.isFinite(value)
   if (value === null || typeof value !== 'object') return true
@@ -45,22 +45,22 @@ function isStorable(value: unknown, depth: number): boolean {
 export const metadata = z
   .record(z.string(), z.unknown())
   .refine(
-    (value) => isStorable(value, 0) && JSON.stringify(value).length <= maxMetadataLength,
-    `must be JSON of at most ${maxMetadataLength} characters, nested at most ${maxMetadataDepth} deep, without NUL`,
+    (value) => isStorable(value, 0) && JSON.stringify(value).length <= MAX_METADATA_LENGTH,
+    `must be JSON of at most ${MAX_METADATA_LENGTH} characters, nested at most ${MAX_METADATA_DEPTH} deep, without NUL`,
   )
   .meta({
-    description: 'Anything the vendor keeps beside it; returned as given.',
+    description: 'Any data of the vendor; returned as given.',
     example: { order: 'A-1001' },
   })
 
-/** Also an internationalised one: an @ between two parts, no blanks, a domain of non-empty labels. Mail alone can tell the rest. */
+/** Internationalized addresses are allowed: two parts around an @, no blanks, a domain of non-empty labels. */
 export const email = z
   .string()
   .max(320)
   .regex(/^[^\s@\p{Cc}\p{Cs}]+@(?:[^\s@.\p{Cc}\p{Cs}]+\.)+[^\s@.\p{Cc}\p{Cs}]+$/u, 'must be an e-mail address')
   .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
-/** Kept as given, but for one that nobody could see. */
+/** Stored as given; a blank name is a validation error. */
 export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')
 
 export const limit = z
@@ -79,7 +79,7 @@ export const cursor = text(200)
   .optional()
   .meta({ description: 'The `nextCursor` of the page before.', example: 'AZqLPF0ufxCKS2x9jp8KG5Yx0m0hBqkS' })
 
-/** The query of a list with its own filters; unknown parameters are refused as unknown fields are. */
+/** The query of a list with its own filters. Unknown parameters are validation errors, as unknown fields are. */
 export function listQuery<Filters extends z.ZodRawShape>(filters: Filters) {
   return z.strictObject({ limit, cursor, ...filters })
 }
@@ -95,19 +95,19 @@ export function page<Item extends z.ZodType>(item: Item) {
   })
 }
 
-/** What a path of one resource carries. */
+/** The parameters in the path of one resource. */
 export const idParams = z.strictObject({ id: id('The id of the resource.') })
 
-/** Who did something. */
+/** The caller that made a change. */
 export const actor = z
   .object({
     type: z.enum(['OPERATOR', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
       description: 'What kind of caller it was.',
       example: 'MANAGEMENT_TOKEN',
     }),
-    id: z.string().optional().meta({ description: 'The id of the credential.', example: exampleId }),
+    id: z.string().optional().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
     name: z.string().optional().meta({ description: 'The name of the credential.', example: 'deploy script' }),
-    memberId: z.string().optional().meta({ description: 'The member behind an access token.', example: exampleId }),
+    memberId: z.string().optional().meta({ description: 'The member behind an access token.', example: EXAMPLE_ID }),
   })
   .meta({ id: 'Actor', description: 'Who did it.' })
 export type Actor = z.infer<typeof actor>

@@ -1,28 +1,28 @@
-/** API keys, management tokens, members and their personal access tokens. A secret is shown once, when it is made. */
+/** API keys, management tokens, members and their personal access tokens. A secret is shown once, in the response that creates it (docs/api.md#a1). */
 import { z } from 'zod'
 
-import { email, exampleId, id, moment, name, timestamp } from './common.ts'
+import { email, EXAMPLE_ID, id, moment, name, timestamp } from './common.ts'
 import { permissions } from './permissions.ts'
 
-const credentialName = name.meta({ description: 'What it is for.', example: 'deploy script' })
+const credentialName = name.meta({ description: 'What the credential is for.', example: 'deploy script' })
 const expiresAt = moment('When it stops working; in the future.')
   .refine((value) => value.getTime() > Date.now(), 'must lie in the future')
   .nullable()
   .optional()
 
 const shown = {
-  id: z.uuid().meta({ description: 'The id of the credential.', example: exampleId }),
+  id: z.uuid().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
   name: credentialName,
   prefix: z.string().meta({ description: 'The first characters of the secret.', example: 'kwk_0123' }),
   expiresAt: timestamp('When it stops working; null: never.').nullable(),
-  lastUsedAt: timestamp('When it was last used, coarsely.').nullable(),
+  lastUsedAt: timestamp('About when it was last used.').nullable(),
   createdAt: timestamp('When it was created.'),
 }
 const secret = z.string().optional().meta({
-  description: 'The secret, shown once; a replayed answer leaves it out.',
+  description: 'The secret, shown once; a replayed response omits it.',
   example: 'kwm_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
 })
-const granted = z.array(z.string()).meta({ description: 'What it may do.', example: ['licenses.read'] })
+const granted = z.array(z.string()).meta({ description: 'The permissions that it has.', example: ['licenses.read'] })
 
 export const apiKey = z.object(shown).meta({ id: 'ApiKey', description: "A credential for customers' apps." })
 export const createdApiKey = apiKey.extend({ secret }).meta({ id: 'CreatedApiKey', description: 'A new API key.' })
@@ -36,7 +36,7 @@ export const createToken = z.strictObject({ name: credentialName, permissions, e
 
 export const member = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the member.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of the member.', example: EXAMPLE_ID }),
     email,
     permissions: granted,
     createdAt: timestamp('When it was created.'),

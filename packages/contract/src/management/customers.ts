@@ -1,8 +1,8 @@
-/** Customers: who a license belongs to. E-mail addresses need not be unique; external ids are. */
+/** Customers: the owners of licenses. E-mail addresses need not be unique; external ids are unique in the organization. */
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { email, exampleId, id, metadata, name, timestamp } from './common.ts'
+import { email, EXAMPLE_ID, id, metadata, name, timestamp } from './common.ts'
 
 const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
 const externalId = text(200).meta({
@@ -12,7 +12,7 @@ const externalId = text(200).meta({
 
 export const customer = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the customer.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of the customer.', example: EXAMPLE_ID }),
     email,
     name: customerName.nullable(),
     externalId: externalId.nullable(),

@@ -1,14 +1,11 @@
-/**
- * Licenses: their policy, the status that is stored and the status that is shown.
- * A license is expired by time alone; `expired` is never stored.
- */
+/** Licenses: their policy, their status and their machines (docs/api.md#m7). `expired` is computed, never stored (docs/api.md#v9). */
 import { z } from 'zod'
 
-import { maxLicenseKeyBytes, maxMachineIdBytes, optionalExactText, text } from '../text.ts'
+import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
-import { exampleId, id, metadata, moment, timestamp } from './common.ts'
+import { EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
 
-export const licenseStatus = z
+const licenseStatus = z
   .enum(['active', 'suspended', 'expired', 'revoked'])
   .meta({ description: 'The status now: revoked before suspended before expired.', example: 'active' })
 export type LicenseStatus = z.infer<typeof licenseStatus>
@@ -24,24 +21,23 @@ const maxMachines = z
   .min(1)
   .max(2_147_483_647)
   .nullable()
-  .meta({ description: 'How many machines may use it; null: any number.', example: 5 })
+  .meta({ description: 'How many machines may use it; null: no limit.', example: 5 })
 const expiresAt = moment('When it expires; null for `PERPETUAL`. May lie in the past.').nullable()
 
-/** A policy that is whole: the type and the expiry agree. */
-export const policyRule = 'must be null for PERPETUAL and a time otherwise'
+export const POLICY_RULE = 'must be null for PERPETUAL and a time otherwise'
+/** Whether the type and the expiry of a policy agree. */
 export function isWholePolicy(policy: { type: PolicyType; expiresAt: Date | null }): boolean {
   return (policy.type === 'PERPETUAL') === (policy.expiresAt === null)
 }
 
-export const policyInput = z
+const policyInput = z
   .strictObject({
     type: policyType,
     maxMachines: maxMachines.default(null),
     expiresAt: expiresAt.default(null),
   })
-  .refine(isWholePolicy, { path: ['expiresAt'], message: policyRule })
+  .refine(isWholePolicy, { path: ['expiresAt'], message: POLICY_RULE })
   .meta({ description: 'The terms.' })
-export type PolicyInput = z.infer<typeof policyInput>
 
 export const licenseKey = z
   .string()
@@ -50,18 +46,18 @@ export const licenseKey = z
 
 export const license = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the license.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
     key: licenseKey,
     status: licenseStatus,
-    productId: z.uuid().meta({ description: 'The product it is for.', example: exampleId }),
-    customerId: z.uuid().meta({ description: 'The customer who owns it.', example: exampleId }),
+    productId: z.uuid().meta({ description: 'The product it is for.', example: EXAMPLE_ID }),
+    customerId: z.uuid().meta({ description: 'The customer who owns it.', example: EXAMPLE_ID }),
     policy: z
       .object({ type: policyType, maxMachines, expiresAt: timestamp('When it expires; null: never.').nullable() })
       .meta({ description: 'The terms.' }),
     machines: z
       .object({
         used: z.int().meta({ description: 'Machine slots that are taken.', example: 2 }),
-        max: z.int().nullable().meta({ description: 'Machine slots there are; null: no limit.', example: 5 }),
+        max: z.int().nullable().meta({ description: 'Machine slots that it has; null: no limit.', example: 5 }),
       })
       .meta({ description: 'Its machine slots.' }),
     metadata,
@@ -88,22 +84,22 @@ export const updateLicense = z.strictObject({
   policy: z
     .strictObject({ type: policyType.optional(), maxMachines: maxMachines.optional(), expiresAt: expiresAt.optional() })
     .optional()
-    .meta({ description: 'The terms to change; the others stay, and the whole must be valid.' }),
+    .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
   metadata: metadata.optional(),
 })
 
 export const renewLicense = z.strictObject({ expiresAt: moment('When it expires from now on.') })
 
-export const maxImportRows = 1_000
+export const MAX_IMPORT_ROWS = 1_000
 
-/** An import's rows. More than the limit is told apart from other mistakes by `IMPORT_TOO_LARGE`. */
+/** The rows of an import. More than the limit are the error `IMPORT_TOO_LARGE`, not a validation error. */
 export const importLicenses = z.strictObject({
-  licenses: z.array(createLicense).min(1).max(maxImportRows).meta({ description: 'The licenses, at most 1,000.' }),
+  licenses: z.array(createLicense).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The licenses, at most 1,000.' }),
 })
 export const importedLicenses = z.object({
   created: z.int().meta({ description: 'How many were created.', example: 2 }),
   licenses: z
-    .array(z.object({ id: z.uuid().meta({ description: 'Its id.', example: exampleId }), key: licenseKey }))
+    .array(z.object({ id: z.uuid().meta({ description: 'Its id.', example: EXAMPLE_ID }), key: licenseKey }))
     .meta({ description: 'The new licenses, in the order given.' }),
 })
 
@@ -111,18 +107,18 @@ export const licenseFilter = {
   productId: id('Only of this product.').optional(),
   customerId: id('Only of this customer.').optional(),
   status: licenseStatus.optional(),
-  key: text(maxLicenseKeyBytes)
+  key: text(MAX_LICENSE_KEY_BYTES)
     .optional()
     .meta({ description: 'The exact license key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
 }
 
 export const machine = z
   .object({
-    id: z.uuid().meta({ description: 'The id of this record.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of this record.', example: EXAMPLE_ID }),
     machineId: z.string().meta({ description: 'The machine id as the app sent it.', example: 'A4-F1-00-12' }),
     hostname: z.string().nullable().meta({ description: 'The name the app gave.', example: 'build-7' }),
     firstSeenAt: timestamp('When it took its slot.'),
-    lastSeenAt: timestamp('When it was last seen, coarsely.'),
+    lastSeenAt: timestamp('About when it was last seen.'),
   })
   .meta({ id: 'Machine', description: 'A machine that holds a slot.' })
 
@@ -136,10 +132,10 @@ export const licenseFile = z.string().meta({
   example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
 })
 
-/** Taken as a check takes them. */
+/** Both fields have the form that they have in a check (docs/api.md#f4). */
 export const requestLicenseFile = z.strictObject({
   licenseKey: checkedLicenseKey,
-  fingerprint: optionalExactText(maxMachineIdBytes).meta({
+  fingerprint: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
     description: 'The machine id; null and the empty string count as absent.',
     example: '4C4C4544-0051-3510',
   }),

@@ -1,7 +1,7 @@
-/** What a management credential may be permitted to do. */
+/** The permissions that a management credential can have (docs/api.md#a2). */
 import { z } from 'zod'
 
-export const allPermissions = [
+export const ALL_PERMISSIONS = [
   'licenses.read',
   'licenses.write',
   'products.read',
@@ -13,11 +13,11 @@ export const allPermissions = [
   'credentials.write',
 ] as const
 
-export const permission = z.enum(allPermissions).meta({ description: 'A permission.', example: 'licenses.read' })
+export const permission = z.enum(ALL_PERMISSIONS).meta({ description: 'A permission.', example: 'licenses.read' })
 export type Permission = z.infer<typeof permission>
 
 export const permissions = z
   .array(permission)
-  .max(allPermissions.length)
+  .max(ALL_PERMISSIONS.length)
   .transform((list) => [...new Set(list)])
   .meta({ description: 'What it may do. Nobody can grant a permission that they lack.', example: ['licenses.read'] })

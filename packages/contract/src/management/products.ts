@@ -1,13 +1,13 @@
-/** Products: what a license is for. */
+/** Products: what licenses are for. */
 import { z } from 'zod'
 
-import { exampleId, metadata, name, timestamp } from './common.ts'
+import { EXAMPLE_ID, metadata, name, timestamp } from './common.ts'
 
 const productName = name.meta({ description: 'The name of the product.', example: 'Acme Studio' })
 
 export const product = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the product.', example: exampleId }),
+    id: z.uuid().meta({ description: 'The id of the product.', example: EXAMPLE_ID }),
     name: productName,
     metadata,
     createdAt: timestamp('When it was created.'),

@@ -2,7 +2,7 @@
  * One declarative definition for an endpoint: from it the Express route and the OpenAPI operation are both made, so that
  * they cannot drift. A handler sees parsed input only, and for a changing method a transaction that its audit entry shares.
  */
-import { type Actor, describeFault, type Permission, type ProblemCode, type problems } from '@keyward/contract'
+import { type Actor, describeIssue, type Permission, type ProblemCode, type PROBLEMS } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Db } from './context.ts'
@@ -41,7 +41,7 @@ export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Bod
 /** A code, and the status that it comes with: its own, or another. */
 export interface Documented {
   code: ProblemCode
-  status: (typeof problems)[ProblemCode]['status']
+  status: (typeof PROBLEMS)[ProblemCode]['status']
 }
 
 export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Answer> {
@@ -90,7 +90,7 @@ export interface Endpoint {
   prepare(input: RawInput): (call: AnyCall) => Promise<unknown>
 }
 
-const maxImportRows = 1_000
+const MAX_IMPORT_ROWS = 1_000
 const nothing = z.strictObject({})
 /** For a POST or PATCH without fields: no body or an empty object. */
 const noBody = nothing.optional()
@@ -98,12 +98,12 @@ const noBody = nothing.optional()
 function refuseHugeImport(rowsName: string | undefined, body: unknown): void {
   if (rowsName === undefined || typeof body !== 'object' || body === null) return
   const rows: unknown = Object.entries(body).find(([name]) => name === rowsName)?.[1]
-  if (Array.isArray(rows) && rows.length > maxImportRows)
+  if (Array.isArray(rows) && rows.length > MAX_IMPORT_ROWS)
     throw new Refusal(
       'IMPORT_TOO_LARGE',
-      `#/${rowsName} has ${rows.length} rows; at most ${maxImportRows} are taken.`,
+      `#/${rowsName} has ${rows.length} rows; at most ${MAX_IMPORT_ROWS} are taken.`,
       {
-        errors: [{ pointer: `#/${rowsName}`, detail: `has more than ${maxImportRows} rows` }],
+        errors: [{ pointer: `#/${rowsName}`, detail: `has more than ${MAX_IMPORT_ROWS} rows` }],
       },
     )
 }
@@ -126,7 +126,7 @@ function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body,
   // An id that is no id names nothing.
   const params = orNothing(definition.params).safeParse(input.params)
   if (!params.success) throw notFound('such thing')
-  const plainly = { error: describeFault }
+  const plainly = { error: describeIssue }
   const query = orNothing(definition.query).safeParse(input.query, plainly)
   refuseHugeImport(definition.importRows, input.body)
   const body = orNoBody(definition.body).safeParse(input.body, plainly)

@@ -2,7 +2,7 @@
  * The OpenAPI document, made from the endpoint definitions that the routes are made from and the schemas that validate. Every
  * operation lists every code that it can answer.
  */
-import { problem, type ProblemCode, problems } from '@keyward/contract'
+import { problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 
 import type { Access, Documented, Endpoint } from './endpoint.ts'
@@ -35,7 +35,7 @@ export function describeAccess(access: Access): string {
 }
 
 export function documented(refusal: ProblemCode | Documented): Documented {
-  return typeof refusal === 'string' ? { code: refusal, status: problems[refusal].status } : refusal
+  return typeof refusal === 'string' ? { code: refusal, status: PROBLEMS[refusal].status } : refusal
 }
 
 /** Everything that this endpoint can refuse with. */
@@ -53,7 +53,7 @@ function responsesOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(refusalsOf(endpoint), ({ status }) => status)
   const responses: ZodOpenApiResponsesObject = {}
   for (const status of [...byStatus.keys()].toSorted((a, b) => a - b)) {
-    const lines = (byStatus.get(status) ?? []).map(({ code }) => `\`${code}\`: ${problems[code].title}`)
+    const lines = (byStatus.get(status) ?? []).map(({ code }) => `\`${code}\`: ${PROBLEMS[code].title}`)
     responses[`${status}`] = {
       description: lines.join('\n\n'),
       content: { 'application/problem+json': { schema: problem } },

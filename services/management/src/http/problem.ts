@@ -2,7 +2,7 @@
  * Refusals as values: a `Refusal` carries a code of the contract and what may be told to the caller, and nothing else ever leaves.
  * Errors that are not refusals become INTERNAL or UNAVAILABLE without their message; that goes to the log alone.
  */
-import { type Problem, type ProblemCode, problems } from '@keyward/contract'
+import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 
 export interface Fault {
@@ -26,13 +26,13 @@ export class Refusal extends Error {
   readonly extras: Extras
 
   constructor(code: ProblemCode, detail?: string, extras: Extras = {}) {
-    super(detail ?? problems[code].title)
+    super(detail ?? PROBLEMS[code].title)
     this.code = code
     this.extras = extras
   }
 
   get status(): number {
-    return this.extras.status ?? problems[this.code].status
+    return this.extras.status ?? PROBLEMS[this.code].status
   }
 }
 
@@ -63,7 +63,7 @@ export function toProblem(refusal: Refusal, instance: string, requestId: string)
   const { errors, ruleId, mergedInto } = refusal.extras
   return {
     type: `urn:keyward:problem:${refusal.code.toLowerCase().replaceAll('_', '-')}`,
-    title: problems[refusal.code].title,
+    title: PROBLEMS[refusal.code].title,
     status: refusal.status,
     detail: refusal.message,
     instance,

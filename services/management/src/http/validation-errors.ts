@@ -2,7 +2,7 @@
  * From what zod finds to what the caller is told: one pointer for each place, the first thing that is wrong there, in plain words.
  * An import is judged row by row, so that the rows that are well-formed can be judged further and all faults told at once.
  */
-import { describeFault } from '@keyward/contract'
+import { describeIssue } from '@keyward/contract'
 import { z } from 'zod'
 
 import { type Fault, invalidAll, type Refusal } from './problem.ts'
@@ -61,7 +61,7 @@ export function rowByRow<Input>(name: string, schema: z.ZodType<Input>): z.ZodTy
       .map((key) => ({ pointer: pointerTo('#', [key]), detail: 'is not known' }))
     const rows: Row<Input>[] = []
     for (const [at, given] of (Array.isArray(list) ? list : []).entries()) {
-      const parsed = schema.safeParse(given, { error: describeFault })
+      const parsed = schema.safeParse(given, { error: describeIssue })
       if (parsed.success) rows.push({ input: parsed.data, at, pointer: pointerTo('#', [name, at]) })
       else faults.push(...faultsOf('#', parsed.error, [name, at]).slice(0, maxFaultsOfRow))
     }

@@ -3,7 +3,7 @@
  * without taking a new slot. The caller's address and country are compared with the rules and discarded, as in a check.
  */
 import { parseNetwork } from '@keyward/address'
-import { byteLength, codeMessages, type Code, maxLicenseKeyBytes, type requestLicenseFile } from '@keyward/contract'
+import { byteLength, CODE_MESSAGES, type Code, MAX_LICENSE_KEY_BYTES, type requestLicenseFile } from '@keyward/contract'
 import type { z } from 'zod'
 
 import { dryRun } from '../evaluate/dry-run.ts'
@@ -15,14 +15,14 @@ import { issueLicenseFile } from './issue.ts'
 type FileRequest = z.output<typeof requestLicenseFile>
 
 function refuseCheck(code: Exclude<Code, 'VALID'>): Refusal {
-  return new Refusal(code, codeMessages[code], { status: 409 })
+  return new Refusal(code, CODE_MESSAGES[code], { status: 409 })
 }
 
 export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
   const { db, organizationId, body } = call
   const { licenseKey, fingerprint: machineId } = body
   // Postgres does not take NUL in a text at all.
-  if (byteLength(licenseKey) > maxLicenseKeyBytes || licenseKey.includes('\u0000')) throw refuseCheck('NOT_FOUND')
+  if (byteLength(licenseKey) > MAX_LICENSE_KEY_BYTES || licenseKey.includes('\u0000')) throw refuseCheck('NOT_FOUND')
   const license = await selectLicenses(db, organizationId).where('licenses.key', '=', licenseKey).executeTakeFirst()
   if (!license) throw refuseCheck('NOT_FOUND')
   const { ip, country } = call.client()

@@ -1,5 +1,5 @@
 /** The OpenAPI document against the routes that the server really has, both ways, and against what is asked of a good document. */
-import { allPermissions, problemCodes } from '@keyward/contract'
+import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger } from '@keyward/process'
@@ -86,7 +86,7 @@ test('every operation has an id of its own, a summary, its permission, and every
 
 test('every error code and every permission is used by some endpoint', () => {
   const listed = new Set<string>(endpoints.flatMap(refusalsOf).map(({ code }) => code))
-  expect(problemCodes.filter((code) => !listed.has(code))).toEqual([
+  expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([
     'MALFORMED_HTTP',
     'METHOD_NOT_ALLOWED',
     'REQUEST_TIMEOUT',
@@ -94,7 +94,7 @@ test('every error code and every permission is used by some endpoint', () => {
     'HEADERS_TOO_LARGE',
   ])
   const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))
-  expect(allPermissions.filter((permission) => !needed.has(permission))).toEqual([])
+  expect(ALL_PERMISSIONS.filter((permission) => !needed.has(permission))).toEqual([])
 })
 
 const record = z.record(z.string(), z.unknown())

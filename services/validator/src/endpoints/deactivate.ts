@@ -3,7 +3,7 @@
  * apply. Only Postgres can say whether a slot was held, so every request that finds a license waits for it.
  */
 
-import { maxLicenseKeyBytes } from '@keyward/contract/text'
+import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import { BUSY, type IndexReader, UNKNOWN } from '@keyward/engine'
 
 import type { Authenticator } from '../http/authenticator.ts'
@@ -42,7 +42,7 @@ export class Deactivation {
     const body = this.#body
     if (!parsePlainBody('deactivate', bytes, body) && !parseBody('deactivate', bytes, body))
       return exchange.fail('INVALID_REQUEST')
-    if (body.licenseKeyLength > maxLicenseKeyBytes) return exchange.send(DEACTIVATED.false)
+    if (body.licenseKeyLength > MAX_LICENSE_KEY_BYTES) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)
     const row = reader.findLicense(credential.organization, body.licenseKey, body.licenseKeyLength, licenseId)
     if (row === BUSY) return exchange.fail('UNAVAILABLE')

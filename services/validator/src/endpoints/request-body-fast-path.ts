@@ -4,7 +4,7 @@
  * ASCII without escapes. Every other body, including every invalid one, is left to `parseBody`.
  */
 
-import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
+import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 
 import { type BodyKind, type RequestBody } from './request-body.ts'
 
@@ -111,13 +111,13 @@ export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBod
   const keyLength = ends[0]! - starts[0]!
   if (starts[0] === 0 || keyLength === 0) return false
   out.licenseKeyLength = keyLength
-  if (keyLength <= maxLicenseKeyBytes) copy(body, starts[0]!, keyLength, out.licenseKey)
+  if (keyLength <= MAX_LICENSE_KEY_BYTES) copy(body, starts[0]!, keyLength, out.licenseKey)
 
   out.machineIdLength = 0
   for (let n = 1; n <= machineIds; n++) {
     const length = starts[n] === 0 ? 0 : ends[n]! - starts[n]!
     if (length === 0) continue // the empty string counts as absent
-    if (length > maxMachineIdBytes) return false
+    if (length > MAX_MACHINE_ID_BYTES) return false
     out.machineIdLength = length
     copy(body, starts[n]!, length, out.machineId)
     break
@@ -128,7 +128,7 @@ export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBod
   if (hostname < 0 || starts[hostname] === 0) return true
   const start = starts[hostname]!
   const length = ends[hostname]! - start
-  if (length > maxMachineIdBytes) return false
+  if (length > MAX_MACHINE_ID_BYTES) return false
   if (length > 0) out.hostname = String.fromCharCode(...body.subarray(start, start + length))
   return true
 }

@@ -4,7 +4,7 @@
  * common bodies faster and must have the same result.
  */
 
-import { maxLicenseKeyBytes, maxMachineIdBytes } from '@keyward/contract/text'
+import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
 
 /** The kinds of request bodies. `deactivate` requires a machine id. */
@@ -13,7 +13,7 @@ export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 /** The fields of a body. The names are those of the engine's check, so a check is filled in without copying. */
 export interface RequestBody {
   licenseKey: Uint8Array
-  /** Above maxLicenseKeyBytes when the key is longer than any existing key; its bytes are then undefined. */
+  /** Above MAX_LICENSE_KEY_BYTES when the key is longer than any existing key; its bytes are then undefined. */
   licenseKeyLength: number
   machineId: Uint8Array
   /** 0 without a machine id. */
@@ -23,9 +23,9 @@ export interface RequestBody {
 
 export function createRequestBody(): RequestBody {
   return {
-    licenseKey: new Uint8Array(maxLicenseKeyBytes),
+    licenseKey: new Uint8Array(MAX_LICENSE_KEY_BYTES),
     licenseKeyLength: 0,
-    machineId: new Uint8Array(maxMachineIdBytes),
+    machineId: new Uint8Array(MAX_MACHINE_ID_BYTES),
     machineIdLength: 0,
     hostname: null,
   }
@@ -64,10 +64,10 @@ export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): b
   if (!parsed) return false
   const { licenseKey, machineId } = parsed
   out.licenseKeyLength = licenseKey.length
-  if (licenseKey.length <= maxLicenseKeyBytes) {
+  if (licenseKey.length <= MAX_LICENSE_KEY_BYTES) {
     // A key that does not fit into the buffer as UTF-8 is longer than any existing key.
     const { read, written } = encoder.encodeInto(licenseKey, out.licenseKey)
-    out.licenseKeyLength = read === licenseKey.length ? written : maxLicenseKeyBytes + 1
+    out.licenseKeyLength = read === licenseKey.length ? written : MAX_LICENSE_KEY_BYTES + 1
   }
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
   out.hostname = parsed.hostname ?? null

@@ -4,7 +4,7 @@
  */
 
 import { type ClientResolver } from '@keyward/address'
-import { maxLicenseKeyBytes } from '@keyward/contract/text'
+import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import {
   type Check,
   CLAIM_SLOT,
@@ -91,7 +91,7 @@ export class Validation {
     check.organization = credential.organization
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)
     else check.addressFamily = check.country = 0
-    if (check.licenseKeyLength > maxLicenseKeyBytes) setNotFound(verdict)
+    if (check.licenseKeyLength > MAX_LICENSE_KEY_BYTES) setNotFound(verdict)
     else reader.decide(check, nowMs, verdict)
     if (verdict.busy) {
       counters.count('indexBusy')

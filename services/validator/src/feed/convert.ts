@@ -5,7 +5,7 @@
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import { isOneOf, ruleKinds, ruleScopes, storedStatuses } from '@keyward/contract/vocabulary'
+import { isOneOf, RULE_KINDS, RULE_SCOPES, STORED_STATUSES } from '@keyward/contract/vocabulary'
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keyward/engine'
@@ -73,14 +73,14 @@ function readLicense(row: LicenseRow): LicenseRecord | string {
 }
 
 function isReadable(row: LicenseRow): row is LicenseRecord {
-  return isOneOf(storedStatuses, row.status)
+  return isOneOf(STORED_STATUSES, row.status)
 }
 
 /** Returns the record, or why the row cannot be read. */
 function readRule(row: RuleRow): AccessRuleRecord | string {
   const { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
-  if (!isOneOf(ruleKinds, kind)) return 'its kind is unknown'
-  if (!isOneOf(ruleScopes, scope)) return 'its scope is unknown'
+  if (!isOneOf(RULE_KINDS, kind)) return 'its kind is unknown'
+  if (!isOneOf(RULE_SCOPES, scope)) return 'its scope is unknown'
   const match = readMatch(row)
   if (typeof match === 'string') return match
   return { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }

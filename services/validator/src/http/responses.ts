@@ -4,16 +4,24 @@
  * (docs/api.md#h2).
  */
 
-import { codeMessages } from '@keyward/contract/codes'
-import type { ValidationErrorCode } from '@keyward/contract/validation'
-import { CODES, type Code } from '@keyward/engine'
+import { CODE_MESSAGES } from '@keyward/contract/codes'
+import type {
+  DeactivateResponse,
+  RejectionCode,
+  ValidationErrorCode,
+  ValidationErrorV1,
+  ValidationErrorV2,
+  VerdictV1,
+  VerdictV2,
+} from '@keyward/contract/validation'
+import { CODES } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'
 
 /** The shape of response bodies: that of v2, or that of all other endpoints. */
 export type Shape = 'v1' | 'v2'
 
-export type ErrorCode = ValidationErrorCode | 'REQUEST_TIMEOUT'
+export type ErrorCode = ValidationErrorCode
 
 /** A response that is ready to be sent. */
 export interface PreparedResponse {
@@ -66,7 +74,8 @@ function json(value: object): Uint8Array {
 
 function errorResponse(shape: Shape, code: ErrorCode): PreparedResponse {
   const { status, text, closes } = ERRORS[code]
-  const body = shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
+  const body: ValidationErrorV1 | ValidationErrorV2 =
+    shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
   return { status, body: json(body), headers: HEADERS[code] ?? NO_HEADERS, closes: closes ?? false }
 }
 
@@ -87,32 +96,28 @@ export const ERROR_RESPONSES: Record<Shape, Record<ErrorCode, PreparedResponse>>
   v2: errorResponses('v2'),
 }
 
-function rejection(shape: Shape, code: Code): PreparedResponse {
-  const message = codeMessages[code]
-  return shape === 'v2'
-    ? {
-        status: '400 Bad Request',
-        body: json({ valid: false, status: 400, message, code }),
-        headers: NO_HEADERS,
-        closes: false,
-      }
-    : { status: '', body: json({ valid: false, code, detail: message }), headers: NO_HEADERS, closes: false }
+function rejection(shape: Shape, code: RejectionCode): PreparedResponse {
+  const message = CODE_MESSAGES[code]
+  const body: VerdictV1 | VerdictV2 =
+    shape === 'v2' ? { valid: false, status: 400, message, code } : { valid: false, code, detail: message }
+  return { status: shape === 'v2' ? '400 Bad Request' : '', body: json(body), headers: NO_HEADERS, closes: false }
 }
 
-/** By shape, then by the engine's number of the code. The element for `VALID` is never used. */
-const REJECTIONS: Record<Shape, readonly PreparedResponse[]> = {
-  v1: CODES.map((code) => rejection('v1', code)),
-  v2: CODES.map((code) => rejection('v2', code)),
+/** Returns the responses by the engine's number of the code. `VALID` has none: it carries a timestamp. */
+function rejections(shape: Shape): (PreparedResponse | null)[] {
+  return CODES.map((code) => (code === 'VALID' ? null : rejection(shape, code)))
 }
+
+const REJECTIONS = { v1: rejections('v1'), v2: rejections('v2') }
 
 /** Returns a 200 with this JSON body. */
 export function okResponse(body: Uint8Array): PreparedResponse {
   return { status: '', body, headers: NO_HEADERS, closes: false }
 }
 
-function validBody(shape: Shape, expiresAt: string | null): object {
+function validBody(shape: Shape, expiresAt: string | null): VerdictV1 | VerdictV2 {
   return shape === 'v2'
-    ? { valid: true, status: 200, message: codeMessages.VALID, code: 'VALID', expiresAt }
+    ? { valid: true, status: 200, message: CODE_MESSAGES.VALID, code: 'VALID', expiresAt }
     : { valid: true, code: 'VALID', expiresAt }
 }
 
@@ -148,12 +153,14 @@ export function validResponse(shape: Shape, expiresAtMs: number): PreparedRespon
  */
 export function rejectionResponse(shape: Shape, code: number, used: number, max: number): PreparedResponse {
   const name = CODES[code]
-  if (name === 'TOO_MANY_MACHINES' && shape === 'v1')
-    return okResponse(json({ valid: false, code: name, detail: codeMessages[name], machines: { used, max } }))
+  if (name === 'TOO_MANY_MACHINES' && shape === 'v1') {
+    const body: VerdictV1 = { valid: false, code: name, detail: CODE_MESSAGES[name], machines: { used, max } }
+    return okResponse(json(body))
+  }
   return REJECTIONS[shape][code]!
 }
 
 export const DEACTIVATED: Record<'true' | 'false', PreparedResponse> = {
-  true: okResponse(json({ deactivated: true })),
-  false: okResponse(json({ deactivated: false })),
+  true: okResponse(json({ deactivated: true } satisfies DeactivateResponse)),
+  false: okResponse(json({ deactivated: false } satisfies DeactivateResponse)),
 }

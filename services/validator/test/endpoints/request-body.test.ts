@@ -1,4 +1,4 @@
-import { maxLicenseKeyBytes } from '@keyward/contract'
+import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract'
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
@@ -12,7 +12,7 @@ const encoder = new TextEncoder()
 function seen(body: RequestBody): object {
   return {
     key:
-      body.licenseKeyLength > maxLicenseKeyBytes
+      body.licenseKeyLength > MAX_LICENSE_KEY_BYTES
         ? 'too long'
         : Buffer.from(body.licenseKey.subarray(0, body.licenseKeyLength)).toString('latin1'),
     machine: Buffer.from(body.machineId.subarray(0, body.machineIdLength)).toString('latin1'),

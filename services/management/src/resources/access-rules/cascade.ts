@@ -1,5 +1,5 @@
 /** The rules that the database deletes with what they are scoped to or name, for the audit entry of that deletion. */
-import { maxImportRows } from '@keyward/contract'
+import { MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import type { Change } from '../../audit/writer.ts'
 
@@ -20,7 +20,7 @@ export async function rulesGoingAlong(
     .where('organizationId', '=', organizationId)
     .where(column, '=', id)
     .orderBy('id')
-    .limit(maxImportRows)
+    .limit(MAX_IMPORT_ROWS)
     .execute()
   const [first] = rows
   return first ? { rules: { deleted: first.deleted, ids: rows.map((row) => row.id) } } : {}

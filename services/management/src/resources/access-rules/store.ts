@@ -1,5 +1,12 @@
 /** Reading, listing, changing and deleting access rules. What a rule matches never changes; that would be another rule. */
-import type { AccessRule, RuleKind, RuleScope, RuleType, updateAccessRule } from '@keyward/contract'
+import {
+  type AccessRule,
+  RULE_TYPES,
+  type RuleKind,
+  type RuleScope,
+  type RuleType,
+  type updateAccessRule,
+} from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import { type Expression, type ExpressionBuilder, sql, type SqlBool } from 'kysely'
 import type { z } from 'zod'
@@ -22,13 +29,11 @@ export interface RuleQuery extends PageQuery {
   expired?: boolean | undefined
 }
 
-const ruleTypes = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const
-
 /** A value is found by any of its spellings. */
 function valueCondition(value: string) {
   return (builder: ExpressionBuilder<Database, 'accessRules'>): Expression<SqlBool> =>
     builder.or(
-      ruleTypes.flatMap((type) => {
+      RULE_TYPES.flatMap((type) => {
         const canonical = canonicalValue(type, value)
         if (canonical === null) return []
         return builder.and([

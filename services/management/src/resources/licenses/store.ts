@@ -1,5 +1,5 @@
 /** Licenses in the database: reading, filtering, adding, changing, deleting. Adding many is one statement. */
-import { type CreateLicense, isWholePolicy, type License, policyRule, type updateLicense } from '@keyward/contract'
+import { type CreateLicense, isWholePolicy, type License, POLICY_RULE, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
@@ -145,7 +145,7 @@ export async function changeLicense(
   const { db, organizationId } = change
   const row = await lockLicenseRow(db, organizationId, id)
   const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = input.policy ?? {}
-  if (!isWholePolicy({ type, expiresAt })) throw invalid('#/policy/expiresAt', policyRule)
+  if (!isWholePolicy({ type, expiresAt })) throw invalid('#/policy/expiresAt', POLICY_RULE)
   const { productId = row.productId, customerId = row.customerId, metadata } = input
   const faults = await missingParents(db, organizationId, [{ productId, customerId, pointer: '#' }])
   if (faults.length > 0) throw invalidAll(faults)

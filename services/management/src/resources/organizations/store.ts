@@ -1,6 +1,6 @@
 /** Organizations. A new one has what a vendor needs to begin: a signing key, a management token and an API key. */
 import {
-  allPermissions,
+  ALL_PERMISSIONS,
   type createOrganization,
   type Organization,
   type Plan,
@@ -58,7 +58,7 @@ export async function addOrganization(
   const token = await addCredential(
     change,
     { ...shelf, kind: 'MANAGEMENT_TOKEN' },
-    { name: 'first management token', permissions: allPermissions, expiresAt: null },
+    { name: 'first management token', permissions: ALL_PERMISSIONS, expiresAt: null },
   )
   const apiKey = await addCredential(
     change,

@@ -1,0 +1,50 @@
+/** The activity feed of licenses (docs/api.md#d3) and overuse alerts (docs/api.md#d4). Neither contains an address or a country. */
+import { z } from 'zod'
+
+import { code } from '../codes.ts'
+import { actor, EXAMPLE_ID, timestamp } from './common.ts'
+
+export const activityType = z
+  .enum([
+    'CHECK',
+    'MACHINE_ACTIVATED',
+    'MACHINE_RELEASED',
+    'LICENSE_CREATED',
+    'LICENSE_CHANGED',
+    'LICENSE_SUSPENDED',
+    'LICENSE_REINSTATED',
+    'LICENSE_RENEWED',
+    'LICENSE_REVOKED',
+  ])
+  .meta({ description: '`CHECK`, or the change that was made.', example: 'CHECK' })
+
+export const activityEntry = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the entry.', example: EXAMPLE_ID }),
+    at: timestamp(
+      'When it was recorded; the list is in this order. Checks are recorded within about a second of the first.',
+    ),
+    type: activityType,
+    licenseId: z.uuid().meta({ description: 'The license.', example: EXAMPLE_ID }),
+    code: code.optional(),
+    machineId: z.string().optional().meta({ description: 'The machine id.', example: 'A4-F1-00-12' }),
+    count: z.int().meta({ description: 'How many checks it aggregates.', example: 17 }),
+    firstAt: timestamp('The first of them.'),
+    lastAt: timestamp('The last of them.'),
+    actor: actor.optional(),
+  })
+  .meta({ id: 'ActivityEntry', description: 'Something that happened to a license.' })
+
+export const alert = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the alert.', example: EXAMPLE_ID }),
+    kind: z
+      .literal('OVERUSE')
+      .meta({ description: 'More machines checked than the license has slots.', example: 'OVERUSE' }),
+    licenseId: z.uuid().meta({ description: 'The license.', example: EXAMPLE_ID }),
+    count: z.int().meta({ description: 'How many checks were rejected.', example: 9 }),
+    firstAt: timestamp('The first of them.'),
+    lastAt: timestamp('The last of them.'),
+    acknowledgedAt: timestamp('When somebody acknowledged it; null: open.').nullable(),
+  })
+  .meta({ id: 'Alert', description: 'More machines checked a license than it has slots.' })
