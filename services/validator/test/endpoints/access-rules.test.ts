@@ -43,6 +43,37 @@ const drop = async (...ids: string[]): Promise<void> => {
 const becomes = (code: string, license: License, from?: From): Promise<void> =>
   until(async () => (await check(license, from)) === code)
 
+test('a blacklisted check gets the same body for every type of rule: no rule, type or value', async () => {
+  const machineId = 'blacklisted machine'
+  const country = 'AQ'
+  for (const [type, from] of [
+    ['HWID', { machineId }],
+    ['COUNTRY', { country }],
+    ['CUSTOMER', {}],
+  ] as const) {
+    const license = await world.license({ maxMachines: 1, expiresAt: new Date('2100-01-01T00:00:00Z') })
+    const values = { HWID: machineId, COUNTRY: country, CUSTOMER: license.customerId }
+    const id = await rule({ licenseId: license.id, type, value: values[type] })
+    await becomes('BLACKLISTED', license, from)
+    const headers = { 'x-country': country }
+    const ask = (path: string, body: object): Promise<Reply> =>
+      send(validator.port, path, { body, headers, secret: world.secret })
+    const v2 = await ask(V2, { license: license.key, fingerprint: machineId })
+    expect([v2.status, v2.text], type).toEqual([
+      400,
+      '{"valid":false,"status":400,"message":"This check was refused.","code":"BLACKLISTED"}',
+    ])
+    for (const path of ['/api/v1/validate', '/api/v1/activate']) {
+      const v1 = await ask(path, { licenseKey: license.key, fingerprint: machineId, hostname: 'build-7' })
+      expect([v1.status, v1.text], type).toEqual([
+        200,
+        '{"valid":false,"code":"BLACKLISTED","detail":"This check was refused."}',
+      ])
+    }
+    await drop(id)
+  }
+})
+
 describe('what rules match', () => {
   test.skipIf(isBehindBalancer)('addresses and ranges, IPv4 and IPv6, by the forwarded address', async () => {
     const license = await world.license({ maxMachines: null })

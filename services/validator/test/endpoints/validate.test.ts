@@ -50,7 +50,13 @@ describe('verdicts', () => {
   })
 
   test('a perpetual license', async () => {
-    expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toMatchObject({ valid: true, expiresAt: null })
+    expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toEqual({
+      valid: true,
+      status: 200,
+      message: 'The license is valid.',
+      code: 'VALID',
+      expiresAt: null,
+    })
     expect((await v1({ licenseKey: key.perpetual, fingerprint: 'm1' })).body).toEqual({
       valid: true,
       code: 'VALID',
@@ -113,7 +119,10 @@ describe('machine ids', () => {
     expect(await is({ fingerprint: 'the machine', hwid: 7, host: null, macAddress: 'm'.repeat(600) })).toBe(true)
     expect(await is({ fingerprint: ' the machine' })).toBe(false)
     expect(await is({ fingerprint: 'THE MACHINE' })).toBe(false)
-    expect((await v2({ license: license.key, fingerprint: '', hwid: null })).body).toMatchObject({
+    expect((await v2({ license: license.key, fingerprint: '', hwid: null })).body).toEqual({
+      valid: false,
+      status: 400,
+      message: 'This license needs a machine id.',
       code: 'FINGERPRINT_REQUIRED',
     })
   })
@@ -122,7 +131,12 @@ describe('machine ids', () => {
     const { key: license } = await world.license({ maxMachines: 1 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'caf\u00e9' })).status).toBe(200)
     expect((await v2(`{"license":"${license}","fingerprint":"caf\\u00e9"}`)).status).toBe(200)
-    expect((await v2({ license, fingerprint: 'cafe\u0301' })).body).toMatchObject({ code: 'TOO_MANY_MACHINES' })
+    expect((await v2({ license, fingerprint: 'cafe\u0301' })).body).toEqual({
+      valid: false,
+      status: 400,
+      message: 'The license is already active on the maximum number of machines.',
+      code: 'TOO_MANY_MACHINES',
+    })
     expect((await v2({ license, fingerprint: 'caf\u00e9'.normalize('NFD') })).status).toBe(400)
   })
 
