@@ -1,4 +1,4 @@
-/** The Express application: what every answer has, the endpoints, the documentation, and what no route took. */
+/** The Express application: headers of every response, the endpoints, the documentation, and the fallbacks for other paths. */
 import express, { type Express } from 'express'
 import helmet from 'helmet'
 
@@ -6,7 +6,8 @@ import { endpoints } from './endpoints.ts'
 import { cors } from './http/cors.ts'
 import { mountDocs } from './http/docs.ts'
 import { createOpenApi } from './http/openapi.ts'
-import { methodRefuser, mountEndpoints, mountRest, requestIds, type RouterOptions } from './http/router.ts'
+import { requestIds } from './http/request-id.ts'
+import { methodNotAllowed, mountEndpoints, mountFallbacks, type RouterOptions } from './http/router.ts'
 import type { HttpMetrics } from './metrics.ts'
 
 export interface AppOptions extends Omit<RouterOptions, 'endpoints'> {
@@ -23,7 +24,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.disable('x-powered-by')
   app.use(requestIds(), metrics.observe, helmet(), cors(corsOrigins))
   mountEndpoints(app, { ...options, endpoints })
-  mountDocs(app, createOpenApi(endpoints), methodRefuser(options.services))
-  mountRest(app, options.services)
+  mountDocs(app, createOpenApi(endpoints), methodNotAllowed(options.dependencies))
+  mountFallbacks(app, options.dependencies)
   return app
 }

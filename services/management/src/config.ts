@@ -1,4 +1,4 @@
-/** The variables that the management service reads. */
+/** The environment variables of the management service. */
 import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
 import { choice, headerName, host, integer, logLevel, origins, port, postgresUrl, variable } from '@keyward/process'
 import { z } from 'zod'
@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { bearerSecret } from './http/authentication.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
 
-/** Of those that can be sent, so that nobody starts with one that never logs in. */
+/** Accepts only a token that a client can send in an `Authorization` header. */
 const operatorToken = () =>
   variable('16 to 512 printable ASCII characters without spaces', (value) =>
     value.length >= 16 && bearerSecret(`Bearer ${value}`) === value ? value : undefined,

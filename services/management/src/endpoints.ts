@@ -1,23 +1,35 @@
-import { records } from './activity/routes.ts'
+/** Every endpoint of the management API, in the order of the documentation. A new resource is registered here. */
+import { activity } from './activity/activity.ts'
+import { analytics } from './analytics/analytics.ts'
+import { auditLog } from './audit/audit-log.ts'
+import { evaluate } from './evaluate/evaluate.ts'
 import type { Endpoint } from './http/endpoint.ts'
-/** Every endpoint of the management API, in the order of the document. */
-import { accessRules } from './resources/access-rules/routes.ts'
-import { credentials } from './resources/credentials/routes.ts'
-import { customers } from './resources/customers/routes.ts'
-import { licenses } from './resources/licenses/routes.ts'
-import { members } from './resources/members/routes.ts'
-import { organizations } from './resources/organizations/routes.ts'
-import { products } from './resources/products/routes.ts'
-import { signingKeys } from './resources/signing-keys/routes.ts'
-import { validators } from './resources/validators/routes.ts'
+import { licenseFiles } from './license-files/license-files.ts'
+import { accessRules } from './resources/access-rules/access-rules.ts'
+import { alerts } from './resources/alerts/alerts.ts'
+import { credentials } from './resources/credentials/credentials.ts'
+import { customers } from './resources/customers/customers.ts'
+import { licenses } from './resources/licenses/licenses.ts'
+import { machines } from './resources/machines/machines.ts'
+import { members } from './resources/members/members.ts'
+import { organizations } from './resources/organizations/organizations.ts'
+import { products } from './resources/products/products.ts'
+import { signingKeys } from './resources/signing-keys/signing-keys.ts'
+import { validators } from './resources/validators/validators.ts'
 
 export const endpoints: readonly Endpoint[] = [
   ...organizations,
   ...products,
   ...customers,
   ...licenses,
+  ...machines,
+  ...licenseFiles,
   ...accessRules,
-  ...records,
+  ...evaluate,
+  ...activity,
+  ...alerts,
+  ...analytics,
+  ...auditLog,
   ...credentials,
   ...members,
   ...signingKeys,

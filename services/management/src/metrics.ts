@@ -1,4 +1,4 @@
-/** How many requests were answered, how, and how long it took; by route, never by caller or address. */
+/** The metrics of requests: duration by method, route and status. No label contains a caller or an address. */
 import type { RequestHandler } from 'express'
 import { Histogram, Registry } from 'prom-client'
 import { z } from 'zod'
@@ -8,13 +8,13 @@ export interface HttpMetrics {
   observe: RequestHandler
 }
 
-const routed = z.object({ path: z.string() })
+const routeSchema = z.object({ path: z.string() })
 
 export function createMetrics(): HttpMetrics {
   const registry = new Registry()
   const duration = new Histogram({
     name: 'keyward_management_request_duration_seconds',
-    help: 'Time to answer a request of the management API.',
+    help: 'Duration of a request to the management API.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
@@ -24,7 +24,7 @@ export function createMetrics(): HttpMetrics {
     observe(request, response, next) {
       const stop = duration.startTimer()
       response.once('finish', () => {
-        const route = routed.safeParse(request.route).data?.path ?? 'none'
+        const route = routeSchema.safeParse(request.route).data?.path ?? 'none'
         stop({ method: request.method, route, status: response.statusCode })
       })
       next()

@@ -1,6 +1,6 @@
 /**
- * Starts and stops the management service: pool, keys, HTTP, admin port and housekeeping. It is stateless beside Postgres, so any
- * number of processes may run. It serves only once the signing keys are sealed under the current master key.
+ * Starts and stops the management service: pool, keys, HTTP server, admin port and housekeeping. All state is in Postgres, so any number
+ * of processes may run. The server listens after the signing keys are sealed under the current master key.
  */
 import { createServer, type Server } from 'node:http'
 
@@ -11,29 +11,30 @@ import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 import { createApp } from './app.ts'
 import { type Config, resolverOf } from './config.ts'
 import { withMask } from './evaluate/mask.ts'
-import type { Db, Services } from './http/context.ts'
-import { forgetOldAnswers } from './http/idempotency.ts'
-import { answerUnserved } from './http/protocol-errors.ts'
+import type { Db } from './http/context.ts'
+import type { Dependencies } from './http/dependencies.ts'
+import { deleteOldResponses } from './http/idempotency.ts'
+import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
-import { forgetFoldedRules } from './resources/customers/merge.ts'
+import { deleteOldFoldedRules } from './resources/customers/merge.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
 
 export interface Management {
   port: number
   adminPort: number
-  /** Answers what is in flight, writes what is gathered, closes. */
+  /** Completes the running requests, writes the collected uses of credentials, and closes all connections. */
   close(): Promise<void>
 }
 
-const poolSize = 20
-const housekeepingMs = 10 * 60_000
-const healthEveryMs = 1_000
-const idleCheckMs = 50
-/** Longer than any request that waits for the validators. */
-const stopLimitMs = 12_000
+const POOL_SIZE = 20
+const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
+const HEALTH_CHECK_INTERVAL_MS = 1_000
+const IDLE_CHECK_INTERVAL_MS = 50
+/** Connections are closed after this long. Longer than any request that waits for the validators. */
+const STOP_TIMEOUT_MS = 12_000
 
 function listen(server: Server, port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -45,10 +46,10 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   })
 }
 
-/** Lets requests in flight end; a connection that is idle after that must not hold the stop up. */
+/** Waits for the running requests. Closes idle connections, which would otherwise delay the stop. */
 function closeServer(server: Server): Promise<void> {
-  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs)
-  const limit = setTimeout(() => server.closeAllConnections(), stopLimitMs)
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_INTERVAL_MS)
+  const limit = setTimeout(() => server.closeAllConnections(), STOP_TIMEOUT_MS)
   return new Promise((resolve) => {
     server.close(() => {
       clearInterval(idle)
@@ -59,7 +60,7 @@ function closeServer(server: Server): Promise<void> {
   })
 }
 
-/** Runs the task now and then, first at once; an error is logged, and the next time is another try. The result ends it. */
+/** Runs the task at once and then at an interval. An error is logged. The returned function stops it after the running task. */
 function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => Promise<void> {
   let running = Promise.resolve()
   const run = () => {
@@ -74,14 +75,14 @@ function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => 
   }
 }
 
-/** Whether Postgres answered lately. */
+/** Checks at an interval whether Postgres responds. */
 function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   let reachable = true
-  let asking = false
-  const ask = async (): Promise<void> => {
-    // A server that has gone silent must not gather questions, which would take the pool's connections.
-    if (asking) return
-    asking = true
+  let checking = false
+  const check = async (): Promise<void> => {
+    // One check at a time: the checks of an unresponsive Postgres must not occupy the pool.
+    if (checking) return
+    checking = true
     reachable = await db
       .selectFrom('organizations')
       .select('id')
@@ -91,30 +92,36 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
         () => true,
         () => false,
       )
-    asking = false
+    checking = false
   }
-  const timer = setInterval(() => void ask(), healthEveryMs)
+  const timer = setInterval(() => void check(), HEALTH_CHECK_INTERVAL_MS)
   timer.unref()
   return { reachable: () => reachable, stop: () => clearInterval(timer) }
 }
 
 async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
   const resealed = await resealSigningKeys(db, keyring)
-  if (resealed > 0) log.info({ resealed }, 'signing keys are sealed under the current master key')
+  if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
 }
 
 export async function startManagement(config: Config): Promise<Management> {
   const log = createLogger('management', config.LOG_LEVEL)
-  const onError = (error: unknown) => log.error({ err: error }, 'Postgres failed in the background')
-  const pool = createPool(withMask(config.DATABASE_URL), { name: 'keyward-management', max: poolSize, onError })
+  const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
+  const pool = createPool(withMask(config.DATABASE_URL), { name: 'keyward-management', max: POOL_SIZE, onError })
   const db = createDatabase(pool)
   const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
-  const services: Services = { db, keyring, log, resolver: resolverOf(config), operatorToken: config.OPERATOR_TOKEN }
+  const dependencies: Dependencies = {
+    db,
+    keyring,
+    log,
+    resolver: resolverOf(config),
+    operatorToken: config.OPERATOR_TOKEN,
+  }
   try {
     await requireMigrated(pool)
     await prepareKeys(db, keyring, log)
   } catch (error) {
-    // Not through kysely, which leaves a pool alone that it has not used yet.
+    // Kysely would not close a pool that it has not used yet.
     await pool.end()
     throw error
   }
@@ -122,16 +129,16 @@ export async function startManagement(config: Config): Promise<Management> {
   const metrics = createMetrics()
   const rateLimiter = createRateLimiter(pool, config.MANAGEMENT_RATE_LIMIT)
   const corsOrigins = config.CORS_ORIGINS
-  const app = createApp({ services, rateLimiter, metrics, corsOrigins, noteUse: (id) => uses.note(id) })
+  const app = createApp({ dependencies, rateLimiter, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const timeouts = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
   const server = createServer({ ...timeouts, requireHostHeader: false })
-  answerUnserved(server, (request, response) => void app(request, response))
+  handleProtocolErrors(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
-  const stopHousekeeping = repeat(housekeepingMs, log, async () => {
-    await forgetOldAnswers(db)
-    await forgetFoldedRules(db)
+  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, async () => {
+    await deleteOldResponses(db)
+    await deleteOldFoldedRules(db)
     const dropped = await dropOldPartitions(pool, config.ACTIVITY_RETENTION_DAYS, config.ANALYTICS_RETENTION_DAYS)
-    if (dropped.length > 0) log.info({ dropped }, 'records past their age were dropped')
+    if (dropped.length > 0) log.info({ dropped }, 'dropped partitions past their retention')
   })
   const port = await listen(server, config.MANAGEMENT_PORT, config.MANAGEMENT_HOST)
   let stopping = false
@@ -140,7 +147,7 @@ export async function startManagement(config: Config): Promise<Management> {
     port: config.MANAGEMENT_ADMIN_PORT,
     registry: metrics.registry,
     isReady() {
-      const reasons = [...(stopping ? ['stopping'] : []), ...(health.reachable() ? [] : ['Postgres cannot be reached'])]
+      const reasons = [...(stopping ? ['stopping'] : []), ...(health.reachable() ? [] : ['Postgres is unreachable'])]
       return { ready: reasons.length === 0, reasons }
     },
   })

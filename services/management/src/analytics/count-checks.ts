@@ -1,24 +1,25 @@
 /**
- * Counts of checks by hour or day (UTC), from what the validators have written. Checks that an exclusion decided were never
- * counted. Every bucket is told, also an empty one, of each code or product that occurs, so that a chart needs nothing else.
+ * Counts of checks by hour or day (UTC). Validators write the counts and leave out checks that an exclusion decides. The result has an
+ * entry for every interval and every group that occurs in the period, also for a count of 0, so that a chart can use it as it is.
  */
 import { type analytics, type analyticsQuery, code } from '@keyward/contract'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
-import type { Db } from '../http/context.ts'
+import type { ReadContext } from '../http/context.ts'
 import { invalid } from '../http/problem.ts'
 
 type Analytics = z.output<typeof analytics>
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-/** At most this many buckets, so that an answer stays small: 31 days by hour, about two years by day. */
-const longestMs = { hour: 31 * dayMs, day: 732 * dayMs }
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** The longest period of a query: 31 days by hour, two years by day. */
+const MAX_PERIOD_MS = { hour: 31 * DAY_MS, day: 732 * DAY_MS }
 
-/** What one answer may hold; more is a lot of products over a long time by the hour. */
-const mostRows = 50_000
+/** The most entries of one response. More occur only for many products over a long period by hour. */
+const MAX_ENTRIES = 50_000
 
+/** The checks of one interval, grouped by code, by product, or not at all. */
 interface Bucket {
   start: Date
   code: string | null
@@ -27,16 +28,19 @@ interface Bucket {
 }
 
 export async function countChecks(
-  db: Db,
-  organizationId: string,
+  { db, organizationId }: ReadContext,
   query: z.output<typeof analyticsQuery>,
 ): Promise<Analytics> {
   const { interval, groupBy, productId = null } = query
   const to = query.to ?? new Date()
-  const from = query.from ?? new Date(to.getTime() - 7 * dayMs)
-  if (from.getTime() >= to.getTime()) throw invalid('?from', 'must lie before `to`')
-  if (to.getTime() - from.getTime() > longestMs[interval])
-    throw invalid('?from', `with the interval ${interval} at most ${longestMs[interval] / dayMs} days are counted`)
+  const from = query.from ?? new Date(to.getTime() - 7 * DAY_MS)
+  if (from.getTime() >= to.getTime())
+    throw invalid('?from', `must be before ?to; got ${from.toISOString()} and ${to.toISOString()}`)
+  if (to.getTime() - from.getTime() > MAX_PERIOD_MS[interval])
+    throw invalid(
+      '?from',
+      `must be at most ${MAX_PERIOD_MS[interval] / DAY_MS} days before ?to when ?interval is ${interval}`,
+    )
   const { rows } = await sql<Bucket>`
     select date_trunc(${interval}, hour, 'UTC') as start, b.code, b.product_id as "productId", sum(count)::bigint as count
     from check_counts c cross join lateral (
@@ -53,8 +57,11 @@ export async function countChecks(
   })
   const groups = groupBy === undefined ? [{ code: null, productId: null }] : groupsOf(rows)
   const starts = startsOf(from, to, interval)
-  if (groups.length * starts.length > mostRows)
-    throw invalid('?from', `more than ${mostRows} counts; ask for a shorter time, by day, or for one product`)
+  if (groups.length * starts.length > MAX_ENTRIES)
+    throw invalid(
+      '?from',
+      `gives more than ${MAX_ENTRIES.toLocaleString('en')} entries; use a shorter period, ?interval=day, or one ?productId`,
+    )
   const counts = new Map(rows.map((row) => [keyOf(row.start.getTime(), row), row.count]))
   const data = starts.flatMap((start) =>
     groups.map((group) => show(start, group, counts.get(keyOf(start, group)) ?? 0)),
@@ -66,16 +73,16 @@ type Group = Pick<Bucket, 'code' | 'productId'>
 
 const keyOf = (startMs: number, { code: ofCode, productId }: Group): string => `${startMs} ${ofCode} ${productId}`
 
-/** Each group once, in the order of the rows. */
+/** Returns each group once, sorted. */
 function groupsOf(rows: readonly Bucket[]): Group[] {
   const sorted = rows.toSorted((a, b) => (keyOf(0, a) < keyOf(0, b) ? -1 : 1))
   return [...new Map(sorted.map((row) => [keyOf(0, row), row])).values()]
 }
 
-/** The starts of all buckets that have an hour in the span. */
+/** Returns the starts of all intervals that contain the start of an hour of the period. */
 function startsOf(from: Date, to: Date, interval: 'hour' | 'day'): number[] {
-  const widthMs = interval === 'hour' ? hourMs : dayMs
-  const firstHourMs = Math.ceil(from.getTime() / hourMs) * hourMs
+  const widthMs = interval === 'hour' ? HOUR_MS : DAY_MS
+  const firstHourMs = Math.ceil(from.getTime() / HOUR_MS) * HOUR_MS
   const firstMs = Math.floor(firstHourMs / widthMs) * widthMs
   return Array.from(
     { length: Math.max(0, Math.ceil((to.getTime() - firstMs) / widthMs)) },

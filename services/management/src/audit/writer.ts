@@ -1,36 +1,25 @@
-/**
- * What every change leaves behind: an entry of the audit log and, where a license is concerned, one of its activity feed. Both are
- * written in the transaction of the change. Never a secret, never an address.
- */
-import type { Actor } from '@keyward/contract'
+/** Writes the audit log. An entry is written in the transaction of its change and never holds a secret or an address of a check. */
 import { uuidv7 } from '@keyward/database'
-import { type ActivityEntry, recordActivity } from '@keyward/database/kysely'
 
-import type { Db } from '../http/context.ts'
-
-/** A change under way: where, whose, by whom. */
-export interface Change {
-  db: Db
-  organizationId: string
-  actor: Actor
-}
+import type { WriteContext } from '../http/context.ts'
 
 export interface AuditedChange {
-  /** Such as `license.suspended`. */
+  /** The resource type and what happened to it: `license.suspended`. */
   action: string
   resourceType: string
+  /** Null for an action on many resources, such as an import. */
   resourceId: string | null
   changes?: object
 }
 
-/** JSON that jsonb takes: NUL, which a machine id may hold, is written as its symbol. */
+/** Returns JSON text that jsonb accepts: NUL, which a machine id may contain, is replaced by U+2400. */
 export function toJsonb(value: object): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'string' ? member.replaceAll('\u0000', '\u2400') : member,
   )
 }
 
-export async function audit({ db, organizationId, actor }: Change, entry: AuditedChange): Promise<void> {
+export async function audit({ db, organizationId, actor }: WriteContext, entry: AuditedChange): Promise<void> {
   const { action, resourceType, resourceId, changes } = entry
   await db
     .insertInto('auditLog')
@@ -44,14 +33,4 @@ export async function audit({ db, organizationId, actor }: Change, entry: Audite
       changes: changes === undefined ? null : toJsonb(changes),
     })
     .execute()
-}
-
-/** A state change of licenses, for their activity feeds. */
-export async function recordChange(
-  { db, actor }: Change,
-  type: ActivityEntry['type'],
-  licenseIds: readonly string[],
-  machineId?: Uint8Array,
-): Promise<void> {
-  await recordActivity(db, { type, licenseIds, actor, ...(machineId && { machineId }) })
 }

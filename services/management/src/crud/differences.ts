@@ -1,16 +1,11 @@
 /**
- * What a change would really change. A PATCH that changes nothing leaves no trace: no new `updatedAt`, no audit entry, nothing that
- * wakes a validator.
+ * The difference between a row and a PATCH. A PATCH that changes nothing writes nothing: `updatedAt` stays, and there is no audit entry
+ * and no change for validators.
  */
 import { isDeepStrictEqual } from 'node:util'
 
-type Given<Row> = Partial<Record<keyof Row, unknown>>
-
-/** The given fields that differ from the row's; null: none does. Undefined fields are not given. */
-export function differences<Row extends object, Fields extends Given<Row>>(
-  row: Row,
-  given: Fields,
-): Partial<Fields> | null {
+/** Returns the given fields that differ from the row, or null when none does. An undefined field is not given. */
+export function differences<Fields extends object>(row: object, given: Fields): Partial<Fields> | null {
   const changed: Partial<Fields> = {}
   let isChanged = false
   const before = new Map<string, unknown>(Object.entries(row))
@@ -20,9 +15,4 @@ export function differences<Row extends object, Fields extends Given<Row>>(
     isChanged = true
   }
   return isChanged ? changed : null
-}
-
-/** As the tables take it: metadata as text, for it may be what Postgres would take for something else. */
-export function storable<Fields extends { metadata?: object | undefined }>({ metadata, ...fields }: Fields) {
-  return { ...fields, ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }) }
 }

@@ -8,9 +8,9 @@ import { uuidToBytes } from '@keyward/database'
 import type { AccessRuleRecord } from '@keyward/engine'
 import { type RawBuilder, sql } from 'kysely'
 
-import type { Db } from '../http/context.ts'
-import { type RuleRow, selectRules } from '../resources/access-rules/show.ts'
-import type { LicenseRow } from '../resources/licenses/show.ts'
+import type { ReadContext } from '../http/context.ts'
+import { type RuleRow, selectRules } from '../resources/access-rules/rows.ts'
+import type { LicenseRow } from '../resources/licenses/rows.ts'
 import { hasMask, maskedValues } from './mask.ts'
 
 /** What a check brings beside the license. */
@@ -82,7 +82,11 @@ function maskedSpans({ address, country }: Circumstances): RawBuilder<unknown> {
 }
 
 /** Rows `(type, low, high)`. */
-async function lookedFor(db: Db, license: LicenseRow, circumstances: Circumstances): Promise<RawBuilder<unknown>> {
+async function lookedFor(
+  { db }: ReadContext,
+  license: LicenseRow,
+  circumstances: Circumstances,
+): Promise<RawBuilder<unknown>> {
   const { rows } = await sql<{ masked: boolean }>`select ${hasMask} as masked`.execute(db)
   const masked = rows[0]?.masked === true
   const spans = [...openSpans(license, circumstances), ...(masked ? [] : wideSpans(circumstances))]
@@ -94,12 +98,12 @@ async function lookedFor(db: Db, license: LicenseRow, circumstances: Circumstanc
 }
 
 export async function findCandidates(
-  db: Db,
-  organizationId: string,
+  context: ReadContext,
   license: LicenseRow,
   circumstances: Circumstances,
 ): Promise<RuleRow[]> {
-  const spans = await lookedFor(db, license, circumstances)
+  const spans = await lookedFor(context, license, circumstances)
+  const { db, organizationId } = context
   const same = sql`r.organization_id = ${organizationId} and r.kind = k.kind and r.type = v.type and r.value >= v.low and r.value < v.high`
   const { rows } = await sql<{ id: string; type: RuleRow['type']; value: Buffer }>`
     select distinct t.id, t.type, t.value
@@ -114,7 +118,7 @@ export async function findCandidates(
     ) t`.execute(db)
   const near = rows.filter(({ type, value }) => couldMatch(matchOf(type, value), circumstances))
   if (near.length === 0) return []
-  return selectRules(db, organizationId)
+  return selectRules(context)
     .where(
       'accessRules.id',
       'in',

@@ -1,28 +1,25 @@
 /**
- * A dry run of one check with the engine that answers real checks: the rows that the check concerns are put into a small index of
- * their own, and the same function decides. It takes no slot and counts nothing.
+ * Computes the verdict of a check without taking a slot or counting a match (docs/api.md#r5). The rows that concern the check go into a
+ * small index, and the engine of the validators decides.
  */
-import { parseNetwork } from '@keyward/address'
-import type { AccessRule, Code, evaluateCheck } from '@keyward/contract'
+import type { Code } from '@keyward/contract'
 import { bytesToUuid, uuidToBytes } from '@keyward/database'
 import { type Change, type Check, CODES, createCheck, createIndex, createVerdict, openIndex } from '@keyward/engine'
-import type { z } from 'zod'
 
-import type { Db } from '../http/context.ts'
-import { invalid, notFound } from '../http/problem.ts'
-import { type RuleRow, showRule } from '../resources/access-rules/show.ts'
-import { type LicenseRow, selectLicenses } from '../resources/licenses/show.ts'
+import type { ReadContext } from '../http/context.ts'
+import type { RuleRow } from '../resources/access-rules/rows.ts'
+import type { LicenseRow } from '../resources/licenses/rows.ts'
 import { type Circumstances, countryNumber, findCandidates, toAddress, toRecord } from './candidates.ts'
 
 export interface DryVerdict {
   code: Code
-  /** The machine would have to take a slot of the license; `code` tells whether one is free. */
+  /** Whether the check would take a slot. `code` says whether one is free. */
   needsSlot: boolean
   decidedBy: RuleRow | null
   matched: RuleRow[]
 }
 
-async function holdsSlot(db: Db, licenseId: string, machineId: string | null): Promise<boolean> {
+async function holdsSlot({ db }: ReadContext, licenseId: string, machineId: string | null): Promise<boolean> {
   if (machineId === null) return false
   const row = await db
     .selectFrom('machines')
@@ -37,7 +34,7 @@ interface World {
   organizationId: string
   license: LicenseRow
   rules: readonly RuleRow[]
-  /** The machine, when it holds a slot. */
+  /** The machine id of the check if the machine holds a slot, else null. */
   machineId: string | null
 }
 
@@ -80,30 +77,30 @@ function toCheck(organization: number, license: LicenseRow, { address, machineId
   return check
 }
 
-/** Holds what the dry run at hand is about, and nothing else; an index for each would take megabytes each time. */
+/** Holds the rows of the running evaluation. One index for all, because a new one would take megabytes each time. */
 const writer = createIndex({ reserve: 'small' })
 const reader = openIndex(writer.shared)
 
-/** What a check of this license under these circumstances would end in right now. */
+/** Returns the verdict of a check of this license at this moment. */
 export async function dryRun(
-  db: Db,
-  organizationId: string,
+  context: ReadContext,
   license: LicenseRow,
   circumstances: Circumstances,
 ): Promise<DryVerdict> {
-  const rules = await findCandidates(db, organizationId, license, circumstances)
-  const held = await holdsSlot(db, license.id, circumstances.machineId)
+  const rules = await findCandidates(context, license, circumstances)
+  const held = await holdsSlot(context, license.id, circumstances.machineId)
+  const { organizationId } = context
   const world = { organizationId, license, rules, machineId: held ? circumstances.machineId : null }
-  // From here to the verdict nothing is waited for. The reload takes out what the dry run before has left.
+  // No await from here to the verdict, so no other evaluation can change the index. The reload removes the rows of the previous one.
   writer.beginReload()
   const [rejected] = writer.apply(changesOf(world))
-  if (rejected) throw new Error(`The engine did not take a row: ${rejected.reason}`)
+  if (rejected) throw new Error(`the engine rejected a row: ${rejected.reason}`)
   writer.endReload()
   const verdict = createVerdict()
   const organization = reader.findOrganization(uuidToBytes(organizationId))
   reader.decide(toCheck(organization, license, circumstances), Date.now(), verdict)
   const code = CODES[verdict.code]
-  if (verdict.busy || code === undefined) throw new Error('The dry run gave no verdict')
+  if (verdict.busy || code === undefined) throw new Error('the engine returned no verdict')
   const byId = new Map(rules.map((rule) => [rule.id, rule]))
   const id = new Uint8Array(16)
   const ruleAt = (row: number, generation: number): RuleRow | undefined =>
@@ -114,35 +111,4 @@ export async function dryRun(
   const decider = rows.indexOf(verdict.decidedBy)
   const decidedBy = decider === -1 ? null : (ruleAt(verdict.decidedBy, generations[decider] ?? -1) ?? null)
   return { code, needsSlot: verdict.slot === 1, decidedBy, matched }
-}
-
-async function findLicense(
-  db: Db,
-  organizationId: string,
-  by: { licenseId?: string | undefined; licenseKey?: string | undefined },
-): Promise<LicenseRow | undefined> {
-  const { licenseId, licenseKey = '' } = by
-  const select = selectLicenses(db, organizationId)
-  if (licenseId === undefined) return select.where('licenses.key', '=', licenseKey).executeTakeFirst()
-  const row = await select.where('licenses.id', '=', licenseId).executeTakeFirst()
-  if (!row) throw notFound('license')
-  return row
-}
-
-export async function evaluate(
-  db: Db,
-  organizationId: string,
-  input: z.output<typeof evaluateCheck>,
-): Promise<{ code: Code; decidedBy: AccessRule | null; matched: AccessRule[] }> {
-  const { ip, machineId, country = null } = input
-  const address = ip === undefined || ip.includes('/') ? null : parseNetwork(ip)
-  if (ip !== undefined && address === null) throw invalid('#/ip', 'must be an IPv4 or IPv6 address')
-  const license = await findLicense(db, organizationId, input)
-  if (!license) return { code: 'NOT_FOUND', decidedBy: null, matched: [] }
-  const verdict = await dryRun(db, organizationId, license, { address, machineId, country })
-  return {
-    code: verdict.code,
-    decidedBy: verdict.decidedBy && showRule(verdict.decidedBy),
-    matched: verdict.matched.map(showRule),
-  }
 }

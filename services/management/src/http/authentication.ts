@@ -1,6 +1,6 @@
 /**
- * Who calls: the operator, a vendor's credential, or an app's API key. Nothing is cached, so that a revoked credential and a
- * permission taken from a member count at the very next call.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Nothing is cached: a revoked credential and a permission taken
+ * from a member take effect at the next request.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 
@@ -9,11 +9,11 @@ import { hashSecret, parseSecret } from '@keyward/database'
 
 import type { Db } from './context.ts'
 import type { Access } from './endpoint.ts'
-import { Refusal } from './problem.ts'
+import { ApiError } from './problem.ts'
 
 export interface Caller {
   kind: 'operator' | 'vendor' | 'apiKey'
-  /** What rate limits and idempotency keys are kept for: the credential's id, or `operator`. */
+  /** The owner of rate limits and idempotency keys: the id of the credential, or `operator`. */
   owner: string
   /** '' for the operator. */
   organizationId: string
@@ -25,16 +25,16 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-function unauthenticated(detail: string): Refusal {
-  return new Refusal('UNAUTHENTICATED', detail, { headers: { 'www-authenticate': 'Bearer realm="keyward"' } })
+function unauthenticated(detail: string): ApiError {
+  return new ApiError('UNAUTHENTICATED', detail, { headers: { 'www-authenticate': 'Bearer realm="keyward"' } })
 }
 
 function permissionsFrom(names: readonly string[]): Set<Permission> {
   return new Set(names.flatMap((name) => permissionSchema.safeParse(name).data ?? []))
 }
 
-/** A personal access token can do what both it and its member are permitted. */
-function both(token: ReadonlySet<Permission>, member: ReadonlySet<Permission>): Set<Permission> {
+/** A personal access token has the permissions that both it and its member have (docs/api.md#a3). */
+function intersection(token: ReadonlySet<Permission>, member: ReadonlySet<Permission>): Set<Permission> {
   return new Set([...token].filter((name) => member.has(name)))
 }
 
@@ -57,16 +57,16 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
     .executeTakeFirst()
 }
 
-/** The secret in an `Authorization` header; undefined for anything else. */
+/** Returns the secret of an `Authorization: Bearer` header, or undefined for any other value. */
 export function bearerSecret(authorization: string | undefined): string | undefined {
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
-/** The caller behind an `Authorization` header; refuses with UNAUTHENTICATED. */
+/** Returns the caller of an `Authorization` header. Throws UNAUTHENTICATED. */
 export async function authenticate(db: Db, operatorToken: string, authorization: string | undefined): Promise<Caller> {
   const secret = bearerSecret(authorization)
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
-  // Digests have one length, so that the comparison tells nothing about the token.
+  // Digests have equal lengths, so the comparison takes the same time for every secret.
   if (timingSafeEqual(sha256(secret), sha256(operatorToken)))
     return {
       kind: 'operator',
@@ -75,13 +75,14 @@ export async function authenticate(db: Db, operatorToken: string, authorization:
       permissions: new Set(),
       actor: { type: 'OPERATOR' },
     }
-  const unknown = unauthenticated('The credential is unknown, revoked or expired.')
-  if (!parseSecret(secret)) throw unknown
+  const rejected = unauthenticated('The credential is unknown, revoked or expired. Send a valid one.')
+  if (!parseSecret(secret)) throw rejected
   const row = await findCredential(db, hashSecret(secret))
-  if (!row || row.revokedAt !== null) throw unknown
-  if (row.expiresAt !== null && row.expiresAt.getTime() <= Date.now()) throw unknown
+  if (!row || row.revokedAt !== null) throw rejected
+  if (row.expiresAt !== null && row.expiresAt.getTime() <= Date.now()) throw rejected
   const own = permissionsFrom(row.permissions)
-  const permissions = row.kind === 'ACCESS_TOKEN' ? both(own, permissionsFrom(row.memberPermissions ?? [])) : own
+  const permissions =
+    row.kind === 'ACCESS_TOKEN' ? intersection(own, permissionsFrom(row.memberPermissions ?? [])) : own
   return {
     kind: row.kind === 'API_KEY' ? 'apiKey' : 'vendor',
     owner: row.id,
@@ -91,25 +92,24 @@ export async function authenticate(db: Db, operatorToken: string, authorization:
   }
 }
 
-/** Refuses with FORBIDDEN, naming what is missing. */
+const CALLERS: Record<Caller['kind'], string> = {
+  operator: 'the operator token',
+  vendor: 'a management token or access token',
+  apiKey: 'an API key',
+}
+
+function requireKind(caller: Caller, required: Caller['kind']): void {
+  if (caller.kind === required) return
+  const got = CALLERS[caller.kind]
+  throw new ApiError('FORBIDDEN', `This endpoint requires ${CALLERS[required]}; the request was sent with ${got}.`)
+}
+
+/** Throws FORBIDDEN, with the kind of credential or the permission that is required. */
 export function authorize(access: Access, caller: Caller): void {
-  switch (access.kind) {
-    case 'operator':
-      if (caller.kind !== 'operator') throw new Refusal('FORBIDDEN', 'Only the operator token may do this.')
-      return
-    case 'apiKey':
-      if (caller.kind !== 'apiKey')
-        throw new Refusal('FORBIDDEN', 'This endpoint takes an API key of the organization.')
-      return
-    case 'vendor':
-      if (caller.kind === 'apiKey')
-        throw new Refusal('FORBIDDEN', 'An API key cannot be used here; use a management token.')
-      if (caller.kind === 'operator')
-        throw new Refusal('FORBIDDEN', 'The operator token cannot be used here; use a management token.')
-      if (access.permission !== 'any' && !caller.permissions.has(access.permission))
-        throw new Refusal('FORBIDDEN', `The permission ${access.permission} is missing.`)
-      return
-    default:
-      access satisfies never
-  }
+  requireKind(caller, access.kind)
+  if (access.kind !== 'vendor' || access.permission === 'any' || caller.permissions.has(access.permission)) return
+  throw new ApiError(
+    'FORBIDDEN',
+    `This endpoint requires the permission ${access.permission}, which the credential does not have.`,
+  )
 }

@@ -1,18 +1,18 @@
-/** What the endpoints need from the process, made once at start and handed to every call. */
-import type { ClientResolver } from '@keyward/address'
+/** The database handle of a request, and the context that every write carries. */
+import type { Actor } from '@keyward/contract'
 import type { Database } from '@keyward/database'
-import type { Logger } from '@keyward/process'
 import type { Kysely } from 'kysely'
-
-import type { Keyring } from '../keyring/keyring.ts'
 
 /** The pool, or a transaction on it. */
 export type Db = Kysely<Database>
 
-export interface Services {
+/** The context of a read: the database and the organization whose rows may be read. */
+export interface ReadContext {
   db: Db
-  resolver: ClientResolver
-  keyring: Keyring
-  log: Logger
-  operatorToken: string
+  organizationId: string
+}
+
+/** The context of a write: the transaction, the organization whose rows may change, and who changes them. */
+export interface WriteContext extends ReadContext {
+  actor: Actor
 }

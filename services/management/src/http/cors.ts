@@ -1,8 +1,8 @@
-/** CORS for the listed origins alone; without any, no header is sent and a preflight is just a method that is not taken. */
+/** CORS for the configured origins. Without any, no CORS header is sent and a preflight request is 405 as any OPTIONS request. */
 import type { RequestHandler } from 'express'
 
-const allowedHeaders = 'authorization, content-type, idempotency-key, prefer, x-request-id'
-const exposedHeaders =
+const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, prefer, x-request-id'
+const EXPOSED_HEADERS =
   'location, retry-after, x-request-id, x-applied-by, preference-applied, idempotency-replayed, ratelimit, ratelimit-policy'
 
 export function cors(origins: readonly string[]): RequestHandler {
@@ -12,11 +12,11 @@ export function cors(origins: readonly string[]): RequestHandler {
     if (origin === undefined || !origins.includes(origin)) return next()
     response.setHeader('access-control-allow-origin', origin)
     if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
-      response.setHeader('access-control-expose-headers', exposedHeaders)
+      response.setHeader('access-control-expose-headers', EXPOSED_HEADERS)
       return next()
     }
     response.setHeader('access-control-allow-methods', 'GET, POST, PATCH, DELETE')
-    response.setHeader('access-control-allow-headers', allowedHeaders)
+    response.setHeader('access-control-allow-headers', ALLOWED_HEADERS)
     response.setHeader('access-control-max-age', '600')
     response.status(204).end()
   }

@@ -1,13 +1,13 @@
 /**
- * `/openapi.json`, and `/docs`: the document as a page to read and try. The page loads nothing from another host and runs no inline
- * script; its content security policy sees to both.
+ * `/openapi.json` and `/docs`, the page that shows the document and sends requests. Its content security policy forbids other hosts
+ * and inline scripts.
  */
 import express, { type Express, type RequestHandler } from 'express'
 import { getAbsoluteFSPath } from 'swagger-ui-dist'
 
 import type { OpenApiDocument } from './openapi.ts'
 
-const policy = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -19,7 +19,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-const page = `<!doctype html>
+const PAGE = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -36,7 +36,7 @@ const page = `<!doctype html>
 </html>
 `
 
-const start = `SwaggerUIBundle({
+const START_SCRIPT = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#page',
   deepLinking: true,
@@ -46,36 +46,36 @@ const start = `SwaggerUIBundle({
 })
 `
 
-const assets = new Set(['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'])
+const ASSETS = new Set(['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'])
 
-const strict: RequestHandler = (_request, response, next) => {
-  response.setHeader('content-security-policy', policy)
+const withPolicy: RequestHandler = (_request, response, next) => {
+  response.setHeader('content-security-policy', CONTENT_SECURITY_POLICY)
   next()
 }
 
 export function mountDocs(
   app: Express,
   document: OpenApiDocument,
-  refuseMethod: (allow: string) => RequestHandler,
+  methodNotAllowed: (allow: string) => RequestHandler,
 ): void {
   const texts = [
     { path: '/openapi.json', type: 'application/json', text: JSON.stringify(document) },
-    { path: '/docs', type: 'html', text: page },
-    { path: '/docs/start.js', type: 'text/javascript', text: start },
+    { path: '/docs', type: 'html', text: PAGE },
+    { path: '/docs/start.js', type: 'text/javascript', text: START_SCRIPT },
   ]
   for (const { path, type, text } of texts)
     app
       .route(path)
-      .get(strict, (_request, response) => void response.type(type).send(text))
-      .all(refuseMethod('GET, HEAD'))
+      .get(withPolicy, (_request, response) => void response.type(type).send(text))
+      .all(methodNotAllowed('GET, HEAD'))
   app
     .route('/docs/')
     .get((_request, response) => response.redirect(308, '../docs'))
-    .all(refuseMethod('GET, HEAD'))
-  // Of the package only what the page needs; the rest holds pages of its own.
+    .all(methodNotAllowed('GET, HEAD'))
+  // The package also contains other pages, which are not served.
   const files = express.static(getAbsoluteFSPath(), { index: false, redirect: false, maxAge: '1h' })
-  app.use('/docs/assets', strict, (request, response, next) => {
-    if (assets.has(request.path.slice(1))) files(request, response, next)
+  app.use('/docs/assets', withPolicy, (request, response, next) => {
+    if (ASSETS.has(request.path.slice(1))) files(request, response, next)
     else next()
   })
 }

@@ -1,36 +1,46 @@
 /**
- * One declarative definition for an endpoint: from it the Express route and the OpenAPI operation are both made, so that
- * they cannot drift. A handler sees parsed input only, and for a changing method a transaction that its audit entry shares.
+ * Endpoint definitions. The Express route and the OpenAPI operation are both made from one definition, so they always agree.
+ * A handler receives parsed input only, and for a write a transaction that also holds the audit entry.
  */
-import { type Actor, describeIssue, type Permission, type ProblemCode, type PROBLEMS } from '@keyward/contract'
+import {
+  type Actor,
+  describeIssue,
+  MAX_IMPORT_ROWS,
+  type Permission,
+  type ProblemCode,
+  type PROBLEMS,
+} from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Db } from './context.ts'
-import type { Services } from './context.ts'
-import { invalidAll, notFound, Refusal } from './problem.ts'
-import type { Tag } from './tags.ts'
-import { faultsOf } from './validation-errors.ts'
+import type { Dependencies } from './dependencies.ts'
+import { ApiError, invalidRequest, quote } from './problem.ts'
+import { validationErrors } from './validation-errors.ts'
 
-/** `any`: every credential of an organization but API keys. */
+/** The path below which all endpoints lie. */
+export const BASE_PATH = '/api/v1'
+
+/** `any`: every management token and access token of an organization, whatever its permissions. */
 export type Access = { kind: 'operator' } | { kind: 'apiKey' } | { kind: 'vendor'; permission: Permission | 'any' }
 
-export interface Client {
+/** The caller's address and country, as far as they are known. */
+export interface RequestOrigin {
   ip: string | null
   country: string | null
 }
 
-/** What every handler is given. */
+/** The input and the context of a handler. */
 export interface Call<Params, Query, Body> {
   params: Params
   query: Query
   body: Body
   /** A transaction for every method but GET. */
   db: Db
-  services: Services
+  dependencies: Dependencies
   actor: Actor
-  /** Headers of the answer. */
+  /** Headers of the response, which the handler may add to. */
   headers: Record<string, string>
-  client(): Client
+  origin(): RequestOrigin
 }
 
 export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Body> {
@@ -38,13 +48,19 @@ export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Bod
   permissions: ReadonlySet<Permission>
 }
 
-/** A code, and the status that it comes with: its own, or another. */
-export interface Documented {
+/** A problem code with its status, which may differ from the code's own. */
+export interface DocumentedError {
   code: ProblemCode
   status: (typeof PROBLEMS)[ProblemCode]['status']
 }
 
-export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Answer> {
+/** A chapter of the API documentation. Chapters appear in the order of the endpoints. */
+export interface Tag {
+  name: string
+  description: string
+}
+
+export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response> {
   method: 'get' | 'post' | 'patch' | 'delete'
   /** As OpenAPI writes it: `/products/{id}`. */
   path: string
@@ -56,21 +72,21 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   query?: Query
   body?: z.ZodType<Body>
   status: 200 | 201 | 204
-  /** Absent for 204. */
-  answer?: z.ZodType<Answer>
+  /** The schema of the response body. Absent for 204. */
+  response?: z.ZodType<Response>
   /** Default: application/json. */
-  answerType?: 'text/plain'
-  /** What this endpoint can refuse with beyond what every endpoint of its kind can. */
-  errors?: readonly (ProblemCode | Documented)[]
-  /** Members of the answer that are shown once and never stored, not even for a repeat. */
+  responseType?: 'text/plain'
+  /** Errors beside those that every endpoint of this kind can return. */
+  errors?: readonly (ProblemCode | DocumentedError)[]
+  /** Members of the response that are returned once and never stored, not even for a repeated request. */
   secrets?: readonly string[]
-  /** The member of the body that holds an import's rows. */
+  /** The member of the body that holds the rows of an import. */
   importRows?: string
-  /** The body for the document, where `body` takes it apart before it is judged. */
+  /** The body in the OpenAPI document, where `body` parses it row by row. */
   documentedBody?: z.ZodType
-  /** Validators act on the change, so `Prefer: wait` is honoured. */
+  /** Whether validators apply the change, so that `Prefer: wait` is accepted. */
   propagates?: boolean
-  /** A POST that changes nothing: no transaction, no idempotency key. */
+  /** A POST that changes nothing: it has no transaction and accepts no idempotency key. */
   readOnly?: boolean
 }
 
@@ -82,33 +98,30 @@ export interface RawInput {
 
 type AnyCall = Omit<VendorCall<unknown, unknown, unknown>, 'params' | 'query' | 'body'>
 
-/** A definition without its types, as the router and the document use it. */
+/** A definition without its types, for the router and the OpenAPI document. */
 export interface Endpoint {
   definition: Definition<z.ZodObject, z.ZodObject, unknown, unknown>
   access: Access
-  /** Parses the input, or throws a Refusal; the result runs the handler. */
+  /** Parses the input or throws an ApiError. The returned function runs the handler. */
   prepare(input: RawInput): (call: AnyCall) => Promise<unknown>
 }
 
-const MAX_IMPORT_ROWS = 1_000
 const nothing = z.strictObject({})
-/** For a POST or PATCH without fields: no body or an empty object. */
+/** The body of a POST or PATCH without fields: absent or an empty object. */
 const noBody = nothing.optional()
 
-function refuseHugeImport(rowsName: string | undefined, body: unknown): void {
+function checkImportSize(rowsName: string | undefined, body: unknown): void {
   if (rowsName === undefined || typeof body !== 'object' || body === null) return
   const rows: unknown = Object.entries(body).find(([name]) => name === rowsName)?.[1]
-  if (Array.isArray(rows) && rows.length > MAX_IMPORT_ROWS)
-    throw new Refusal(
-      'IMPORT_TOO_LARGE',
-      `#/${rowsName} has ${rows.length} rows; at most ${MAX_IMPORT_ROWS} are taken.`,
-      {
-        errors: [{ pointer: `#/${rowsName}`, detail: `has more than ${MAX_IMPORT_ROWS} rows` }],
-      },
-    )
+  if (!Array.isArray(rows) || rows.length <= MAX_IMPORT_ROWS) return
+  const pointer = `#/${rowsName}`
+  const limit = `an import takes at most ${MAX_IMPORT_ROWS.toLocaleString('en')}`
+  throw new ApiError('IMPORT_TOO_LARGE', `${pointer} has ${rows.length} rows; ${limit}. Send several imports.`, {
+    errors: [{ pointer, detail: `has ${rows.length} rows; ${limit}` }],
+  })
 }
 
-/** Where a definition leaves a schema out, its type is the default's, so the default may stand for it. */
+/** Where a definition omits a schema, its type is that of the default, so the default may replace it. */
 function orNothing<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNothing(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? nothing
@@ -119,50 +132,51 @@ function orNoBody(schema: z.ZodType | undefined): z.ZodType {
   return schema ?? noBody
 }
 
-function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body, Answer>(
-  definition: Definition<Params, Query, Body, Answer>,
+/** A malformed id is 404, as an unknown one is. */
+function malformedId(error: z.ZodError, params: unknown): ApiError {
+  const name = String(error.issues[0]?.path[0])
+  const values = typeof params === 'object' && params !== null ? Object.entries(params) : []
+  const value = String(values.find(([key]) => key === name)?.[1])
+  return new ApiError('NOT_FOUND', `The id in the path must be a UUID; got ${quote(value)}.`)
+}
+
+function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
+  definition: Definition<Params, Query, Body, Response>,
   input: RawInput,
 ): { params: z.output<Params>; query: z.output<Query>; body: Body } {
-  // An id that is no id names nothing.
   const params = orNothing(definition.params).safeParse(input.params)
-  if (!params.success) throw notFound('such thing')
-  const plainly = { error: describeIssue }
-  const query = orNothing(definition.query).safeParse(input.query, plainly)
-  refuseHugeImport(definition.importRows, input.body)
-  const body = orNoBody(definition.body).safeParse(input.body, plainly)
-  const faults = [
-    ...(query.success ? [] : faultsOf('?', query.error)),
-    ...(body.success ? [] : faultsOf('#', body.error)),
+  if (!params.success) throw malformedId(params.error, input.params)
+  const query = orNothing(definition.query).safeParse(input.query, { error: describeIssue })
+  checkImportSize(definition.importRows, input.body)
+  const body = orNoBody(definition.body).safeParse(input.body, { error: describeIssue })
+  const errors = [
+    ...(query.success ? [] : validationErrors('?', query.error)),
+    ...(body.success ? [] : validationErrors('#', body.error)),
   ]
-  if (!query.success || !body.success) throw invalidAll(faults)
+  if (!query.success || !body.success) throw invalidRequest(errors)
   return { params: params.data, query: query.data, body: body.data }
 }
 
-type Handler<CallType, Answer> = (call: CallType) => Promise<Answer>
+type Handler<CallType, Response> = (call: CallType) => Promise<Response>
 
-/** An endpoint for the credentials of an organization that hold `permission`. */
+/** An endpoint for the credentials of an organization that have `permission`. */
 export function vendorEndpoint<
   Params extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
   Body = unknown,
-  Answer = unknown,
+  Response = unknown,
 >(
   permission: Permission | 'any',
-  definition: Definition<Params, Query, Body, Answer>,
-  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Answer>>,
+  definition: Definition<Params, Query, Body, Response>,
+  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Response>>,
 ): Endpoint {
   return build({ kind: 'vendor', permission }, definition, handle)
 }
 
 /** An endpoint for customers' apps, which call it with an API key. */
-export function appEndpoint<
-  Params extends z.ZodObject = typeof nothing,
-  Query extends z.ZodObject = typeof nothing,
-  Body = unknown,
-  Answer = unknown,
->(
-  definition: Definition<Params, Query, Body, Answer>,
-  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Answer>>,
+export function appEndpoint<Body, Response>(
+  definition: Definition<typeof nothing, typeof nothing, Body, Response>,
+  handle: Handler<VendorCall<unknown, unknown, Body>, NoInfer<Response>>,
 ): Endpoint {
   return build({ kind: 'apiKey' }, definition, handle)
 }
@@ -172,18 +186,18 @@ export function operatorEndpoint<
   Params extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
   Body = unknown,
-  Answer = unknown,
+  Response = unknown,
 >(
-  definition: Definition<Params, Query, Body, Answer>,
-  handle: Handler<Call<z.output<Params>, z.output<Query>, Body>, NoInfer<Answer>>,
+  definition: Definition<Params, Query, Body, Response>,
+  handle: Handler<Call<z.output<Params>, z.output<Query>, Body>, NoInfer<Response>>,
 ): Endpoint {
   return build({ kind: 'operator' }, definition, handle)
 }
 
-function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Answer>(
+function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
   access: Access,
-  definition: Definition<Params, Query, Body, Answer>,
-  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, Answer>,
+  definition: Definition<Params, Query, Body, Response>,
+  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, Response>,
 ): Endpoint {
   return {
     access,

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key`: the answer of a creating request is kept for a day in the very transaction that made the change, so that
- * there is never a change without its answer nor an answer without its change. Secrets are cut out before anything is stored.
- * An advisory lock, held for the transaction, is what "still running" means; it ends with the process that held it.
+ * `Idempotency-Key` (docs/api.md#m2): the response of a POST is stored for a day, in the transaction of its change, so neither exists
+ * without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock on
+ * the key; the lock ends with the connection, also when the process dies.
  */
 import { createHash } from 'node:crypto'
 
@@ -9,12 +9,12 @@ import { sql } from 'kysely'
 import { z } from 'zod'
 
 import type { Db } from './context.ts'
-import { Refusal } from './problem.ts'
+import { ApiError } from './problem.ts'
 
-const lifetime = sql`interval '24 hours'`
+const RETENTION = sql`interval '24 hours'`
 
-/** An answer as it goes over the wire. */
-export interface WireAnswer {
+/** A response as it is sent. */
+export interface WireResponse {
   status: number
   headers: Record<string, string>
   /** '' for none. */
@@ -24,12 +24,13 @@ export interface WireAnswer {
 export interface IdempotentRequest {
   owner: string
   key: string
+  /** SHA-256 of method, path and body: a key may be reused for an equal request only. */
   requestHash: Buffer
 }
 
 const headersSchema = z.record(z.string(), z.string())
 
-/** The request's key and what it is compared by; null when no key was sent. Refuses a key that is too long or not ASCII. */
+/** Returns the key and the hash of a request, or null without a key. Throws INVALID_REQUEST for a malformed key. */
 export function idempotentRequest(
   owner: string,
   key: string | undefined,
@@ -37,40 +38,46 @@ export function idempotentRequest(
 ): IdempotentRequest | null {
   if (key === undefined) return null
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
-    throw new Refusal('INVALID_REQUEST', 'The header Idempotency-Key takes 1 to 255 printable ASCII characters.')
+    throw new ApiError(
+      'INVALID_REQUEST',
+      `The header Idempotency-Key must have 1 to 255 printable ASCII characters without spaces; got ${key.length} characters.`,
+    )
   const text = JSON.stringify([request.method, request.path, request.body ?? null])
   return { owner, key, requestHash: createHash('sha256').update(text).digest() }
 }
 
-/** The answer given before, or null for the first time. Refuses a key that is in use or was used for another request. */
-export async function findAnswer(db: Db, request: IdempotentRequest): Promise<WireAnswer | null> {
+/**
+ * Returns the stored response of the request, or null when this is the first. Throws IDEMPOTENCY_KEY_IN_USE while another request
+ * with the key runs, and IDEMPOTENCY_KEY_REUSED when the key belongs to a different request.
+ */
+export async function findStoredResponse(db: Db, request: IdempotentRequest): Promise<WireResponse | null> {
   const { owner, key } = request
   const { rows } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(${`${owner}\n${key}`}, 0)) as locked`.execute(db)
-  if (!rows[0]?.locked) throw new Refusal('IDEMPOTENCY_KEY_IN_USE', undefined, { headers: { 'retry-after': '1' } })
-  const kept = await db
+  if (!rows[0]?.locked) throw new ApiError('IDEMPOTENCY_KEY_IN_USE', undefined, { headers: { 'retry-after': '1' } })
+  const stored = await db
     .selectFrom('idempotencyKeys')
     .select(['requestHash', 'status', 'headers', 'body'])
     .where('owner', '=', owner)
     .where('key', '=', key)
-    .where('createdAt', '>', sql<Date>`now() - ${lifetime}`)
+    .where('createdAt', '>', sql<Date>`now() - ${RETENTION}`)
     .executeTakeFirst()
-  if (!kept) return null
-  if (!request.requestHash.equals(kept.requestHash)) throw new Refusal('IDEMPOTENCY_KEY_REUSED')
+  if (!stored) return null
+  if (!request.requestHash.equals(stored.requestHash)) throw new ApiError('IDEMPOTENCY_KEY_REUSED')
   return {
-    status: kept.status ?? 500,
-    headers: { ...headersSchema.parse(kept.headers), 'idempotency-replayed': 'true' },
-    body: z.string().parse(kept.body),
+    status: stored.status ?? 500,
+    headers: { ...headersSchema.parse(stored.headers), 'idempotency-replayed': 'true' },
+    body: z.string().parse(stored.body),
   }
 }
 
-/** `body` goes in as text inside jsonb: a machine id in it may hold NUL, which jsonb itself cannot. */
-export async function keepAnswer(db: Db, request: IdempotentRequest, answer: WireAnswer): Promise<void> {
+/** Stores the response. The body is stored as a JSON string, because a machine id in it may contain NUL, which jsonb cannot hold. */
+export async function storeResponse(db: Db, request: IdempotentRequest, response: WireResponse): Promise<void> {
   const row = {
     requestHash: request.requestHash,
-    status: answer.status,
-    headers: JSON.stringify(answer.headers),
-    body: JSON.stringify(answer.body),
+    status: response.status,
+    headers: JSON.stringify(response.headers),
+    body: JSON.stringify(response.body),
     createdAt: sql<Date>`now()`,
   }
   await db
@@ -80,10 +87,10 @@ export async function keepAnswer(db: Db, request: IdempotentRequest, answer: Wir
     .execute()
 }
 
-/** Forgets what is older than a day. */
-export async function forgetOldAnswers(db: Db): Promise<void> {
+/** Deletes the responses that are older than a day. */
+export async function deleteOldResponses(db: Db): Promise<void> {
   await db
     .deleteFrom('idempotencyKeys')
-    .where('createdAt', '<', sql<Date>`now() - ${lifetime}`)
+    .where('createdAt', '<', sql<Date>`now() - ${RETENTION}`)
     .execute()
 }

@@ -1,24 +1,22 @@
 /**
- * The OpenAPI document, made from the endpoint definitions that the routes are made from and the schemas that validate. Every
- * operation lists every code that it can answer.
+ * The OpenAPI document, made from the endpoint definitions of the routes and the schemas that validate requests. Every operation lists
+ * every error code that it can return.
  */
 import { problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 
-import type { Access, Documented, Endpoint } from './endpoint.ts'
-import { basePath } from './paths.ts'
-import { tags } from './tags.ts'
+import { type Access, BASE_PATH, type DocumentedError, type Endpoint } from './endpoint.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-const description = `Licenses, access rules and credentials of a software vendor.
+const DESCRIPTION = `Manages the licenses, access rules and credentials of a software vendor.
 
-Send \`Authorization: Bearer <secret>\`: a management token (\`kwm_…\`) or a personal access token (\`kwp_…\`).
-Lists take \`limit\` and \`cursor\` and are stable under inserts. A POST may carry \`Idempotency-Key\`: the same key and body
-within 24 hours answer as the first time, without secrets. Changes that the validators act on take \`Prefer: wait=N\`.
-Errors are problems (RFC 9457) with a stable \`code\`. Every answer has \`x-request-id\`.`
+Authenticate with \`Authorization: Bearer <secret>\`, where the secret is a management token (\`kwm_…\`) or a personal access token
+(\`kwp_…\`). Lists accept \`limit\` and \`cursor\` and are stable under inserts. A POST accepts \`Idempotency-Key\`: a second request
+with the same key and body within 24 hours gets the response of the first, without secrets. Changes that validators apply accept
+\`Prefer: wait=N\`. Errors are problems (RFC 9457) with a stable \`code\`. Every response has an \`x-request-id\`.`
 
-/** What the document says of who may call. */
+/** Describes the credential that an endpoint requires. */
 export function describeAccess(access: Access): string {
   switch (access.kind) {
     case 'operator':
@@ -34,12 +32,12 @@ export function describeAccess(access: Access): string {
   }
 }
 
-export function documented(refusal: ProblemCode | Documented): Documented {
-  return typeof refusal === 'string' ? { code: refusal, status: PROBLEMS[refusal].status } : refusal
+export function documented(error: ProblemCode | DocumentedError): DocumentedError {
+  return typeof error === 'string' ? { code: error, status: PROBLEMS[error].status } : error
 }
 
-/** Everything that this endpoint can refuse with. */
-export function refusalsOf({ definition }: Endpoint): Documented[] {
+/** Returns every error that the endpoint can return. */
+export function documentedErrors({ definition }: Endpoint): DocumentedError[] {
   const takesBody = definition.method === 'post' || definition.method === 'patch'
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
   if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
@@ -50,7 +48,7 @@ export function refusalsOf({ definition }: Endpoint): Documented[] {
 }
 
 function responsesOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
-  const byStatus = Map.groupBy(refusalsOf(endpoint), ({ status }) => status)
+  const byStatus = Map.groupBy(documentedErrors(endpoint), ({ status }) => status)
   const responses: ZodOpenApiResponsesObject = {}
   for (const status of [...byStatus.keys()].toSorted((a, b) => a - b)) {
     const lines = (byStatus.get(status) ?? []).map(({ code }) => `\`${code}\`: ${PROBLEMS[code].title}`)
@@ -67,13 +65,13 @@ function headerParameters({ definition }: Endpoint) {
     ({ in: 'header', name, required: false, description: text, schema: { type: 'string' }, example }) as const
   return [
     ...(definition.method === 'post' && definition.readOnly !== true
-      ? [parameter('Idempotency-Key', 'Makes the request safe to repeat for 24 hours.', 'order-1001')]
+      ? [parameter('Idempotency-Key', 'Makes it safe to repeat the request within 24 hours.', 'order-1001')]
       : []),
     ...(definition.propagates === true
       ? [
           parameter(
             'Prefer',
-            'Answer when every live validator has applied the change, after at most 10 seconds.',
+            'Seconds to wait, at most 10, until every live validator has applied the change.',
             'wait=5',
           ),
         ]
@@ -82,10 +80,13 @@ function headerParameters({ definition }: Endpoint) {
 }
 
 function successOf({ definition }: Endpoint): ZodOpenApiResponsesObject {
-  const { status, answer, answerType = 'application/json' } = definition
-  if (!answer) return { '204': { description: 'Done.' } }
-  const headers = status === 201 ? { location: { description: 'Its path.', schema: { type: 'string' as const } } } : {}
-  return { [`${status}`]: { description: 'Done.', headers, content: { [answerType]: { schema: answer } } } }
+  const { status, response, responseType = 'application/json' } = definition
+  if (!response) return { '204': { description: 'Success, without a body.' } }
+  const headers =
+    status === 201
+      ? { location: { description: 'The path of the new resource.', schema: { type: 'string' as const } } }
+      : {}
+  return { [`${status}`]: { description: 'Success.', headers, content: { [responseType]: { schema: response } } } }
 }
 
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
@@ -94,7 +95,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const body = definition.documentedBody ?? definition.body
   return {
     operationId: definition.operationId,
-    tags: [definition.tag],
+    tags: [definition.tag.name],
     summary: definition.summary,
     description: [definition.description, describeAccess(access)].filter(Boolean).join('\n\n'),
     security: [{ bearer: [] }],
@@ -109,16 +110,23 @@ export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const endpoint of endpoints) {
     const { path, method } = endpoint.definition
-    paths[basePath + path] = { ...paths[basePath + path], [method]: operation(endpoint) }
+    paths[BASE_PATH + path] = { ...paths[BASE_PATH + path], [method]: operation(endpoint) }
   }
   return createDocument({
     openapi: '3.1.0',
-    info: { title: 'Keyward management API', version: '1.0.0', description, license: { name: 'Apache-2.0' } },
-    servers: [{ url: '/', description: 'This server.' }],
-    tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
+    info: {
+      title: 'Keyward management API',
+      version: '1.0.0',
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: [...new Map(endpoints.map(({ definition: { tag } }) => [tag.name, tag])).values()],
     paths,
     components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'A token of the organization.' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A secret of the operator, a vendor or an app.' },
+      },
     },
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Keyset pages, newest first: the cursor is the id of the last row seen, so that inserts and deletes move nothing and every page
- * costs the same. A cursor is bound to its list and organization; anywhere else it is refused like a made-up one.
+ * Keyset pagination, newest first (docs/api.md#m1). The cursor holds the id of the last row of a page, so inserts and deletes between
+ * pages neither repeat nor skip a row, and every page costs the same. A cursor is valid only for its own list and organization.
  */
 import { createHash } from 'node:crypto'
 
@@ -8,16 +8,16 @@ import { type SelectQueryBuilder, type Simplify, sql } from 'kysely'
 
 import { invalid } from './problem.ts'
 
-const idBytes = 16
-const sealBytes = 8
+const ID_BYTES = 16
+const SEAL_BYTES = 8
 
-/** What a list is asked for. */
+/** The pagination parameters of a list. */
 export interface PageQuery {
   limit: number
   cursor?: string | undefined
 }
 
-/** A list is named by its path; an organization's lists are its own. */
+/** Identifies a list; a cursor of one list is invalid for every other. */
 export interface List {
   name: string
   organizationId: string
@@ -28,7 +28,7 @@ function seal(list: List, id: Uint8Array): Buffer {
     .update(`${list.name}\n${list.organizationId}\n`)
     .update(id)
     .digest()
-    .subarray(0, sealBytes)
+    .subarray(0, SEAL_BYTES)
 }
 
 export function encodeCursor(list: List, id: string): string {
@@ -36,35 +36,52 @@ export function encodeCursor(list: List, id: string): string {
   return Buffer.concat([bytes, seal(list, bytes)]).toString('base64url')
 }
 
-/** The id after which the page begins. Refuses with 422. */
+/** Returns the id after which the page begins. Throws INVALID_REQUEST for a cursor that is not of this list. */
 function decodeCursor(list: List, cursor: string): string {
   const bytes = Buffer.from(cursor, 'base64url')
-  const id = bytes.subarray(0, idBytes)
-  // Written anew, since decoding passes over what is no base64.
-  const intact = bytes.length === idBytes + sealBytes && bytes.toString('base64url') === cursor
-  if (!intact || !bytes.subarray(idBytes).equals(seal(list, id)))
-    throw invalid('?cursor', 'is not a cursor of this list')
+  const id = bytes.subarray(0, ID_BYTES)
+  // Encoded again for the comparison, because decoding skips characters that are not base64.
+  const intact = bytes.length === ID_BYTES + SEAL_BYTES && bytes.toString('base64url') === cursor
+  if (!intact || !bytes.subarray(ID_BYTES).equals(seal(list, id)))
+    throw invalid('?cursor', 'must be the `nextCursor` of a page of this list')
   return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
-/** Reads one page of what `select` finds. A select that joins names the table whose ids order the list: `licenses.id`. */
-export async function readPage<DB, Table extends keyof DB, Row extends { id: string }, Item>(
+export interface Page<Item> {
+  /** Newest first. */
+  data: Item[]
+  /** Null on the last page. */
+  nextCursor: string | null
+}
+
+/** Returns one page. `read` returns up to `count` rows with ids below `after` (null: from the start), by id descending. */
+export async function listPage<Row extends { id: string }, Item>(
   list: List,
   { limit, cursor }: PageQuery,
-  select: SelectQueryBuilder<DB, Table, Row>,
-  show: (row: Simplify<Row>) => Item,
-  idColumn = 'id',
-): Promise<{ data: Item[]; nextCursor: string | null }> {
-  const id = sql.ref(idColumn)
-  const rest = cursor === undefined ? select : select.where(sql<boolean>`${id} < ${decodeCursor(list, cursor)}`)
-  const rows = await rest
-    .orderBy(id, 'desc')
-    .limit(limit + 1) // one too many tells whether there is a next page
-    .execute()
+  show: (row: Row) => Item,
+  read: (after: string | null, count: number) => Promise<readonly Row[]>,
+): Promise<Page<Item>> {
+  // One row more than the page, to learn whether a next page exists.
+  const rows = await read(cursor === undefined ? null : decodeCursor(list, cursor), limit + 1)
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
     data: shown.map(show),
     nextCursor: rows.length > limit && last ? encodeCursor(list, last.id) : null,
   }
+}
+
+/** Returns one page of the rows of `select`. `idColumn` orders the list; a select with joins must qualify it: `licenses.id`. */
+export async function selectPage<DB, Table extends keyof DB, Row extends { id: string }, Item>(
+  list: List,
+  query: PageQuery,
+  select: SelectQueryBuilder<DB, Table, Row>,
+  show: (row: Simplify<Row>) => Item,
+  idColumn = 'id',
+): Promise<Page<Item>> {
+  const id = sql.ref(idColumn)
+  return listPage(list, query, show, (after, count) => {
+    const rest = after === null ? select : select.where(sql<boolean>`${id} < ${after}`)
+    return rest.orderBy(id, 'desc').limit(count).execute()
+  })
 }

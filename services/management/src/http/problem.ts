@@ -1,73 +1,83 @@
 /**
- * Refusals as values: a `Refusal` carries a code of the contract and what may be told to the caller, and nothing else ever leaves.
- * Errors that are not refusals become INTERNAL or UNAVAILABLE without their message; that goes to the log alone.
+ * The errors that a caller may see. An `ApiError` carries a code of the contract and public text. Every other error becomes
+ * INTERNAL or UNAVAILABLE without its message, which goes to the log only.
  */
 import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 
-export interface Fault {
+export interface ValidationError {
   /** `#/…` into the body, or `?name` for a query parameter. */
   pointer: string
   detail: string
 }
 
-interface Extras {
-  /** Where the status differs from the code's own. */
+interface ErrorOptions {
+  /** Replaces the status of the code. */
   status?: number
-  errors?: Fault[]
+  errors?: ValidationError[]
   ruleId?: string
   mergedInto?: string
   headers?: Record<string, string>
 }
 
-export class Refusal extends Error {
-  override readonly name = 'Refusal'
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
   readonly code: ProblemCode
-  readonly extras: Extras
+  readonly options: ErrorOptions
 
-  constructor(code: ProblemCode, detail?: string, extras: Extras = {}) {
+  /** Without `detail`, the detail is the title of the code. */
+  constructor(code: ProblemCode, detail?: string, options: ErrorOptions = {}) {
     super(detail ?? PROBLEMS[code].title)
     this.code = code
-    this.extras = extras
+    this.options = options
   }
 
   get status(): number {
-    return this.extras.status ?? PROBLEMS[this.code].status
+    return this.options.status ?? PROBLEMS[this.code].status
   }
 }
 
-/** 422 with one fault in the body. */
-export function invalid(pointer: string, detail: string): Refusal {
-  return invalidAll([{ pointer, detail }])
+const MAX_QUOTED_LENGTH = 100
+
+/** Returns a received value in quotes, cut to 100 characters, for the detail of an error. */
+export function quote(value: string): string {
+  return JSON.stringify(value.length > MAX_QUOTED_LENGTH ? `${value.slice(0, MAX_QUOTED_LENGTH)}…` : value)
 }
 
-/** More places than this are counted, not listed. */
-const maxListed = 100
-
-/** 422 with every fault, or as many as are listed at most. */
-export function invalidAll(faults: readonly Fault[], most = maxListed): Refusal {
-  const errors = faults.slice(0, most)
-  const [first] = errors
-  const more = faults.length - errors.length
-  const counted = `${faults.length} places are wrong`
-  const detail = faults.length === 1 && first ? `${first.pointer} ${first.detail}.` : `${counted}.`
-  return new Refusal('INVALID_REQUEST', more > 0 ? `${counted}; ${more} more than are listed.` : detail, { errors })
+/** Returns a 422 with one validation error. `detail` completes a sentence that begins with the field. */
+export function invalid(pointer: string, detail: string): ApiError {
+  return invalidRequest([{ pointer, detail }])
 }
 
-/** The same answer for what does not exist and for what belongs to another organization. */
-export function notFound(what: string): Refusal {
-  return new Refusal('NOT_FOUND', `There is no ${what} with this id.`)
+const MAX_LISTED_ERRORS = 100
+
+/** Returns a 422 that lists the first `maxListed` validation errors and gives the number of all. */
+export function invalidRequest(all: readonly ValidationError[], maxListed = MAX_LISTED_ERRORS): ApiError {
+  const errors = all.slice(0, maxListed)
+  return new ApiError('INVALID_REQUEST', summary(all, errors.length), { errors })
 }
 
-export function toProblem(refusal: Refusal, instance: string, requestId: string): Problem {
-  const { errors, ruleId, mergedInto } = refusal.extras
+function summary(all: readonly ValidationError[], listed: number): string {
+  const [first] = all
+  if (first && all.length === 1) return `${first.pointer} ${first.detail}.`
+  const counted = `The request has ${all.length} validation errors`
+  return all.length > listed ? `${counted}; the first ${listed} are listed.` : `${counted}.`
+}
+
+/** The error for an id that does not exist and for the id of another organization: a caller cannot tell which it is. */
+export function notFound(what: string): ApiError {
+  return new ApiError('NOT_FOUND', `There is no ${what} with this id.`)
+}
+
+export function toProblem(error: ApiError, instance: string, requestId: string): Problem {
+  const { errors, ruleId, mergedInto } = error.options
   return {
-    type: `urn:keyward:problem:${refusal.code.toLowerCase().replaceAll('_', '-')}`,
-    title: PROBLEMS[refusal.code].title,
-    status: refusal.status,
-    detail: refusal.message,
+    type: `urn:keyward:problem:${error.code.toLowerCase().replaceAll('_', '-')}`,
+    title: PROBLEMS[error.code].title,
+    status: error.status,
+    detail: error.message,
     instance,
-    code: refusal.code,
+    code: error.code,
     requestId,
     ...(errors && { errors }),
     ...(ruleId !== undefined && { ruleId }),
@@ -75,10 +85,10 @@ export function toProblem(refusal: Refusal, instance: string, requestId: string)
   }
 }
 
-/** Every error as a refusal. `unexpected`: it belongs in the log. */
-export function toRefusal(error: unknown): { refusal: Refusal; unexpected: boolean } {
-  if (error instanceof Refusal) return { refusal: error, unexpected: false }
+/** Returns what the caller may see of an error. `unexpected`: the error itself belongs in the log. */
+export function toApiError(error: unknown): { apiError: ApiError; unexpected: boolean } {
+  if (error instanceof ApiError) return { apiError: error, unexpected: false }
   if (isServerUnavailable(error) || isConnectionFailure(error) || isRetryable(error))
-    return { refusal: new Refusal('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } }), unexpected: true }
-  return { refusal: new Refusal('INTERNAL'), unexpected: true }
+    return { apiError: new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } }), unexpected: true }
+  return { apiError: new ApiError('INTERNAL'), unexpected: true }
 }

@@ -1,6 +1,6 @@
 /**
- * What Node's HTTP layer would answer by itself, without a request id and in words of its own: what is no HTTP, headers that are too
- * large, a request that does not come to its end, an expectation. Here they are problems as every other refusal is.
+ * Problem responses for errors below the application, which Node would otherwise answer itself without a request id: malformed HTTP,
+ * headers that are too large, requests that do not arrive in time, and unsupported expectations.
  */
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
@@ -8,26 +8,26 @@ import type { Duplex } from 'node:stream'
 
 import type { ProblemCode } from '@keyward/contract'
 
-import type { WireAnswer } from './idempotency.ts'
-import { Refusal } from './problem.ts'
-import { requestIdOf } from './router.ts'
-import { refuse } from './transaction.ts'
+import type { WireResponse } from './idempotency.ts'
+import { ApiError } from './problem.ts'
+import { requestIdOf } from './request-id.ts'
+import { problemResponse } from './transaction.ts'
 
-/** By the code of Node's error; anything else is no HTTP. */
-const codes: Record<string, ProblemCode> = {
+/** By the code of Node's error. Any other error is MALFORMED_HTTP. */
+const CODES: Record<string, ProblemCode> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** The connection ends with it: what follows on it cannot be told from the rest of what was refused. */
-function lastAnswer(code: ProblemCode, path: string, requestId: string): WireAnswer {
-  const { status, headers, body } = refuse(new Refusal(code), path, requestId)
+/** The response closes the connection, because the bytes that follow may belong to the rejected request. */
+function closingResponse(code: ProblemCode, path: string, requestId: string): WireResponse {
+  const { status, headers, body } = problemResponse(new ApiError(code), path, requestId)
   const closing = { 'x-request-id': requestId, 'cache-control': 'no-store', connection: 'close' }
   return { status, headers: { ...headers, ...closing, 'content-length': String(Buffer.byteLength(body)) }, body }
 }
 
-function write({ status, headers, body }: WireAnswer): string {
+function serialize({ status, headers, body }: WireResponse): string {
   const lines = Object.entries({ date: new Date().toUTCString(), ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   )
@@ -36,49 +36,50 @@ function write({ status, headers, body }: WireAnswer): string {
 
 function send(request: IncomingMessage, response: ServerResponse, code: ProblemCode): void {
   const [path = ''] = (request.url ?? '').split('?')
-  const { status, headers, body } = lastAnswer(code, path, requestIdOf(request))
+  const { status, headers, body } = closingResponse(code, path, requestIdOf(request))
   response.writeHead(status, headers).end(body)
 }
 
-/** The answers on one connection that may be under way: the last that was begun, and the one before, whose request was whole. */
-interface Answers {
-  before: ServerResponse | null
+/** The responses of one connection that may be unfinished. */
+interface Connection {
+  /** The response to the request before the last, whose request has arrived completely. */
+  previous: ServerResponse | null
   last: ServerResponse
-  isRefused: boolean
+  isRejected: boolean
 }
 
-/** The server must be one that does not ask for a `host` itself. */
-export function answerUnserved(
+/** The server must not require a `host` header itself. */
+export function handleProtocolErrors(
   server: Server,
   serve: (request: IncomingMessage, response: ServerResponse) => void,
 ): void {
-  const connections = new WeakMap<Duplex, Answers>()
+  const connections = new WeakMap<Duplex, Connection>()
   server.on('request', (request, response) => {
-    const before = connections.get(request.socket)?.last ?? null
-    connections.set(request.socket, { before, last: response, isRefused: false })
+    const previous = connections.get(request.socket)?.last ?? null
+    connections.set(request.socket, { previous, last: response, isRejected: false })
     if (request.headers.host === undefined && request.httpVersion !== '1.0') send(request, response, 'MALFORMED_HTTP')
     else serve(request, response)
   })
   server.on('checkExpectation', (request, response) => send(request, response, 'EXPECTATION_FAILED'))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const refuseRest = () => {
+    const reject = () => {
       if (!socket.writable) return socket.destroy(error)
-      const code = codes[error.code ?? ''] ?? 'MALFORMED_HTTP'
-      return socket.end(write(lastAnswer(code, '', randomUUID())), () => socket.destroy())
+      const code = CODES[error.code ?? ''] ?? 'MALFORMED_HTTP'
+      return socket.end(serialize(closingResponse(code, '', randomUUID())), () => socket.destroy())
     }
-    const answers = connections.get(socket)
-    if (!answers) {
-      refuseRest()
+    const connection = connections.get(socket)
+    if (!connection) {
+      reject()
       return
     }
-    if (answers.isRefused) return
-    answers.isRefused = true
-    const { before, last } = answers
-    // To requests that were whole the answers come first; what is wrong stands behind them. One that was refused before its
-    // body came to its end has its answer already.
-    const isAnswered = !last.req.complete && last.headersSent
-    const awaited = last.req.complete || isAnswered ? last : before
-    const end = isAnswered ? () => socket.destroy(error) : refuseRest
+    if (connection.isRejected) return
+    connection.isRejected = true
+    const { previous, last } = connection
+    // Complete requests get their responses first; the malformed bytes come after them. A request that already has its response
+    // before its body is complete gets no second one.
+    const isResponded = !last.req.complete && last.headersSent
+    const awaited = last.req.complete || isResponded ? last : previous
+    const end = isResponded ? () => socket.destroy(error) : reject
     if (awaited === null || awaited.writableFinished) end()
     else awaited.once('finish', end)
   })

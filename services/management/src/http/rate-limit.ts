@@ -1,21 +1,21 @@
 /**
- * The rate limit per credential, counted in Postgres so that all management processes share it. While Postgres cannot answer,
- * each process counts in its own memory. Checks by apps never come here: validation has no rate limit.
+ * The rate limit of each credential (docs/api.md#m4), counted in Postgres so that all management processes share it. While Postgres
+ * is unreachable, each process counts in its own memory. Validation has no rate limit.
  */
 import type { Pool } from 'pg'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 
-import { Refusal } from './problem.ts'
+import { ApiError } from './problem.ts'
 
-const windowSeconds = 10
+const WINDOW_SECONDS = 10
 
 export interface RateLimiter {
-  /** Counts one request; the headers tell where the caller stands. Refuses with 429. */
+  /** Counts one request and returns the rate limit headers. Throws RATE_LIMITED. */
   count(owner: string): Promise<Record<string, string>>
 }
 
 export function createRateLimiter(pool: Pool, points: number): RateLimiter {
-  const limit = { points, duration: windowSeconds, keyPrefix: 'management' }
+  const limit = { points, duration: WINDOW_SECONDS, keyPrefix: 'management' }
   const limiter = new RateLimiterPostgres({
     ...limit,
     storeClient: pool,
@@ -29,7 +29,7 @@ export function createRateLimiter(pool: Pool, points: number): RateLimiter {
     const seconds = String(Math.ceil(state.msBeforeNext / 1_000))
     const remaining = String(Math.max(0, state.remainingPoints))
     return {
-      'ratelimit-policy': `"credential";q=${points};w=${windowSeconds}`,
+      'ratelimit-policy': `"credential";q=${points};w=${WINDOW_SECONDS}`,
       ratelimit: `"credential";r=${remaining};t=${seconds}`,
       'ratelimit-limit': String(points),
       'ratelimit-remaining': remaining,
@@ -43,9 +43,12 @@ export function createRateLimiter(pool: Pool, points: number): RateLimiter {
       } catch (error) {
         if (!(error instanceof RateLimiterRes)) throw error
         const headers = headersOf(error)
-        throw new Refusal('RATE_LIMITED', `At most ${points} requests in ${windowSeconds} seconds are taken.`, {
-          headers: { ...headers, 'retry-after': headers['ratelimit-reset'] ?? '1' },
-        })
+        const retryAfter = headers['ratelimit-reset'] ?? '1'
+        throw new ApiError(
+          'RATE_LIMITED',
+          `The limit is ${points} requests in ${WINDOW_SECONDS} seconds for each credential. Retry in ${retryAfter} s.`,
+          { headers: { ...headers, 'retry-after': retryAfter } },
+        )
       }
     },
   }

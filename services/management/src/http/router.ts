@@ -1,60 +1,43 @@
 /**
- * Express over the endpoint definitions: one route a path, 405 with `Allow` for its other methods, problems for everything else.
- * Order for a request: credential, rate limit, permission, body, idempotency key, schema, handler; so strangers learn nothing and cost little.
+ * The Express routes of the endpoint definitions: one route for each path, 405 with `Allow` for its other methods, and problems for
+ * every error. A request passes, in this order: credential, rate limit, permission, body, idempotency key, schema, handler.
  */
-import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
 import { authenticate, authorize } from './authentication.ts'
 import { readJson } from './body.ts'
-import type { Services } from './context.ts'
-import type { Endpoint } from './endpoint.ts'
-import { idempotentRequest, type WireAnswer } from './idempotency.ts'
-import { basePath } from './paths.ts'
-import { Refusal, toRefusal } from './problem.ts'
+import type { Dependencies } from './dependencies.ts'
+import { BASE_PATH, type Endpoint } from './endpoint.ts'
+import { idempotentRequest, type WireResponse } from './idempotency.ts'
+import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
 import type { RateLimiter } from './rate-limit.ts'
-import { perform, refuse } from './transaction.ts'
+import { handleRequest, problemResponse } from './transaction.ts'
 
 export interface RouterOptions {
-  services: Services
+  dependencies: Dependencies
   endpoints: readonly Endpoint[]
   rateLimiter: RateLimiter
-  /** Told about every credential that was used. */
-  noteUse: (credentialId: string) => void
+  /** Called for every authenticated request of a credential. */
+  onCredentialUse: (credentialId: string) => void
 }
 
-/** The caller's own id when it is harmless, or a new one. */
-export function requestIdOf(request: IncomingMessage): string {
-  const given = request.headers['x-request-id']
-  return typeof given === 'string' && /^[\w.:+/=-]{1,128}$/.test(given) ? given : randomUUID()
-}
-
-export function requestIds(): RequestHandler {
-  return (request, response, next) => {
-    response.setHeader('x-request-id', requestIdOf(request))
-    next()
-  }
-}
-
-function send(response: Response, answer: WireAnswer): void {
+function send(response: Response, { status, headers, body }: WireResponse): void {
   if (response.headersSent) return
-  response.status(answer.status).setHeaders(new Map(Object.entries(answer.headers)))
+  response.status(status).setHeaders(new Map(Object.entries(headers)))
   response.setHeader('cache-control', 'no-store')
-  response.end(answer.body === '' ? undefined : Buffer.from(answer.body))
+  response.end(body === '' ? undefined : Buffer.from(body))
 }
 
 function requestId(response: Response): string {
   return String(response.getHeader('x-request-id'))
 }
 
-function sendError(services: Services, request: Request, response: Response, error: unknown): void {
-  const { refusal, unexpected } = toRefusal(error)
+function sendError(dependencies: Dependencies, request: Request, response: Response, error: unknown): void {
+  const { apiError, unexpected } = toApiError(error)
   const id = requestId(response)
-  if (unexpected) services.log.error({ err: error, requestId: id, method: request.method }, 'request failed')
-  send(response, refuse(refusal, request.path, id))
+  if (unexpected) dependencies.log.error({ err: error, requestId: id, method: request.method }, 'request failed')
+  send(response, problemResponse(apiError, request.path, id))
 }
 
 function headerReader(request: Request): (name: string) => string {
@@ -69,22 +52,22 @@ async function serve(
   endpoint: Endpoint,
   request: Request,
   response: Response,
-): Promise<WireAnswer> {
-  const { services } = options
+): Promise<WireResponse> {
+  const { dependencies } = options
   const { definition, access } = endpoint
-  const caller = await authenticate(services.db, services.operatorToken, request.headers.authorization)
+  const caller = await authenticate(dependencies.db, dependencies.operatorToken, request.headers.authorization)
   response.setHeaders(new Map(Object.entries(await options.rateLimiter.count(caller.owner))))
-  if (caller.kind !== 'operator') options.noteUse(caller.owner)
+  if (caller.kind !== 'operator') options.onCredentialUse(caller.owner)
   authorize(access, caller)
   const takesBody = definition.method === 'post' || definition.method === 'patch'
   const body = takesBody ? await readJson(request, response) : undefined
-  const repeatable = definition.method === 'post' && definition.readOnly !== true
-  const key = repeatable ? request.get('idempotency-key') : undefined
-  return perform(services, {
+  const isRepeatable = definition.method === 'post' && definition.readOnly !== true
+  const key = isRepeatable ? request.get('idempotency-key') : undefined
+  return handleRequest(dependencies, {
     endpoint,
     prepare: () => endpoint.prepare({ params: request.params, query: request.query, body }),
     caller,
-    client: () => services.resolver.resolveText(request.socket.remoteAddress, headerReader(request)),
+    origin: () => dependencies.resolver.resolveText(request.socket.remoteAddress, headerReader(request)),
     path: request.path,
     requestId: requestId(response),
     idempotent: idempotentRequest(caller.owner, key, { method: request.method, path: request.path, body }),
@@ -92,18 +75,15 @@ async function serve(
   })
 }
 
-/** Makes the handler for the methods that a path does not take. */
-export function methodRefuser(services: Services): (allow: string) => RequestHandler {
+/** Returns a factory of handlers that send 405. `allow` is the value of the `Allow` header. */
+export function methodNotAllowed(dependencies: Dependencies): (allow: string) => RequestHandler {
   return (allow) => (request, response) => {
-    const methods = allow.split(', ')
-    const last = methods.pop() ?? ''
-    const taken = methods.length === 0 ? `${last} is` : `${methods.join(', ')} and ${last} are`
-    const detail = `${request.method} is not taken here; ${taken}.`
-    sendError(services, request, response, new Refusal('METHOD_NOT_ALLOWED', detail, { headers: { allow } }))
+    const detail = `Method ${request.method} is not allowed here. Allowed: ${allow}.`
+    sendError(dependencies, request, response, new ApiError('METHOD_NOT_ALLOWED', detail, { headers: { allow } }))
   }
 }
 
-/** `/licenses/file` is looked at before `/licenses/{id}`. */
+/** Sorts `/licenses/file` before `/licenses/{id}`, so that the literal path matches first. */
 function literalFirst(a: string, b: string): number {
   const rank = (path: string) => path.replaceAll('{', '~')
   return rank(a) < rank(b) ? -1 : Number(rank(a) > rank(b))
@@ -113,27 +93,32 @@ export function mountEndpoints(app: Express, options: RouterOptions): void {
   const byPath = Map.groupBy(options.endpoints, (endpoint) => endpoint.definition.path)
   for (const path of [...byPath.keys()].toSorted(literalFirst)) {
     const endpoints = byPath.get(path) ?? []
-    const route = app.route(basePath + path.replaceAll(/\{(\w+)\}/g, ':$1'))
+    const route = app.route(BASE_PATH + path.replaceAll(/\{(\w+)\}/g, ':$1'))
     for (const endpoint of endpoints)
       route[endpoint.definition.method]((request, response) => {
         serve(options, endpoint, request, response).then(
-          (answer) => send(response, answer),
-          (error: unknown) => sendError(options.services, request, response, error),
+          (wireResponse) => send(response, wireResponse),
+          (error: unknown) => sendError(options.dependencies, request, response, error),
         )
       })
     const methods = endpoints.map((endpoint) => endpoint.definition.method.toUpperCase())
     const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-    route.all(methodRefuser(options.services)(allow))
+    route.all(methodNotAllowed(options.dependencies)(allow))
   }
 }
 
-/** The last two handlers: what no route took, and what went wrong before a route could. */
-export function mountRest(app: Express, services: Services): void {
+function unknownPath(request: Request): ApiError {
+  return new ApiError('NOT_FOUND', `The path ${request.path} does not exist. All paths are listed at /docs.`)
+}
+
+/** Mounts the last two handlers: for paths without a route, and for errors before a route. */
+export function mountFallbacks(app: Express, dependencies: Dependencies): void {
   app.use((request: Request, response: Response) => {
-    sendError(services, request, response, new Refusal('NOT_FOUND', 'There is no such path.'))
+    sendError(dependencies, request, response, unknownPath(request))
   })
   app.use(((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    const malformed = error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400)
-    sendError(services, request, response, malformed ? new Refusal('NOT_FOUND', 'There is no such path.') : error)
+    const isMalformedPath =
+      error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400)
+    sendError(dependencies, request, response, isMalformedPath ? unknownPath(request) : error)
   }) satisfies ErrorRequestHandler)
 }

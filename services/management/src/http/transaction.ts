@@ -1,133 +1,145 @@
 /**
- * Runs one request: reads on the pool, changes in one transaction with their audit entry, their activity and the answer
- * kept for a repeat. A deadlock or serialization failure runs the transaction again; nothing of the failed try remains.
+ * Runs the handler of one request. A read uses the pool. A write runs in one transaction, which also holds its audit entry, its
+ * activity and the response stored for a repeated request. After a deadlock or a serialization failure the transaction is retried;
+ * a failed attempt leaves nothing behind.
  */
 import { isRetryable } from '@keyward/database'
 import { sql } from 'kysely'
 
 import type { Caller } from './authentication.ts'
 import type { Db } from './context.ts'
-import type { Services } from './context.ts'
-import type { Client, Endpoint } from './endpoint.ts'
-import { findAnswer, type IdempotentRequest, keepAnswer, type WireAnswer } from './idempotency.ts'
-import { Refusal, toProblem } from './problem.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { Endpoint, RequestOrigin } from './endpoint.ts'
+import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
+import { ApiError, toProblem } from './problem.ts'
 import { changingTransaction, thisTransaction, waitForValidators } from './propagation.ts'
 
-const tries = 4
+const MAX_ATTEMPTS = 4
 
 type Run = ReturnType<Endpoint['prepare']>
 
-export interface Task {
+/** An authenticated and authorized request. */
+export interface EndpointRequest {
   endpoint: Endpoint
-  /** Judges the input, or throws a Refusal; the result runs the handler. */
+  /** Parses the input or throws an ApiError. The returned function runs the handler. */
   prepare: () => Run
   caller: Caller
-  client: () => Client
+  origin: () => RequestOrigin
   path: string
   requestId: string
   idempotent: IdempotentRequest | null
-  /** Seconds to wait for the validators; null: do not wait. */
+  /** Seconds to wait for the validators. Null: do not wait. */
   waitSeconds: number | null
 }
 
-async function handle(
-  services: Services,
-  task: Task,
-  run: Run,
-  db: Db,
-): Promise<{ answer: WireAnswer; kept: WireAnswer }> {
-  const { definition } = task.endpoint
+interface Responses {
+  sent: WireResponse
+  /** As `sent`, without the members that are secrets. */
+  stored: WireResponse
+}
+
+async function runHandler(dependencies: Dependencies, request: EndpointRequest, run: Run, db: Db): Promise<Responses> {
+  const { definition } = request.endpoint
   const headers: Record<string, string> = {}
-  const { organizationId, permissions, actor } = task.caller
-  const result = await run({ db, services, actor, organizationId, permissions, headers, client: task.client })
+  const { organizationId, permissions, actor } = request.caller
+  const result = await run({ db, dependencies, actor, organizationId, permissions, headers, origin: request.origin })
   if (definition.status === 204) {
-    const answer = { status: 204, headers, body: '' }
-    return { answer, kept: answer }
+    const sent = { status: 204, headers, body: '' }
+    return { sent, stored: sent }
   }
-  const type = definition.answerType ?? 'application/json'
+  const type = definition.responseType ?? 'application/json'
   headers['content-type'] = `${type}; charset=utf-8`
-  const write = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
-  const answer = { status: definition.status, headers, body: write(result) }
+  const serialize = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+  const sent = { status: definition.status, headers, body: serialize(result) }
   const { secrets } = definition
-  if (!secrets || typeof result !== 'object' || result === null) return { answer, kept: answer }
-  const open = Object.fromEntries(Object.entries(result).filter(([name]) => !secrets.includes(name)))
-  return { answer, kept: { ...answer, body: write(open) } }
+  if (!secrets || typeof result !== 'object' || result === null) return { sent, stored: sent }
+  const withoutSecrets = Object.fromEntries(Object.entries(result).filter(([name]) => !secrets.includes(name)))
+  return { sent, stored: { ...sent, body: serialize(withoutSecrets) } }
 }
 
-/** A refusal as it goes over the wire. */
-export function refuse(refusal: Refusal, path: string, requestId: string): WireAnswer {
+/** Returns the response for an error: a problem of RFC 9457. */
+export function problemResponse(error: ApiError, path: string, requestId: string): WireResponse {
   return {
-    status: refusal.status,
-    headers: { 'content-type': 'application/problem+json; charset=utf-8', ...refusal.extras.headers },
-    body: JSON.stringify(toProblem(refusal, path, requestId)),
+    status: error.status,
+    headers: { 'content-type': 'application/problem+json; charset=utf-8', ...error.options.headers },
+    body: JSON.stringify(toProblem(error, path, requestId)),
   }
 }
 
-/** Runs the handler so that a refusal takes back what it did but not the transaction, in which the refusal is kept. */
-async function handleOnce(services: Services, task: Task, db: Db, request: IdempotentRequest): Promise<WireAnswer> {
-  const before = await findAnswer(db, request)
+/**
+ * Runs the handler at most once for an idempotency key. An ApiError rolls back what the handler wrote, but not the transaction: the
+ * response to the error is stored too, except for a status of 500 and above.
+ */
+async function runOnce(
+  dependencies: Dependencies,
+  request: EndpointRequest,
+  db: Db,
+  idempotent: IdempotentRequest,
+): Promise<WireResponse> {
+  const before = await findStoredResponse(db, idempotent)
   if (before) return before
-  // Not earlier: what was right the first time is answered as then, also when a moment in it has passed since.
-  const run = task.prepare()
+  // Parsed only now: a repeated request gets the stored response even if a time in its body has passed since.
+  const run = request.prepare()
   await sql`savepoint handler`.execute(db)
   try {
-    const { answer, kept } = await handle(services, task, run, db)
-    await keepAnswer(db, request, kept)
-    return answer
+    const { sent, stored } = await runHandler(dependencies, request, run, db)
+    await storeResponse(db, idempotent, stored)
+    return sent
   } catch (error) {
-    if (!(error instanceof Refusal) || error.status >= 500) throw error
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
     await sql`rollback to savepoint handler`.execute(db)
-    const answer = refuse(error, task.path, task.requestId)
-    await keepAnswer(db, request, answer)
-    return answer
+    const response = problemResponse(error, request.path, request.requestId)
+    await storeResponse(db, idempotent, response)
+    return response
   }
 }
 
-type Act = (db: Db) => Promise<WireAnswer>
+type Action = (db: Db) => Promise<WireResponse>
 
-/** What is to be done in a transaction. Without a key the input is judged before there is one. */
-function actOf(services: Services, task: Task): Act {
-  const { idempotent } = task
-  if (idempotent) return (db) => handleOnce(services, task, db, idempotent)
-  const run = task.prepare()
-  return async (db) => (await handle(services, task, run, db)).answer
+/** Returns the action of the transaction. Without an idempotency key the input is parsed before the transaction begins. */
+function actionOf(dependencies: Dependencies, request: EndpointRequest): Action {
+  const { idempotent } = request
+  if (idempotent) return (db) => runOnce(dependencies, request, db, idempotent)
+  const run = request.prepare()
+  return async (db) => (await runHandler(dependencies, request, run, db)).sent
 }
 
-interface Changed {
-  answer: WireAnswer
-  /** How long to wait for which transaction; null: not at all. */
+interface Written {
+  response: WireResponse
+  /** The transaction that validators must have applied, and for how long to wait. Null: do not wait. */
   wait: { id: string | null; seconds: number } | null
 }
 
-async function change(services: Services, task: Task, act: Act): Promise<Changed> {
-  return services.db.transaction().execute(async (db) => {
-    const answer = await act(db)
-    // A refusal changed nothing that could be waited for.
-    if (task.waitSeconds === null || answer.status >= 400) return { answer, wait: null }
-    // A repeat changes nothing itself; what it waits for was committed before it.
-    const isReplay = 'idempotency-replayed' in answer.headers
+async function write(dependencies: Dependencies, request: EndpointRequest, action: Action): Promise<Written> {
+  return dependencies.db.transaction().execute(async (db) => {
+    const response = await action(db)
+    // An error response changed nothing.
+    if (request.waitSeconds === null || response.status >= 400) return { response, wait: null }
+    // A replayed request changes nothing itself; the change that it waits for was committed before.
+    const isReplay = 'idempotency-replayed' in response.headers
     const id = await (isReplay ? thisTransaction(db) : changingTransaction(db))
-    return { answer, wait: { id, seconds: task.waitSeconds } }
+    return { response, wait: { id, seconds: request.waitSeconds } }
   })
 }
 
-async function changeWithRetries(services: Services, task: Task): Promise<Changed> {
-  const act = actOf(services, task)
+async function writeWithRetries(dependencies: Dependencies, request: EndpointRequest): Promise<Written> {
+  const action = actionOf(dependencies, request)
   for (let attempt = 1; ; attempt++) {
     try {
-      return await change(services, task, act)
+      return await write(dependencies, request, action)
     } catch (error) {
-      if (attempt === tries || !isRetryable(error)) throw error
+      if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
     }
   }
 }
 
-/** The answer of the endpoint; throws a Refusal, or an error that is not for the caller. */
-export async function perform(services: Services, task: Task): Promise<WireAnswer> {
-  const { definition } = task.endpoint
+/** Returns the response of the endpoint. Throws an ApiError, or an error that the caller must not see. */
+export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
+  const { definition } = request.endpoint
   if (definition.method === 'get' || definition.readOnly === true)
-    return (await handle(services, task, task.prepare(), services.db)).answer
-  const { answer, wait } = await changeWithRetries(services, task)
-  if (wait === null) return answer
-  return { ...answer, headers: { ...answer.headers, ...(await waitForValidators(services.db, wait.id, wait.seconds)) } }
+    return (await runHandler(dependencies, request, request.prepare(), dependencies.db)).sent
+  const { response, wait } = await writeWithRetries(dependencies, request)
+  if (wait === null) return response
+  const applied = await waitForValidators(dependencies.db, wait.id, wait.seconds)
+  return { ...response, headers: { ...response.headers, ...applied } }
 }

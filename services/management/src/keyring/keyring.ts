@@ -1,6 +1,6 @@
 /**
- * Private signing keys at rest: AES-256-GCM under the master key, bound to their organization and key id, so that a sealed key
- * copied to another row does not open. A second, previous master key opens what is not yet sealed anew; nothing is sealed under it.
+ * Encrypts private signing keys at rest with AES-256-GCM under the master key. A sealed key is bound to its organization and key id, so
+ * it does not open in another row. A previous master key only opens keys, while they are sealed again under the current one.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
@@ -12,28 +12,28 @@ export interface SealedKey {
 }
 
 export interface Keyring {
-  /** The master key that seals. */
+  /** The id of the master key that seals. */
   readonly currentId: string
   seal(organizationId: string, keyId: string, privateKey: Uint8Array): Buffer
-  /** Throws when no known master key fits or the sealed key was tampered with. */
+  /** Throws for an unknown master key and for a modified sealed key. */
   open(sealed: SealedKey): Buffer
   canOpen(masterKeyId: string): boolean
 }
 
-const algorithm = 'aes-256-gcm'
-const masterKeyBytes = 32
-const nonceBytes = 12
-const tagBytes = 16
+const ALGORITHM = 'aes-256-gcm'
+const MASTER_KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
 
-/** 32 bytes as 64 hexadecimal digits or as base64, either alphabet; undefined for anything else. */
+/** Parses 32 bytes, as 64 hexadecimal digits or as base64 of either alphabet. Returns undefined for any other text. */
 export function parseMasterKey(text: string): Buffer | undefined {
   const isHex = /^[0-9a-f]{64}$/i.test(text)
   if (!isHex && !/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined
   const key = Buffer.from(text, isHex ? 'hex' : 'base64')
-  return key.length === masterKeyBytes ? key : undefined
+  return key.length === MASTER_KEY_BYTES ? key : undefined
 }
 
-/** Names a master key without telling anything about it. */
+/** Returns the id of a master key, a hash that does not reveal the key. */
 export function masterKeyId(key: Uint8Array): string {
   return createHash('sha256').update('keyward master key id\n').update(key).digest('hex').slice(0, 16)
 }
@@ -49,19 +49,22 @@ export function createKeyring(current: Uint8Array, previous: Uint8Array | null):
     currentId,
     canOpen: (id) => keys.has(id),
     seal(organizationId, keyId, privateKey) {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv(algorithm, current, nonce)
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv(ALGORITHM, current, nonce)
       cipher.setAAD(boundTo(organizationId, keyId))
       return Buffer.concat([nonce, cipher.update(privateKey), cipher.final(), cipher.getAuthTag()])
     },
     open({ organizationId, keyId, masterKeyId: id, privateKeyEncrypted }) {
       const key = keys.get(id)
-      if (!key) throw new Error(`The signing key ${keyId} is sealed with a master key that is not known here (${id}).`)
+      if (!key)
+        throw new Error(
+          `The signing key ${keyId} is sealed under the master key ${id}, which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS.`,
+        )
       const sealed = Buffer.from(privateKeyEncrypted)
-      const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
+      const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
       decipher.setAAD(boundTo(organizationId, keyId))
-      decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
-      return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, sealed.length - tagBytes)), decipher.final()])
+      decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)), decipher.final()])
     },
   }
 }

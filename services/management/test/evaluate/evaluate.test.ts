@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { beginnings, coveringPrefixes, findCandidates } from '../../src/evaluate/candidates.ts'
 import { withMask } from '../../src/evaluate/mask.ts'
-import { readLicenseRow } from '../../src/resources/licenses/store.ts'
+import { readLicenseRow } from '../../src/resources/licenses/rows.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { insertMachine } from '../support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
@@ -150,9 +150,10 @@ test('a connection that lost the key to masked values finds the same rules, and 
       plugins: [new CamelCasePlugin()],
       log: ({ query }) => void statements.push(query.sql, ...query.parameters.map((one) => inspect(one, { depth: 9 }))),
     })
-    const license = await readLicenseRow(db, own.id, id)
+    const context = { db, organizationId: own.id }
+    const license = await readLicenseRow(context, id)
     const circumstances = { address: parseNetwork(ip), machineId: null, country }
-    const found = await findCandidates(db, own.id, license, circumstances)
+    const found = await findCandidates(context, license, circumstances)
     await db.destroy()
     return found.map((rule) => rule.value.toString())
   }

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { createApp } from '../../src/app.ts'
 import { configSchema, resolverOf } from '../../src/config.ts'
 import { endpoints } from '../../src/endpoints.ts'
-import { describeAccess, refusalsOf } from '../../src/http/openapi.ts'
+import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { type Document, documentSchema } from '../support/conformance.ts'
@@ -34,7 +34,7 @@ async function routedOperations(): Promise<string[]> {
   const env = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, MASTER_KEY: masterKey }
   const config = configSchema.parse(env)
   const pool = createPool(config.DATABASE_URL, { name: 'test' })
-  const services = {
+  const dependencies = {
     db: createDatabase(pool),
     keyring: createKeyring(config.MASTER_KEY, null),
     log: createLogger('test', 'silent'),
@@ -42,7 +42,13 @@ async function routedOperations(): Promise<string[]> {
     operatorToken,
   }
   const rateLimiter = { count: async () => ({}) }
-  const app = createApp({ services, rateLimiter, noteUse: () => undefined, corsOrigins: [], metrics: createMetrics() })
+  const app = createApp({
+    dependencies,
+    rateLimiter,
+    onCredentialUse: () => undefined,
+    corsOrigins: [],
+    metrics: createMetrics(),
+  })
   await pool.end()
   const routes = layers.parse(app.router.stack).flatMap((layer) => layer.route ?? [])
   return routes.flatMap(({ path, methods }) =>
@@ -77,7 +83,7 @@ test('every operation has an id of its own, a summary, its permission, and every
     expect(operation.operationId).toBe(operationId)
     expect(Object.keys(operation.responses)).toContain(String(status))
     expect(operation.description).toContain(describeAccess(endpoint.access))
-    for (const { code, status: refused } of refusalsOf(endpoint))
+    for (const { code, status: refused } of documentedErrors(endpoint))
       expect(operation.responses[String(refused)]?.description).toContain(`\`${code}\``)
     return operationId
   })
@@ -85,7 +91,7 @@ test('every operation has an id of its own, a summary, its permission, and every
 })
 
 test('every error code and every permission is used by some endpoint', () => {
-  const listed = new Set<string>(endpoints.flatMap(refusalsOf).map(({ code }) => code))
+  const listed = new Set<string>(endpoints.flatMap(documentedErrors).map(({ code }) => code))
   expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([
     'MALFORMED_HTTP',
     'METHOD_NOT_ALLOWED',

@@ -28,7 +28,7 @@ test.each<[string, object, string[]]>([
   ['products', { name: '' }, ['#/name must not be empty']],
   ['products', { name: ' \u00a0\t' }, ['#/name must not be blank']],
   ['products', { name: 'x'.repeat(201) }, ['#/name must have at most 200 characters']],
-  ['products', { name: 'a', more: 1 }, ['#/more is not known']],
+  ['products', { name: 'a', more: 1 }, ['#/more is not a known field']],
   ['products', { name: 'a', metadata: [] }, ['#/metadata must be an object']],
   ['tokens', { name: 't', permissions: 'licenses.read' }, ['#/permissions must be a list']],
   [
@@ -79,14 +79,14 @@ test('a hundred places are listed, the rest is counted', async () => {
   const answer = await vendor.call('POST', 'products', { body: { name: 'a', ...many } })
   const { errors, detail } = problem.parse(answer.body)
   expect(errors).toHaveLength(100)
-  expect(detail).toBe('150 places are wrong; 50 more than are listed.')
+  expect(detail).toBe('The request has 150 validation errors; the first 100 are listed.')
   const long = await vendor.call('POST', 'products', { body: { name: 'a', ['ü'.repeat(500_000)]: 1 } })
   expect(long.text.length).toBeLessThan(3_000)
 })
 
 test('what is not taken is named in a sentence, and a slash too many leads to the page', async () => {
   const detailOf = async (method: string, path: string) => problem.parse((await vendor.call(method, path)).body).detail
-  expect(await detailOf('PUT', 'products')).toBe('PUT is not taken here; GET, HEAD and POST are.')
+  expect(await detailOf('PUT', 'products')).toBe('Method PUT is not allowed here. Allowed: GET, HEAD, POST.')
   const answer = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
   expect([answer.status, answer.headers.get('location')]).toEqual([308, '../docs'])
   expect((await fetch(`${harness.origin}/docs/`)).url).toBe(`${harness.origin}/docs`)

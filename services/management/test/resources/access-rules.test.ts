@@ -198,12 +198,15 @@ describe('an import', () => {
     expect(problem.parse(answer.body).errors).toEqual([
       { pointer: '#/rules/1/value', detail: 'must not be empty' },
       { pointer: '#/rules/2/value', detail: 'must be the id of a customer of this organization' },
-      { pointer: '#/rules/3/scopeId', detail: 'is not a product of this organization' },
-      { pointer: '#/rules/4/scopeId', detail: 'is not a license of this organization' },
-      { pointer: '#/rules/5/value', detail: 'must be an IPv4 or IPv6 address or a CIDR range' },
-      { pointer: '#/rules/6/value', detail: 'must be an assigned ISO 3166-1 alpha-2 code' },
+      { pointer: '#/rules/3/scopeId', detail: 'must be the id of a product of this organization' },
+      { pointer: '#/rules/4/scopeId', detail: 'must be the id of a license of this organization' },
+      { pointer: '#/rules/5/value', detail: 'must be an IPv4 or IPv6 address or a CIDR range; got "300.1.1.1"' },
+      {
+        pointer: '#/rules/6/value',
+        detail: 'must be an assigned ISO 3166-1 alpha-2 country code, such as DE; got "QQ"',
+      },
       { pointer: '#/rules/7/type', detail: 'COUNTRY rules can only be blacklists' },
-      { pointer: '#/rules/8/extra', detail: 'is not known' },
+      { pointer: '#/rules/8/extra', detail: 'is not a known field' },
       { pointer: '#/rules/9', detail: 'must be an object' },
       { pointer: '#/rules/10/expiresAt', detail: 'must lie in the future' },
     ])

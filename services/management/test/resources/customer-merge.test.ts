@@ -6,7 +6,7 @@ import { toActivityColumns } from '@keyward/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { forgetFoldedRules } from '../../src/resources/customers/merge.ts'
+import { deleteOldFoldedRules } from '../../src/resources/customers/merge.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -170,7 +170,7 @@ test('where rules went is forgotten in time', async () => {
   await vendor.rule({ type: 'CUSTOMER', value: kept })
   await merge(gone, kept)
   const known = async () => {
-    await forgetFoldedRules(createDatabase(harness.database.pool))
+    await deleteOldFoldedRules(createDatabase(harness.database.pool))
     return (await harness.database.pool.query('select from folded_rules where gone = $1', [folded.id])).rowCount
   }
   expect(await known()).toBe(1)

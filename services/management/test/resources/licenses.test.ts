@@ -82,7 +82,7 @@ describe('an import', () => {
       { ...base, key: 'old 1' },
     ])
     expect(outcome(taken)).toBe('409 LICENSE_KEY_EXISTS')
-    expect(taken.text).toContain('1 key exists.')
+    expect(taken.text).toContain('A license with this key exists.')
     expect(pointers(taken.body)).toEqual(['#/licenses/1/key'])
     expect(await count()).toBe(before)
   })

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 
 import type { Endpoint } from '../../src/http/endpoint.ts'
-import { refusalsOf } from '../../src/http/openapi.ts'
+import { documentedErrors } from '../../src/http/openapi.ts'
 import type { Answer } from './harness.ts'
 
 const contents = z.record(z.string(), z.object({ schema: z.unknown() }))
@@ -44,7 +44,7 @@ export function createJudge(document: Document): Judge {
       if (validate(value) !== true) return `${ajv.errorsText(validate.errors)}: ${answer.text}`
       if (answer.status < 400) return null
       const { code } = problem.parse(answer.body)
-      const isDocumented = refusalsOf(endpoint).some((one) => one.code === code && one.status === answer.status)
+      const isDocumented = documentedErrors(endpoint).some((one) => one.code === code && one.status === answer.status)
       return isDocumented ? null : `the code ${code} is not documented for ${answer.status}`
     },
   }

@@ -1,78 +1,67 @@
 /**
- * Adding access rules, one or a thousand, by the same few set-based statements. All or nothing: every row is checked before the
- * first is written. Order of refusals: 422, then (for one rule) 409, then 403.
+ * Adds access rules, one or a thousand, by the same set-based statements: all rows or none (docs/api.md#r4). Every row is checked
+ * before the first is written. Errors come in this order: 422, then (for a single rule) 409, then 403.
  */
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
-import { audit, type Change, toJsonb } from '../../audit/writer.ts'
-import { type Fault, Refusal } from '../../http/problem.ts'
+import { audit, toJsonb } from '../../audit/writer.ts'
+import { missingIds } from '../../crud/rows.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/validation-errors.ts'
-import { canonicalValue, valueFault } from './canonical.ts'
-import { lockPlan, refuseBeyondPlan } from './plan-limits.ts'
-import { selectRules, showRule } from './show.ts'
+import { canonicalValue, VALUE_ERRORS } from './canonical.ts'
+import { lockPlan, requireWithinPlan } from './plan-limits.ts'
+import { readRule } from './store.ts'
 
-/** A rule in canonical form. */
-interface Candidate extends Omit<CreateAccessRule, 'scopeId'> {
+/** A rule of the request, in canonical form. */
+interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
   id: string
   scopeId: string | null
-  /** Where it stands in the request. */
+  /** The rule's place in the request. */
   pointer: string
 }
 
-/** Fills `faults` with the rows that have no canonical value. */
-function canonicalize(rows: readonly Row<CreateAccessRule>[], faults: Fault[]): Candidate[] {
-  return rows.flatMap(({ input, pointer }): Candidate[] => {
+const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null)
+
+function canonicalize(given: readonly Row<CreateAccessRule>[]): { rules: NewRule[]; errors: ValidationError[] } {
+  const rules: NewRule[] = []
+  const errors: ValidationError[] = []
+  for (const { input, pointer } of given) {
     const value = canonicalValue(input.type, input.value)
-    const scopeId = input.scopeId ?? null
-    if (value !== null) return [{ ...input, value, scopeId, id: uuidv7(), pointer }]
-    faults.push({ pointer: `${pointer}/value`, detail: valueFault[input.type] })
-    return []
-  })
+    if (value === null)
+      errors.push({ pointer: `${pointer}/value`, detail: `${VALUE_ERRORS[input.type]}; got ${quote(input.value)}` })
+    else rules.push({ ...input, value, scopeId: input.scopeId ?? null, id: uuidv7(), pointer })
+  }
+  return { rules, errors }
 }
 
-async function missingIds(
-  { db, organizationId }: Change,
-  table: 'products' | 'licenses' | 'customers',
-  ids: readonly (string | null)[],
-): Promise<Set<string>> {
-  const wanted = new Set(ids.filter((id) => id !== null))
-  if (wanted.size === 0) return wanted
-  const found = await db
-    .selectFrom(table)
-    .select('id')
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', sql<string>`any(${[...wanted]}::uuid[])`)
-    .execute()
-  for (const { id } of found) wanted.delete(id)
-  return wanted
-}
-
-/** Every scope and customer that the organization does not have. */
-async function findMissing(change: Change, rules: readonly Candidate[]): Promise<Fault[]> {
-  const scopeIds = (scope: string) => rules.map((rule) => (rule.scope === scope ? rule.scopeId : null))
-  const products = await missingIds(change, 'products', scopeIds('PRODUCT'))
-  const licenses = await missingIds(change, 'licenses', scopeIds('LICENSE'))
-  const customerIds = rules.map((rule) => (rule.type === 'CUSTOMER' ? rule.value : null))
-  const customers = await missingIds(change, 'customers', customerIds)
-  return rules.flatMap((rule): Fault[] => {
-    const scopes = rule.scope === 'PRODUCT' ? products : licenses
-    const badScope = rule.scopeId !== null && scopes.has(rule.scopeId)
-    const badValue = rule.type === 'CUSTOMER' && customers.has(rule.value)
-    const what = rule.scope.toLowerCase()
+/** Returns an error for every scope and customer that the organization does not have. */
+async function findMissing(context: ReadContext, rules: readonly NewRule[]): Promise<ValidationError[]> {
+  const scopeIds = (scope: string) => present(rules.map((rule) => (rule.scope === scope ? rule.scopeId : null)))
+  const products = await missingIds('products', context, scopeIds('PRODUCT'))
+  const licenses = await missingIds('licenses', context, scopeIds('LICENSE'))
+  const customerIds = present(rules.map((rule) => (rule.type === 'CUSTOMER' ? rule.value : null)))
+  const customers = await missingIds('customers', context, customerIds)
+  return rules.flatMap((rule): ValidationError[] => {
+    const { pointer, scope, scopeId, type, value } = rule
+    const isScopeMissing = scopeId !== null && (scope === 'PRODUCT' ? products : licenses).has(scopeId)
+    const detail = `must be the id of a ${scope.toLowerCase()} of this organization`
     return [
-      ...(badScope ? [{ pointer: `${rule.pointer}/scopeId`, detail: `is not a ${what} of this organization` }] : []),
-      ...(badValue ? [{ pointer: `${rule.pointer}/value`, detail: valueFault.CUSTOMER }] : []),
+      ...(isScopeMissing ? [{ pointer: `${pointer}/scopeId`, detail }] : []),
+      ...(type === 'CUSTOMER' && customers.has(value)
+        ? [{ pointer: `${pointer}/value`, detail: VALUE_ERRORS.CUSTOMER }]
+        : []),
     ]
   })
 }
 
-const bytes = (rule: Candidate): Buffer => Buffer.from(rule.value)
+const bytes = (rule: NewRule): Buffer => Buffer.from(rule.value)
 
-/** The candidates as a table `n`, in their order. */
-function asTable(rules: readonly Candidate[]): RawBuilder<unknown> {
-  const column = <Value>(pick: (rule: Candidate) => Value): Value[] => rules.map(pick)
+/** Returns the rules as a table `n`, in their order. */
+function asTable(rules: readonly NewRule[]): RawBuilder<unknown> {
+  const column = <Value>(pick: (rule: NewRule) => Value): Value[] => rules.map(pick)
   const scopedTo = (scope: string) => column((rule) => (rule.scope === scope ? rule.scopeId : null))
   return sql`unnest(
     ${column((rule) => rule.id)}::uuid[], ${column((rule) => rule.kind)}::text[], ${column((rule) => rule.type)}::text[],
@@ -84,28 +73,30 @@ function asTable(rules: readonly Candidate[]): RawBuilder<unknown> {
   ) as n (id, kind, type, value, scope, product_id, license_id, customer_id, note, expires_at, allow_suspended_or_expired)`
 }
 
-interface Twin {
-  candidateId: string
+/** An existing rule that equals a rule of the request in kind, type, value and scope (docs/api.md#r3). */
+interface Duplicate {
+  newRuleId: string
   ruleId: string
   expired: boolean
 }
 
-/** Rules that are there already. The two arms let each look-up use the unique index, which cannot compare nulls. */
-async function findTwins({ db, organizationId }: Change, rules: readonly Candidate[]): Promise<Twin[]> {
+/** The two arms of the union let each lookup use the unique index, which cannot compare nulls. */
+async function findDuplicates({ db, organizationId }: ReadContext, rules: readonly NewRule[]): Promise<Duplicate[]> {
   const same = sql`r.organization_id = ${organizationId} and r.kind = n.kind and r.type = n.type and r.value = n.value
     and r.scope = n.scope`
-  const { rows } = await sql<Twin>`
-    select n.id as "candidateId", t.id as "ruleId", coalesce(t.expires_at <= now(), false) as expired
+  const { rows } = await sql<Duplicate>`
+    select n.id as "newRuleId", d.id as "ruleId", coalesce(d.expires_at <= now(), false) as expired
     from ${asTable(rules)} cross join lateral (
       select r.id, r.expires_at from access_rules r where ${same} and r.scope_id = coalesce(n.license_id, n.product_id)
       union all
       select r.id, r.expires_at from access_rules r
       where ${same} and r.scope_id is null and n.license_id is null and n.product_id is null
-    ) t`.execute(db)
+    ) d`.execute(db)
   return rows
 }
 
-async function insertRules({ db, organizationId, actor }: Change, rules: readonly Candidate[]): Promise<void> {
+async function insertRules({ db, organizationId, actor }: WriteContext, rules: readonly NewRule[]): Promise<void> {
+  if (rules.length === 0) return
   await sql`
     insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id, note,
       expires_at, allow_suspended_or_expired, created_by)
@@ -114,9 +105,14 @@ async function insertRules({ db, organizationId, actor }: Change, rules: readonl
     from ${asTable(rules)}`.execute(db)
 }
 
-/** The first of each (kind, type, value, scope, scopeId). */
-function withoutRepeats(rules: readonly Candidate[]): Candidate[] {
-  const byIdentity = new Map<string, Candidate>()
+async function deleteRules({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', ids).execute()
+}
+
+/** Returns the first rule of each kind, type, value, scope and scope id. */
+function withoutRepeats(rules: readonly NewRule[]): NewRule[] {
+  const byIdentity = new Map<string, NewRule>()
   for (const rule of rules) {
     const identity = JSON.stringify([rule.kind, rule.type, rule.scope, rule.scopeId, rule.value])
     if (!byIdentity.has(identity)) byIdentity.set(identity, rule)
@@ -124,59 +120,60 @@ function withoutRepeats(rules: readonly Candidate[]): Candidate[] {
   return [...byIdentity.values()]
 }
 
-interface Added {
-  rules: Candidate[]
-  /** Unexpired rules that were there already. */
-  existing: Twin[]
+/**
+ * Adds the rules and replaces expired duplicates. An unexpired duplicate is an error (`reject`) or its row is left out (`skip`).
+ * Returns the rules that were added.
+ */
+async function addRules(
+  context: WriteContext,
+  given: Rows<CreateAccessRule>,
+  onDuplicate: 'reject' | 'skip',
+): Promise<NewRule[]> {
+  const { rules, errors } = canonicalize(given.rows)
+  const plan = await lockPlan(context)
+  const allErrors = [...given.errors, ...errors, ...(await findMissing(context, rules))]
+  if (allErrors.length > 0) throw invalidRows(allErrors)
+  const distinct = withoutRepeats(rules)
+  const duplicates = await findDuplicates(context, distinct)
+  const unexpired = duplicates.filter(({ expired }) => !expired)
+  const [first] = unexpired
+  if (onDuplicate === 'reject' && first)
+    throw new ApiError('RULE_EXISTS', `The same rule exists with the id ${first.ruleId}. Change that rule instead.`, {
+      ruleId: first.ruleId,
+    })
+  const skipped = new Set(unexpired.map(({ newRuleId }) => newRuleId))
+  const added = distinct.filter(({ id }) => !skipped.has(id))
+  await requireWithinPlan(context, plan, added)
+  await deleteRules(
+    context,
+    duplicates.flatMap(({ expired, ruleId }) => (expired ? ruleId : [])),
+  )
+  await insertRules(context, added)
+  return added
 }
 
-async function addRules(change: Change, given: Rows<CreateAccessRule>, onExisting: 'refuse' | 'skip'): Promise<Added> {
-  const faults = [...given.faults]
-  const candidates = canonicalize(given.rows, faults)
-  const plan = await lockPlan(change)
-  faults.push(...(await findMissing(change, candidates)))
-  if (faults.length > 0) throw invalidRows(faults)
-  const distinct = withoutRepeats(candidates)
-  const twins = await findTwins(change, distinct)
-  const existing = twins.filter((twin) => !twin.expired)
-  const [first] = existing
-  if (onExisting === 'refuse' && first)
-    throw new Refusal('RULE_EXISTS', `The rule exists as ${first.ruleId}.`, { ruleId: first.ruleId })
-  const taken = new Set(existing.map((twin) => twin.candidateId))
-  const rules = distinct.filter((rule) => !taken.has(rule.id))
-  await refuseBeyondPlan(change, plan, rules)
-  const expired = twins.flatMap((twin) => (twin.expired ? twin.ruleId : []))
-  if (expired.length > 0) await change.db.deleteFrom('accessRules').where('id', 'in', expired).execute()
-  if (rules.length > 0) await insertRules(change, rules)
-  return { rules, existing }
-}
-
-/** Refuses with RULE_EXISTS when the same unexpired rule is there; an expired one is replaced. */
-export async function addRule(change: Change, input: CreateAccessRule): Promise<AccessRule> {
-  const { rules } = await addRules(change, { rows: [{ input, at: 0, pointer: '#' }], faults: [] }, 'refuse')
-  const [added] = rules
-  if (!added) throw new Error('A rule that does not exist yet was not added')
+/** Throws RULE_EXISTS for an unexpired duplicate. An expired one is replaced. */
+export async function addRule(context: WriteContext, input: CreateAccessRule): Promise<AccessRule> {
+  const [added] = await addRules(context, { rows: [{ input, pointer: '#' }], errors: [] }, 'reject')
+  if (!added) throw new Error('a new rule was not added')
   const { pointer: _pointer, ...rule } = added
-  await audit(change, {
+  await audit(context, {
     action: 'access_rule.created',
     resourceType: 'access_rule',
     resourceId: rule.id,
     changes: rule,
   })
-  const row = await selectRules(change.db, change.organizationId)
-    .where('accessRules.id', '=', rule.id)
-    .executeTakeFirstOrThrow()
-  return showRule(row)
+  return readRule(context, rule.id)
 }
 
-/** All or nothing. Every bad row is told in one answer, whatever is wrong with it. */
+/** Adds all rows or none. Unexpired duplicates and repeated rows are skipped. */
 export async function importRules(
-  change: Change,
+  context: WriteContext,
   given: Rows<CreateAccessRule>,
 ): Promise<{ created: number; skipped: number }> {
-  const { rules } = await addRules(change, given, 'skip')
-  const result = { created: rules.length, skipped: given.rows.length - rules.length }
-  const changes = { ...result, ids: rules.map((rule) => rule.id) }
-  await audit(change, { action: 'access_rule.imported', resourceType: 'access_rule', resourceId: null, changes })
+  const added = await addRules(context, given, 'skip')
+  const result = { created: added.length, skipped: given.rows.length - added.length }
+  const changes = { ...result, ids: added.map(({ id }) => id) }
+  await audit(context, { action: 'access_rule.imported', resourceType: 'access_rule', resourceId: null, changes })
   return result
 }

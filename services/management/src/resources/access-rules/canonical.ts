@@ -1,10 +1,10 @@
-/** The canonical form of a rule's value, so that two spellings of one thing are one rule and equal what the index matches. */
+/** The canonical form of a rule's value (docs/api.md#r2): two spellings of one value are one rule, and the index matches this form. */
 import { formatNetwork, parseCountryCode, parseNetwork } from '@keyward/address'
 import type { RuleType } from '@keyward/contract'
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** The canonical value, or null for what is none of this type. */
+/** Returns the canonical value, or null for a value that is invalid for the type. */
 export function canonicalValue(type: RuleType, value: string): string | null {
   switch (type) {
     case 'IP': {
@@ -16,16 +16,16 @@ export function canonicalValue(type: RuleType, value: string): string | null {
     case 'COUNTRY':
       return parseCountryCode(value)
     case 'CUSTOMER':
-      return uuid.test(value) ? value.toLowerCase() : null
+      return UUID.test(value) ? value.toLowerCase() : null
     default:
       return type satisfies never
   }
 }
 
-/** Completes "`value` …". */
-export const valueFault: Record<RuleType, string> = {
+/** The validation error of each type; completes a sentence that begins with the field. */
+export const VALUE_ERRORS: Record<RuleType, string> = {
   IP: 'must be an IPv4 or IPv6 address or a CIDR range',
   HWID: 'must be a machine id',
-  COUNTRY: 'must be an assigned ISO 3166-1 alpha-2 code',
+  COUNTRY: 'must be an assigned ISO 3166-1 alpha-2 country code, such as DE',
   CUSTOMER: 'must be the id of a customer of this organization',
 }

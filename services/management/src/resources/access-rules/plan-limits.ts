@@ -1,15 +1,15 @@
 /**
- * Plan limits on access rules (API document, "Limits"): they apply only to adding, and hold under concurrent requests because every
- * adding first locks the organization's row. A downgrade therefore changes nothing about rules that exist.
+ * Plan limits on access rules (docs/api.md#r7). They apply only when a rule is added, so a downgrade changes no existing rule. They hold
+ * under concurrent requests, because every addition first locks the organization's row.
  */
 import type { Plan } from '@keyward/contract'
 
-import type { Change } from '../../audit/writer.ts'
-import { Refusal } from '../../http/problem.ts'
-import { countUnexpiredRules, ruleLimits } from '../organizations/store.ts'
+import type { WriteContext } from '../../http/context.ts'
+import { ApiError } from '../../http/problem.ts'
+import { countUnexpiredRules, RULE_LIMITS } from '../organizations/store.ts'
 
-/** Until the transaction ends, nobody else adds rules to the organization or changes its plan. */
-export async function lockPlan({ db, organizationId }: Change): Promise<Plan> {
+/** Locks the plan and the rules of the organization: until the transaction ends, no other one adds rules or changes the plan. */
+export async function lockPlan({ db, organizationId }: WriteContext): Promise<Plan> {
   const { plan } = await db
     .selectFrom('organizations')
     .select('plan')
@@ -19,25 +19,26 @@ export async function lockPlan({ db, organizationId }: Change): Promise<Plan> {
   return plan
 }
 
-/** What is about to become unexpired that was not. */
+/** A rule that is added, or an expired rule that gets a later expiry. */
 export interface Addition {
   type: string
 }
 
-/** Refuses with COUNTRY_RULES_NOT_IN_PLAN or RULE_LIMIT_REACHED. `plan` comes from `lockPlan` in the same transaction. */
-export async function refuseBeyondPlan(
-  { db, organizationId }: Change,
+/** Throws COUNTRY_RULES_NOT_IN_PLAN or RULE_LIMIT_REACHED. `plan` comes from `lockPlan` in the same transaction. */
+export async function requireWithinPlan(
+  { db, organizationId }: WriteContext,
   plan: Plan,
   additions: readonly Addition[],
 ): Promise<void> {
   if (plan === 'FREE' && additions.some((rule) => rule.type === 'COUNTRY'))
-    throw new Refusal('COUNTRY_RULES_NOT_IN_PLAN')
-  const limit = ruleLimits[plan]
+    throw new ApiError('COUNTRY_RULES_NOT_IN_PLAN', 'The plan FREE allows no country rules. LITE and STANDARD do.')
+  const limit = RULE_LIMITS[plan]
   if (limit === null || additions.length === 0) return
   const used = await countUnexpiredRules(db, organizationId)
   if (used + additions.length > limit)
-    throw new Refusal(
+    throw new ApiError(
       'RULE_LIMIT_REACHED',
-      `The plan ${plan} allows ${limit} unexpired access rules; there are ${used}.`,
+      `The plan ${plan} allows ${limit} unexpired access rules. There are ${used}, and the request adds ${additions.length}. ` +
+        'Delete rules or ask for a larger plan.',
     )
 }

@@ -1,4 +1,4 @@
-/** Reading, listing, changing and deleting access rules. What a rule matches never changes; that would be another rule. */
+/** Reads, lists, changes and deletes access rules. What a rule matches never changes (docs/api.md#r8). */
 import {
   type AccessRule,
   RULE_TYPES,
@@ -11,14 +11,15 @@ import type { Database } from '@keyward/database'
 import { type Expression, type ExpressionBuilder, sql, type SqlBool } from 'kysely'
 import type { z } from 'zod'
 
-import { audit, type Change } from '../../audit/writer.ts'
+import { audit } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
-import type { Db } from '../../http/context.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { deleteRow, updateRow } from '../../crud/rows.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
 import { canonicalValue } from './canonical.ts'
-import { lockPlan, refuseBeyondPlan } from './plan-limits.ts'
-import { selectRules, showRule } from './show.ts'
+import { lockPlan, requireWithinPlan } from './plan-limits.ts'
+import { accessRuleRows, selectRules, showRule } from './rows.ts'
 
 export interface RuleQuery extends PageQuery {
   kind?: RuleKind | undefined
@@ -29,7 +30,7 @@ export interface RuleQuery extends PageQuery {
   expired?: boolean | undefined
 }
 
-/** A value is found by any of its spellings. */
+/** Returns the condition for rules with this value, in any spelling. */
 function valueCondition(value: string) {
   return (builder: ExpressionBuilder<Database, 'accessRules'>): Expression<SqlBool> =>
     builder.or(
@@ -44,10 +45,10 @@ function valueCondition(value: string) {
     )
 }
 
-export async function listRules(db: Db, organizationId: string, query: RuleQuery) {
-  const list = { name: 'access-rules', organizationId }
+export async function listRules(context: ReadContext, query: RuleQuery): Promise<Page<AccessRule>> {
+  const list = { name: 'access-rules', organizationId: context.organizationId }
   const { kind, type, scope, scopeId, value, expired } = query
-  let select = selectRules(db, organizationId)
+  let select = selectRules(context)
   if (kind !== undefined) select = select.where('accessRules.kind', '=', kind)
   if (type !== undefined) select = select.where('accessRules.type', '=', type)
   if (scope !== undefined) select = select.where('accessRules.scope', '=', scope)
@@ -55,34 +56,33 @@ export async function listRules(db: Db, organizationId: string, query: RuleQuery
   if (value !== undefined) select = select.where(valueCondition(value))
   if (expired !== undefined)
     select = select.where(sql<boolean>`coalesce(access_rules.expires_at <= now(), false)`, '=', expired)
-  return readPage(list, query, select, showRule, 'accessRules.id')
+  return selectPage(list, query, select, showRule, 'accessRules.id')
 }
 
-export async function readRule(db: Db, organizationId: string, id: string): Promise<AccessRule> {
-  const row = await selectRules(db, organizationId).where('accessRules.id', '=', id).executeTakeFirst()
+export async function readRule(context: ReadContext, id: string): Promise<AccessRule> {
+  const row = await selectRules(context).where('accessRules.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('access rule')
   return showRule(row)
 }
 
-/** Making an expired rule unexpired counts as adding, so the plan has a say. */
-async function refuseRevivalBeyondPlan(
-  change: Change,
+/** A later expiry of an expired rule counts as adding a rule, so the plan limits it. */
+async function requireRenewalWithinPlan(
+  context: WriteContext,
   rule: AccessRule,
   expiresAt: Date | null | undefined,
 ): Promise<void> {
   if (expiresAt === undefined || rule.expiresAt === null || new Date(rule.expiresAt).getTime() > Date.now()) return
-  await refuseBeyondPlan(change, await lockPlan(change), [rule])
+  await requireWithinPlan(context, await lockPlan(context), [rule])
 }
 
 export async function changeRule(
-  change: Change,
+  context: WriteContext,
   id: string,
   input: z.output<typeof updateAccessRule>,
 ): Promise<AccessRule> {
-  const { db, organizationId } = change
-  // The organization first, as in every adding of rules, so that locks are always taken in one order.
-  if (input.expiresAt !== undefined) await lockPlan(change)
-  const row = await selectRules(db, organizationId)
+  // The organization before the rule, as when rules are added: one order of locks cannot deadlock.
+  if (input.expiresAt !== undefined) await lockPlan(context)
+  const row = await selectRules(context)
     .where('accessRules.id', '=', id)
     .forNoKeyUpdate('accessRules')
     .executeTakeFirst()
@@ -90,27 +90,20 @@ export async function changeRule(
   const rule = showRule(row)
   const { expiresAt, allowSuspendedOrExpired } = input
   if (allowSuspendedOrExpired === true && rule.kind === 'BLACKLIST')
-    throw invalid('#/allowSuspendedOrExpired', 'only an exclusion can let suspended and expired licenses through')
+    throw invalid(
+      '#/allowSuspendedOrExpired',
+      'must be false for a BLACKLIST; only an EXCLUSION can allow these licenses',
+    )
   const changed = differences(row, input)
   if (changed === null) return rule
-  await refuseRevivalBeyondPlan(change, rule, expiresAt)
-  await db
-    .updateTable('accessRules')
-    .set({ ...changed, updatedAt: new Date() })
-    .where('id', '=', id)
-    .execute()
-  await audit(change, { action: 'access_rule.changed', resourceType: 'access_rule', resourceId: id, changes: input })
-  return readRule(db, organizationId, id)
+  await requireRenewalWithinPlan(context, rule, expiresAt)
+  await updateRow(accessRuleRows, context, id, { ...changed, updatedAt: new Date() })
+  await audit(context, { action: 'access_rule.changed', resourceType: 'access_rule', resourceId: id, changes: input })
+  return readRule(context, id)
 }
 
-export async function deleteRule(change: Change, id: string): Promise<void> {
-  const row = await change.db
-    .deleteFrom('accessRules')
-    .where('organizationId', '=', change.organizationId)
-    .where('id', '=', id)
-    .returning(['kind', 'type', 'value', 'scope', 'scopeId'])
-    .executeTakeFirst()
-  if (!row) throw notFound('access rule')
-  const changes = { ...row, value: row.value.toString('utf8') }
-  await audit(change, { action: 'access_rule.deleted', resourceType: 'access_rule', resourceId: id, changes })
+export async function deleteRule(context: WriteContext, id: string): Promise<void> {
+  await deleteRow(accessRuleRows, context, id, {
+    audited: ({ kind, type, value, scope, scopeId }) => ({ kind, type, value: value.toString('utf8'), scope, scopeId }),
+  })
 }

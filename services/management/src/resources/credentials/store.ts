@@ -1,52 +1,51 @@
 /**
  * API keys, management tokens and personal access tokens: one table, three kinds. A secret is returned once and only its hash is
- * kept; a revoked credential stays as a row for the audit log and the validators, and is gone from every list.
+ * stored. The row of a revoked credential stays, for the audit log and the validators, and appears in no list.
  */
 import type { Permission } from '@keyward/contract'
-import { createSecret, type Database, uuidv7 } from '@keyward/database'
-import type { Selectable } from 'kysely'
+import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 
-import { audit, type Change } from '../../audit/writer.ts'
-import type { Db } from '../../http/context.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { notFound, Refusal } from '../../http/problem.ts'
+import { audit } from '../../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { ApiError, notFound } from '../../http/problem.ts'
 
-type Kind = Selectable<Database['credentials']>['kind']
-
-/** Which credentials: an organization's of one kind, or those of one member. */
-export interface Shelf {
-  organizationId: string
-  kind: Kind
+/** Selects the credentials of one kind: those of the organization, or those of one member. */
+export interface CredentialFilter {
+  kind: CredentialKind
   memberId: string | null
 }
 
-const resource: Record<Kind, { type: string; label: string }> = {
+const RESOURCES: Record<CredentialKind, { type: string; label: string }> = {
   API_KEY: { type: 'api_key', label: 'API key' },
   MANAGEMENT_TOKEN: { type: 'management_token', label: 'token' },
   ACCESS_TOKEN: { type: 'access_token', label: 'access token' },
 }
 
-/** Nobody can grant a permission that they lack. */
-export function refuseToGrant(wanted: readonly Permission[], own: ReadonlySet<Permission>): void {
-  const lacking = wanted.filter((permission) => !own.has(permission))
-  if (lacking.length > 0)
-    throw new Refusal('FORBIDDEN', `The permission ${lacking.join(', ')} is missing, so it cannot be granted.`)
+/** Throws FORBIDDEN unless the caller has every permission that it grants (docs/api.md#a2). */
+export function requireGrantable(granted: readonly Permission[], own: ReadonlySet<Permission>): void {
+  const missing = granted.filter((permission) => !own.has(permission))
+  if (missing.length > 0)
+    throw new ApiError(
+      'FORBIDDEN',
+      `The credential cannot grant ${missing.join(', ')}, because it does not have this permission itself.`,
+    )
 }
 
-function select(db: Db, shelf: Shelf) {
+function select({ db, organizationId }: ReadContext, { kind, memberId }: CredentialFilter) {
   return db
     .selectFrom('credentials')
     .leftJoin('credentialUses', 'credentialUses.credentialId', 'credentials.id')
     .select(['id', 'name', 'prefix', 'permissions', 'expiresAt', 'createdAt', 'credentialUses.lastUsedAt'])
-    .where('organizationId', '=', shelf.organizationId)
-    .where('kind', '=', shelf.kind)
+    .where('organizationId', '=', organizationId)
+    .where('kind', '=', kind)
     .where('revokedAt', 'is', null)
-    .$if(shelf.memberId !== null, (query) => query.where('memberId', '=', shelf.memberId))
+    .$if(memberId !== null, (query) => query.where('memberId', '=', memberId))
 }
 
-type Row = Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirstOrThrow']>>
+type CredentialRow = Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirstOrThrow']>>
 
-function show(row: Row) {
+function show(row: CredentialRow) {
   return {
     id: row.id,
     name: row.name,
@@ -59,65 +58,69 @@ function show(row: Row) {
 }
 export type ShownCredential = ReturnType<typeof show>
 
-/** API keys have no permissions to show. */
-export function withoutPermissions(shown: ShownCredential) {
-  const { id, name, prefix, expiresAt, lastUsedAt, createdAt } = shown
-  return { id, name, prefix, expiresAt, lastUsedAt, createdAt }
+export async function listCredentials(
+  context: ReadContext,
+  filter: CredentialFilter,
+  query: PageQuery,
+): Promise<Page<ShownCredential>> {
+  const list = { name: `${filter.kind} ${filter.memberId ?? ''}`, organizationId: context.organizationId }
+  return selectPage(list, query, select(context, filter), show)
 }
 
-export async function listCredentials(db: Db, shelf: Shelf, query: PageQuery) {
-  const list = { name: `${shelf.kind} ${shelf.memberId ?? ''}`, organizationId: shelf.organizationId }
-  return readPage(list, query, select(db, shelf), show)
-}
-
-export async function readCredential(db: Db, shelf: Shelf, id: string): Promise<ShownCredential> {
-  const row = await select(db, shelf).where('id', '=', id).executeTakeFirst()
-  if (!row) throw notFound(resource[shelf.kind].label)
+export async function readCredential(
+  context: ReadContext,
+  filter: CredentialFilter,
+  id: string,
+): Promise<ShownCredential> {
+  const row = await select(context, filter).where('id', '=', id).executeTakeFirst()
+  if (!row) throw notFound(RESOURCES[filter.kind].label)
   return show(row)
 }
 
 export interface NewCredential {
   name: string
-  permissions: readonly Permission[]
-  expiresAt: Date | null
+  permissions?: readonly Permission[]
+  expiresAt?: Date | null | undefined
 }
 
-/** Whose it is, for the audit log. */
-function ofMember({ memberId }: Shelf) {
+function memberOf({ memberId }: CredentialFilter) {
   return memberId !== null && { memberId }
 }
 
+/** Creates a credential. The returned secret cannot be read again. */
 export async function addCredential(
-  change: Change,
-  shelf: Shelf,
-  input: NewCredential,
+  context: WriteContext,
+  filter: CredentialFilter,
+  { name, permissions = [], expiresAt = null }: NewCredential,
 ): Promise<ShownCredential & { secret: string }> {
-  const { secret, prefix, hash } = createSecret(shelf.kind)
-  const { name, permissions, expiresAt } = input
+  const { secret, prefix, hash } = createSecret(filter.kind)
+  const { db, organizationId } = context
   const id = uuidv7()
-  await change.db
+  const fields = { name, permissions: [...permissions], expiresAt, prefix }
+  await db
     .insertInto('credentials')
-    .values({ id, ...shelf, name, prefix, secretHash: hash, permissions: [...permissions], expiresAt })
+    .values({ id, organizationId, ...filter, ...fields, secretHash: hash })
     .execute()
-  const { type } = resource[shelf.kind]
-  const changes = { ...input, prefix, ...ofMember(shelf) }
-  await audit(change, { action: `${type}.created`, resourceType: type, resourceId: id, changes })
-  return { ...(await readCredential(change.db, shelf, id)), secret }
+  const { type } = RESOURCES[filter.kind]
+  const changes = { ...fields, ...memberOf(filter) }
+  await audit(context, { action: `${type}.created`, resourceType: type, resourceId: id, changes })
+  return { ...(await readCredential(context, filter, id)), secret }
 }
 
-export async function revokeCredential(change: Change, shelf: Shelf, id: string): Promise<void> {
-  const row = await change.db
+export async function revokeCredential(context: WriteContext, filter: CredentialFilter, id: string): Promise<void> {
+  const { kind, memberId } = filter
+  const row = await context.db
     .updateTable('credentials')
     .set({ revokedAt: new Date() })
-    .where('organizationId', '=', shelf.organizationId)
-    .where('kind', '=', shelf.kind)
+    .where('organizationId', '=', context.organizationId)
+    .where('kind', '=', kind)
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
-    .$if(shelf.memberId !== null, (query) => query.where('memberId', '=', shelf.memberId))
+    .$if(memberId !== null, (query) => query.where('memberId', '=', memberId))
     .returning(['name', 'prefix'])
     .executeTakeFirst()
-  const { type, label } = resource[shelf.kind]
+  const { type, label } = RESOURCES[kind]
   if (!row) throw notFound(label)
-  const changes = { ...row, ...ofMember(shelf) }
-  await audit(change, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
+  const changes = { ...row, ...memberOf(filter) }
+  await audit(context, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
 }

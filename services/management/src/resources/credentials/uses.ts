@@ -1,23 +1,23 @@
 /**
- * When a credential was last used, coarsely: noted in memory at most once a minute for each, and written behind. It is kept apart
- * from the credentials, so that noting a use wakes no validator.
+ * The last use of each credential, to the minute. Uses are collected in memory and written every second, to a table of their own, so
+ * that a use is no change of a credential that validators would have to apply.
  */
 import { sql } from 'kysely'
 
 import type { Db } from '../../http/context.ts'
 
-const coarseMs = 60_000
-const writeEveryMs = 1_000
-const remembered = 100_000
+const RESOLUTION_MS = 60_000
+const WRITE_INTERVAL_MS = 1_000
+const MAX_REMEMBERED = 100_000
 
 export interface UseRecorder {
-  note(credentialId: string): void
-  /** Writes what is noted and stops. */
+  record(credentialId: string): void
+  /** Writes the collected uses and stops. */
   close(): Promise<void>
 }
 
 export function createUseRecorder(db: Db, onError: (error: unknown) => void): UseRecorder {
-  const lastNotedMs = new Map<string, number>()
+  const recordedAtMs = new Map<string, number>()
   let unwritten = new Set<string>()
   const write = async (): Promise<void> => {
     if (unwritten.size === 0) return
@@ -29,14 +29,14 @@ export function createUseRecorder(db: Db, onError: (error: unknown) => void): Us
       on conflict (credential_id) do update set last_used_at = greatest(credential_uses.last_used_at, excluded.last_used_at)
     `.execute(db)
   }
-  const timer = setInterval(() => void write().catch(onError), writeEveryMs)
+  const timer = setInterval(() => void write().catch(onError), WRITE_INTERVAL_MS)
   timer.unref()
   return {
-    note(credentialId) {
+    record(credentialId) {
       const nowMs = Date.now()
-      if (nowMs - (lastNotedMs.get(credentialId) ?? 0) < coarseMs) return
-      if (lastNotedMs.size >= remembered) lastNotedMs.clear()
-      lastNotedMs.set(credentialId, nowMs)
+      if (nowMs - (recordedAtMs.get(credentialId) ?? 0) < RESOLUTION_MS) return
+      if (recordedAtMs.size >= MAX_REMEMBERED) recordedAtMs.clear()
+      recordedAtMs.set(credentialId, nowMs)
       unwritten.add(credentialId)
     },
     async close() {

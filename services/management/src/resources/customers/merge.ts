@@ -1,17 +1,19 @@
 /**
- * Merging one customer into another (API document, "Access rule": the customer rules move along). One transaction, so one step in
- * the change log: there is no moment at which a check sees the licenses moved and the rules not.
+ * Merges one customer into another (docs/api.md#m10). The merge is one transaction and so one step of the change log: no check sees the
+ * licenses moved and the rules not.
  */
 import type { Customer } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import { audit, type Change } from '../../audit/writer.ts'
-import type { Db } from '../../http/context.ts'
+import { audit } from '../../audit/writer.ts'
+import { updateRow } from '../../crud/rows.ts'
+import type { Db, WriteContext } from '../../http/context.ts'
 import { invalid } from '../../http/problem.ts'
-import { type CustomerRow, refuseMissingCustomer, showCustomer } from './store.ts'
+import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './rows.ts'
 
-async function lockBoth({ db, organizationId }: Change, id: string, into: string) {
-  // Before the customers, so that the order of locks is that of every adding of rules.
+async function lockBoth(context: WriteContext, id: string, into: string) {
+  const { db, organizationId } = context
+  // The organization before the customers, as when rules are added: one order of locks cannot deadlock.
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
   const rows = await db
     .selectFrom('customers')
@@ -21,47 +23,48 @@ async function lockBoth({ db, organizationId }: Change, id: string, into: string
     .orderBy('id')
     .forUpdate()
     .execute()
-  const merged = rows.find((row) => row.id === id) ?? (await refuseMissingCustomer(db, organizationId, id))
+  const merged = rows.find((row) => row.id === id) ?? (await throwMissingCustomer(context, id))
   const remaining = rows.find((row) => row.id === into)
-  if (!remaining) throw invalid('#/into', 'is not a customer of this organization')
+  if (!remaining) throw invalid('#/into', 'must be the id of a customer of this organization')
   return { merged, remaining }
 }
 
 /**
- * Rules that both have become one: counts added, the later match and the later expiry kept, none being the latest. An expired rule
- * of the remaining customer takes the life of the moved one all the same. What validators have still to count for the rules that go
- * is counted for those that stay.
+ * Combines each pair of duplicate rules of the two customers into the rule of the remaining one: the sum of the match counts, the later
+ * match, the later expiry (no expiry is the latest, and an expired rule gets the expiry of the other too). Matches of a deleted rule
+ * that validators write afterwards are counted for the kept rule (`folded_rules`).
  */
-async function foldTwins({ db, organizationId }: Change, id: string, into: string): Promise<void> {
-  const twins = sql`
+async function combineDuplicates({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
+  const duplicates = sql`
     select mine.id as kept, other.id as gone, other.expires_at
     from access_rules other join access_rules mine
       on mine.organization_id = other.organization_id and mine.customer_id = ${into} and mine.kind = other.kind
       and mine.scope = other.scope and mine.scope_id is not distinct from other.scope_id
     where other.organization_id = ${organizationId} and other.customer_id = ${id}`
-  const both = sql`select unnest(array[t.kept, t.gone]) from (${twins}) t`
-  // Rules before their counters, as a deletion locks them; the counters in the order of validators, and before they are read:
-  // what is being counted at the moment is waited for.
+  const both = sql`select unnest(array[d.kept, d.gone]) from (${duplicates}) d`
+  // Locks the rules before their counters, as a deletion does. Locks the counters in the order in which validators lock them, and before
+  // the sum is read: so the matches of a validator's running transaction are included.
   await sql`select from access_rules where id in (${both}) order by id for update`.execute(db)
   await sql`select from access_rule_counters where rule_id in (${both}) order by rule_id for update`.execute(db)
   await sql`
-    with twins as (${twins}),
+    with duplicates as (${duplicates}),
     counted as (
       update access_rule_counters c
       set match_count = c.match_count + o.match_count, last_matched_at = greatest(c.last_matched_at, o.last_matched_at)
-      from twins t join access_rule_counters o on o.rule_id = t.gone
-      where c.rule_id = t.kept
+      from duplicates d join access_rule_counters o on o.rule_id = d.gone
+      where c.rule_id = d.kept
     )
     update access_rules r
-    set expires_at = case when r.expires_at is null or t.expires_at is null then null else greatest(r.expires_at, t.expires_at) end,
+    set expires_at = case when r.expires_at is null or d.expires_at is null then null else greatest(r.expires_at, d.expires_at) end,
       updated_at = now()
-    from twins t where r.id = t.kept`.execute(db)
-  await sql`update folded_rules f set kept = t.kept from (${twins}) t where f.kept = t.gone`.execute(db)
-  await sql`insert into folded_rules (gone, kept) select t.gone, t.kept from (${twins}) t`.execute(db)
-  await sql`delete from access_rules r using (${twins}) t where r.id = t.gone`.execute(db)
+    from duplicates d where r.id = d.kept and r.organization_id = ${organizationId}`.execute(db)
+  await sql`update folded_rules f set kept = d.kept from (${duplicates}) d where f.kept = d.gone`.execute(db)
+  await sql`insert into folded_rules (gone, kept) select d.gone, d.kept from (${duplicates}) d`.execute(db)
+  await sql`delete from access_rules r using (${duplicates}) d
+    where r.id = d.gone and r.organization_id = ${organizationId}`.execute(db)
 }
 
-async function moveRules({ db, organizationId }: Change, id: string, into: string): Promise<void> {
+async function moveRules({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
   await db
     .updateTable('accessRules')
     .set({ customerId: into, value: Buffer.from(into), updatedAt: sql<Date>`now()` })
@@ -70,7 +73,7 @@ async function moveRules({ db, organizationId }: Change, id: string, into: strin
     .execute()
 }
 
-async function moveLicenses({ db, organizationId }: Change, id: string, into: string): Promise<void> {
+async function moveLicenses({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
   await db
     .updateTable('licenses')
     .set({ customerId: into, updatedAt: sql<Date>`now()` })
@@ -79,33 +82,32 @@ async function moveLicenses({ db, organizationId }: Change, id: string, into: st
     .execute()
 }
 
-/** A vendor that keeps its customers in step by `externalId` must find the merged one again. One of its own stays. */
-async function inheritExternalId({ db }: Change, remaining: CustomerRow, merged: CustomerRow): Promise<CustomerRow> {
+/** Gives the external id of the merged customer to the remaining one, unless it has its own: a vendor finds customers by it. */
+async function inheritExternalId(
+  context: WriteContext,
+  remaining: CustomerRow,
+  merged: CustomerRow,
+): Promise<CustomerRow> {
   const { externalId } = merged
   if (remaining.externalId !== null || externalId === null) return remaining
-  return db
-    .updateTable('customers')
-    .set({ externalId, updatedAt: new Date() })
-    .where('id', '=', remaining.id)
-    .returningAll()
-    .executeTakeFirstOrThrow()
+  return updateRow(customerRows, context, remaining.id, { externalId, updatedAt: new Date() })
 }
 
-/** Forgets where rules went once no validator can have kept a count for so long. */
-export async function forgetFoldedRules(db: Db): Promise<void> {
+/** Deletes the records of combined rules after 7 days, longer than a validator holds matches that it has not written. */
+export async function deleteOldFoldedRules(db: Db): Promise<void> {
   await db
     .deleteFrom('foldedRules')
     .where('foldedAt', '<', sql<Date>`now() - interval '7 days'`)
     .execute()
 }
 
-export async function mergeCustomers(change: Change, id: string, into: string): Promise<Customer> {
-  if (id === into) throw invalid('#/into', 'is the customer itself')
-  const { db, organizationId } = change
-  const { merged, remaining } = await lockBoth(change, id, into)
-  await foldTwins(change, id, into)
-  await moveRules(change, id, into)
-  await moveLicenses(change, id, into)
+export async function mergeCustomers(context: WriteContext, id: string, into: string): Promise<Customer> {
+  if (id === into) throw invalid('#/into', 'must be the id of another customer; got the id of the customer itself')
+  const { db, organizationId } = context
+  const { merged, remaining } = await lockBoth(context, id, into)
+  await combineDuplicates(context, id, into)
+  await moveRules(context, id, into)
+  await moveLicenses(context, id, into)
   await db
     .updateTable('mergedCustomers')
     .set({ mergedInto: into })
@@ -113,7 +115,7 @@ export async function mergeCustomers(change: Change, id: string, into: string): 
     .where('mergedInto', '=', id)
     .execute()
   await db.insertInto('mergedCustomers').values({ id, organizationId, mergedInto: into }).execute()
-  await db.deleteFrom('customers').where('id', '=', id).execute()
-  await audit(change, { action: 'customer.merged', resourceType: 'customer', resourceId: id, changes: { into } })
-  return showCustomer(await inheritExternalId(change, remaining, merged))
+  await db.deleteFrom('customers').where('organizationId', '=', organizationId).where('id', '=', id).execute()
+  await audit(context, { action: 'customer.merged', resourceType: 'customer', resourceId: id, changes: { into } })
+  return showCustomer(await inheritExternalId(context, remaining, merged))
 }

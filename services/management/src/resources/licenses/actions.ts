@@ -1,14 +1,17 @@
 /**
- * The transitions of a license: active to suspended and back, any to revoked, which is final, and renewal, which moves the expiry.
- * An action that already holds changes nothing; any action but revoking refuses a revoked license.
+ * The actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, revoke, which is final, and renew, which moves the
+ * expiry. An action that is already in effect changes nothing. A revoked license accepts no action but revoke.
  */
 import type { License } from '@keyward/contract'
 import type { ActivityEntry } from '@keyward/database/kysely'
 
-import { audit, type Change, recordChange } from '../../audit/writer.ts'
-import { invalid, Refusal } from '../../http/problem.ts'
-import { type LicenseRow, showLicense } from './show.ts'
-import { lockLicenseRow, readLicenseRow } from './store.ts'
+import { recordLicenseActivity } from '../../activity/writer.ts'
+import { audit } from '../../audit/writer.ts'
+import { updateRow } from '../../crud/rows.ts'
+import type { WriteContext } from '../../http/context.ts'
+import { ApiError, invalid } from '../../http/problem.ts'
+import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './rows.ts'
+import { licenseRows } from './store.ts'
 
 export type Action =
   | { type: 'suspend' }
@@ -18,14 +21,15 @@ export type Action =
 
 interface Effect {
   event: ActivityEntry['type']
+  /** The action in the audit log. */
   audited: string
   set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt'>>
 }
 
-/** What the action does to the license; null: it already holds. */
+/** Returns the effect of the action on the license, or null when it is already in effect. */
 function effectOf(action: Action, row: LicenseRow): Effect | null {
   const now = new Date()
-  if (action.type !== 'revoke' && row.status === 'revoked') throw new Refusal('LICENSE_REVOKED')
+  if (action.type !== 'revoke' && row.status === 'revoked') throw new ApiError('LICENSE_REVOKED')
   switch (action.type) {
     case 'suspend':
       if (row.status === 'suspended') return null
@@ -45,7 +49,8 @@ function effectOf(action: Action, row: LicenseRow): Effect | null {
       if (row.status === 'revoked') return null
       return { event: 'LICENSE_REVOKED', audited: 'license.revoked', set: { status: 'revoked', revokedAt: now } }
     case 'renew':
-      if (row.policyType === 'PERPETUAL') throw invalid('#/expiresAt', 'a perpetual license never expires')
+      if (row.policyType === 'PERPETUAL')
+        throw invalid('#/expiresAt', 'is not allowed, because a perpetual license never expires')
       if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return null
       return { event: 'LICENSE_RENEWED', audited: 'license.renewed', set: { expiresAt: action.expiresAt } }
     default:
@@ -53,18 +58,13 @@ function effectOf(action: Action, row: LicenseRow): Effect | null {
   }
 }
 
-export async function actOnLicense(change: Change, id: string, action: Action): Promise<License> {
-  const { db, organizationId } = change
-  const row = await lockLicenseRow(db, organizationId, id)
+export async function actOnLicense(context: WriteContext, id: string, action: Action): Promise<License> {
+  const row = await lockLicenseRow(context, id)
   const effect = effectOf(action, row)
   if (effect === null) return showLicense(row)
-  await db
-    .updateTable('licenses')
-    .set({ ...effect.set, updatedAt: new Date() })
-    .where('id', '=', id)
-    .execute()
+  await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
   const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
-  await audit(change, { action: effect.audited, resourceType: 'license', resourceId: id, changes })
-  await recordChange(change, effect.event, [id])
-  return showLicense(await readLicenseRow(db, organizationId, id))
+  await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes })
+  await recordLicenseActivity(context, effect.event, [id])
+  return showLicense(await readLicenseRow(context, id))
 }

@@ -1,29 +1,29 @@
-/** Importing licenses: all or nothing, in a few set-based statements, and a refusal tells every bad row at once. */
+/** Imports licenses in a few set-based statements: all rows or none. An error lists every bad row. */
 import type { CreateLicense } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
-import { audit, type Change, recordChange } from '../../audit/writer.ts'
-import type { Db } from '../../http/context.ts'
-import { type Fault, Refusal } from '../../http/problem.ts'
+import { recordLicenseActivity } from '../../activity/writer.ts'
+import { audit } from '../../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/validation-errors.ts'
 import { generateLicenseKey } from './key.ts'
-import { insertLicenses, missingParents, refuseTakenKey } from './store.ts'
+import { insertLicenses, missingParents } from './store.ts'
 
-type Rowed = readonly Row<CreateLicense>[]
+type LicenseRows = readonly Row<CreateLicense>[]
 
-function repeatedKeys(rows: Rowed): Fault[] {
+function duplicateKeys(rows: LicenseRows): ValidationError[] {
   const seen = new Set<string>()
   return rows.flatMap(({ input: { key }, pointer }) => {
-    if (key === undefined || !seen.has(key)) {
-      if (key !== undefined) seen.add(key)
-      return []
-    }
-    return [{ pointer: `${pointer}/key`, detail: 'stands in the list twice' }]
+    if (key === undefined) return []
+    if (seen.has(key)) return [{ pointer: `${pointer}/key`, detail: 'occurs twice in the list' }]
+    seen.add(key)
+    return []
   })
 }
 
-async function takenKeys(db: Db, organizationId: string, rows: Rowed): Promise<Fault[]> {
+async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRows): Promise<ValidationError[]> {
   const keys = rows.flatMap(({ input }) => input.key ?? [])
   const found = await db
     .selectFrom('licenses')
@@ -31,30 +31,34 @@ async function takenKeys(db: Db, organizationId: string, rows: Rowed): Promise<F
     .where('organizationId', '=', organizationId)
     .where('key', '=', sql<string>`any(${keys}::text[])`)
     .execute()
-  const taken = new Set(found.map((row) => row.key))
+  const existing = new Set(found.map((row) => row.key))
   return rows.flatMap(({ input: { key }, pointer }) =>
-    key !== undefined && taken.has(key) ? [{ pointer: `${pointer}/key`, detail: 'exists' }] : [],
+    key !== undefined && existing.has(key)
+      ? [{ pointer: `${pointer}/key`, detail: 'is the key of an existing license' }]
+      : [],
   )
 }
 
-/** 422 with every bad row; where keys that exist are all that is wrong, 409 with those. */
-async function refuseBadRows({ db, organizationId }: Change, { rows, faults }: Rows<CreateLicense>): Promise<void> {
-  const pointed = rows.map(({ input, pointer }) => ({ ...input, pointer }))
-  const bad = [...faults, ...(await missingParents(db, organizationId, pointed)), ...repeatedKeys(rows)]
-  const taken = await takenKeys(db, organizationId, rows)
-  if (bad.length > 0) throw invalidRows([...bad, ...taken])
-  if (taken.length === 0) return
-  const detail = taken.length === 1 ? '1 key exists.' : `${taken.length} keys exist.`
-  throw new Refusal('LICENSE_KEY_EXISTS', detail, { errors: taken })
+/** Throws INVALID_REQUEST with every bad row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
+async function requireValid(context: WriteContext, { rows, errors }: Rows<CreateLicense>): Promise<void> {
+  const parents = rows.map(({ input, pointer }) => ({ ...input, pointer }))
+  const invalid = [...errors, ...(await missingParents(context, parents)), ...duplicateKeys(rows)]
+  const existing = await existingKeys(context, rows)
+  if (invalid.length > 0) throw invalidRows([...invalid, ...existing])
+  if (existing.length === 0) return
+  const count = existing.length === 1 ? 'A license with this key exists' : `Licenses with ${existing.length} keys exist`
+  throw new ApiError('LICENSE_KEY_EXISTS', `${count}. Remove the rows listed in errors or give them other keys.`, {
+    errors: existing,
+  })
 }
 
-export async function importLicenses(change: Change, given: Rows<CreateLicense>) {
-  await refuseBadRows(change, given)
+export async function importLicenses(context: WriteContext, given: Rows<CreateLicense>) {
+  await requireValid(context, given)
   const rows = given.rows.map(({ input }) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
-  await insertLicenses(change, rows).catch(refuseTakenKey)
+  await insertLicenses(context, rows)
   const ids = rows.map((row) => row.id)
   const changes = { created: rows.length, ids }
-  await audit(change, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
-  await recordChange(change, 'LICENSE_CREATED', ids)
+  await audit(context, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
+  await recordLicenseActivity(context, 'LICENSE_CREATED', ids)
   return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }
 }

@@ -1,11 +1,11 @@
-/** New license keys: `XXXX-XXXX-XXXX-XXXX`, 80 random bits, from 32 letters and digits without look-alikes (no 0, 1, I, O). */
+/** Generates license keys: `XXXX-XXXX-XXXX-XXXX`, 80 random bits, of 32 letters and digits without 0, 1, I and O. */
 import { randomBytes } from 'node:crypto'
 
-const alphabet = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
-const length = 16
+const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
+const LENGTH = 16
 
 export function generateLicenseKey(): string {
-  // 256 is a multiple of 32, so every letter is equally likely.
-  const letters = Array.from(randomBytes(length), (byte) => alphabet.charAt(byte % alphabet.length)).join('')
+  // 256 is a multiple of 32, so every character is equally likely.
+  const letters = Array.from(randomBytes(LENGTH), (byte) => ALPHABET.charAt(byte % ALPHABET.length)).join('')
   return letters.replaceAll(/.{4}(?!$)/g, '$&-')
 }

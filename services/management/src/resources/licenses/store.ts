@@ -1,17 +1,19 @@
-/** Licenses in the database: reading, filtering, adding, changing, deleting. Adding many is one statement. */
+/** Lists, adds, changes and deletes licenses. Any number of licenses is added by one statement. */
 import { type CreateLicense, isWholePolicy, type License, POLICY_RULE, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
-import { audit, type Change, recordChange } from '../../audit/writer.ts'
-import { differences, storable } from '../../crud/differences.ts'
-import type { Db } from '../../http/context.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { type Fault, invalid, invalidAll, notFound, Refusal } from '../../http/problem.ts'
-import { rulesGoingAlong } from '../access-rules/cascade.ts'
+import { recordLicenseActivity } from '../../activity/writer.ts'
+import { audit } from '../../audit/writer.ts'
+import { differences } from '../../crud/differences.ts'
+import { deleteRow, missingIds, type OwnedRows, updateRow } from '../../crud/rows.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
+import { deletedRules } from '../access-rules/cascade.ts'
 import { generateLicenseKey } from './key.ts'
-import { type LicenseRow, selectLicenses, showLicense } from './show.ts'
+import { lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
 
 export interface LicenseQuery extends PageQuery {
   productId?: string | undefined
@@ -20,7 +22,7 @@ export interface LicenseQuery extends PageQuery {
   key?: string | undefined
 }
 
-/** The stored counterpart of an effective status. */
+/** Returns the condition for rows with this effective status. */
 function statusCondition(status: License['status']) {
   switch (status) {
     case 'active':
@@ -35,72 +37,47 @@ function statusCondition(status: License['status']) {
   }
 }
 
-export async function listLicenses(db: Db, organizationId: string, query: LicenseQuery) {
-  const list = { name: 'licenses', organizationId }
+export async function listLicenses(context: ReadContext, query: LicenseQuery): Promise<Page<License>> {
+  const list = { name: 'licenses', organizationId: context.organizationId }
   const { productId, customerId, status, key } = query
-  let select = selectLicenses(db, organizationId)
+  let select = selectLicenses(context)
   if (productId !== undefined) select = select.where('licenses.productId', '=', productId)
   if (customerId !== undefined) select = select.where('licenses.customerId', '=', customerId)
   if (key !== undefined) select = select.where('licenses.key', '=', key)
   if (status !== undefined) select = select.where(statusCondition(status))
-  return readPage(list, query, select, showLicense, 'licenses.id')
+  return selectPage(list, query, select, showLicense, 'licenses.id')
 }
 
-export async function readLicenseRow(db: Db, organizationId: string, id: string): Promise<LicenseRow> {
-  const row = await selectLicenses(db, organizationId).where('licenses.id', '=', id).executeTakeFirst()
-  if (!row) throw notFound('license')
-  return row
-}
-
-/** As `readLicenseRow`, and nobody else changes the license until the transaction ends. */
-export async function lockLicenseRow(db: Db, organizationId: string, id: string): Promise<LicenseRow> {
-  const row = await selectLicenses(db, organizationId)
-    .where('licenses.id', '=', id)
-    .forNoKeyUpdate('licenses')
-    .executeTakeFirst()
-  if (!row) throw notFound('license')
-  return row
-}
-
-type Parent = 'products' | 'customers'
-
-async function existing(db: Db, organizationId: string, table: Parent, ids: Iterable<string>): Promise<Set<string>> {
-  const wanted = [...new Set(ids)]
-  const rows = await db
-    .selectFrom(table)
-    .select('id')
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', sql<string>`any(${wanted}::uuid[])`)
-    .execute()
-  return new Set(rows.map((row) => row.id))
-}
-
-/** Every reference to a product or customer that the organization does not have. */
+/** Returns an error for every reference to a product or customer that the organization does not have. */
 export async function missingParents(
-  db: Db,
-  organizationId: string,
+  context: ReadContext,
   rows: readonly { productId: string; customerId: string; pointer: string }[],
-): Promise<Fault[]> {
-  const products = await existing(
-    db,
-    organizationId,
-    'products',
-    rows.map((row) => row.productId),
-  )
-  const customers = await existing(
-    db,
-    organizationId,
-    'customers',
-    rows.map((row) => row.customerId),
-  )
+): Promise<ValidationError[]> {
+  const missing = {
+    productId: await missingIds(
+      'products',
+      context,
+      rows.map((row) => row.productId),
+    ),
+    customerId: await missingIds(
+      'customers',
+      context,
+      rows.map((row) => row.customerId),
+    ),
+  }
+  const error = (pointer: string, what: string): ValidationError => ({
+    pointer,
+    detail: `must be the id of a ${what} of this organization`,
+  })
   return rows.flatMap(({ productId, customerId, pointer }) => [
-    ...(products.has(productId)
-      ? []
-      : [{ pointer: `${pointer}/productId`, detail: 'is not a product of this organization' }]),
-    ...(customers.has(customerId)
-      ? []
-      : [{ pointer: `${pointer}/customerId`, detail: 'is not a customer of this organization' }]),
+    ...(missing.productId.has(productId) ? [error(`${pointer}/productId`, 'product')] : []),
+    ...(missing.customerId.has(customerId) ? [error(`${pointer}/customerId`, 'customer')] : []),
   ])
+}
+
+async function requireParents(context: ReadContext, ids: { productId: string; customerId: string }): Promise<void> {
+  const errors = await missingParents(context, [{ ...ids, pointer: '#' }])
+  if (errors.length > 0) throw invalidRequest(errors)
 }
 
 export interface NewLicense extends CreateLicense {
@@ -108,7 +85,8 @@ export interface NewLicense extends CreateLicense {
   key: string
 }
 
-export async function insertLicenses({ db, organizationId }: Change, rows: readonly NewLicense[]): Promise<void> {
+/** Throws LICENSE_KEY_EXISTS when another transaction has added one of the keys. */
+export async function insertLicenses({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)
@@ -118,61 +96,52 @@ export async function insertLicenses({ db, organizationId }: Change, rows: reado
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => JSON.stringify(row.metadata ?? {}))}::jsonb[]
-    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`.execute(db)
+    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`
+    .execute(db)
+    .catch((error: unknown) => {
+      const isTaken = violatedConstraint(error) === 'licenses_organization_id_key_key'
+      throw isTaken ? new ApiError('LICENSE_KEY_EXISTS') : error
+    })
 }
 
-export function refuseTakenKey(error: unknown): never {
-  throw violatedConstraint(error) === 'licenses_organization_id_key_key' ? new Refusal('LICENSE_KEY_EXISTS') : error
-}
-
-export async function addLicense(change: Change, input: CreateLicense): Promise<License> {
-  const { db, organizationId } = change
-  const faults = await missingParents(db, organizationId, [{ ...input, pointer: '#' }])
-  if (faults.length > 0) throw invalidAll(faults)
+export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
+  await requireParents(context, input)
   const row = { ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }
-  await insertLicenses(change, [row]).catch(refuseTakenKey)
-  await audit(change, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
-  await recordChange(change, 'LICENSE_CREATED', [row.id])
-  return showLicense(await readLicenseRow(db, organizationId, row.id))
+  await insertLicenses(context, [row])
+  await audit(context, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
+  await recordLicenseActivity(context, 'LICENSE_CREATED', [row.id])
+  return showLicense(await readLicenseRow(context, row.id))
 }
 
-/** The given fields of the policy are merged, and the whole must be valid. */
+export const licenseRows: OwnedRows<'licenses', string> = {
+  table: 'licenses',
+  type: 'license',
+  show: ({ id }) => id,
+}
+
+/** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */
 export async function changeLicense(
-  change: Change,
+  context: WriteContext,
   id: string,
   input: z.output<typeof updateLicense>,
 ): Promise<License> {
-  const { db, organizationId } = change
-  const row = await lockLicenseRow(db, organizationId, id)
+  const row = await lockLicenseRow(context, id)
   const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = input.policy ?? {}
   if (!isWholePolicy({ type, expiresAt })) throw invalid('#/policy/expiresAt', POLICY_RULE)
   const { productId = row.productId, customerId = row.customerId, metadata } = input
-  const faults = await missingParents(db, organizationId, [{ productId, customerId, pointer: '#' }])
-  if (faults.length > 0) throw invalidAll(faults)
+  await requireParents(context, { productId, customerId })
   const changed = differences(row, { productId, customerId, policyType: type, maxMachines, expiresAt, metadata })
   if (changed === null) return showLicense(row)
-  await db
-    .updateTable('licenses')
-    .set({ ...storable(changed), updatedAt: new Date() })
-    .where('id', '=', id)
-    .execute()
-  await audit(change, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
-  await recordChange(change, 'LICENSE_CHANGED', [id])
-  return showLicense(await readLicenseRow(db, organizationId, id))
+  await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })
+  await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
+  await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])
+  return showLicense(await readLicenseRow(context, id))
 }
 
-/** Its machines, alerts and the access rules scoped to it go along. */
-export async function deleteLicense(change: Change, id: string): Promise<void> {
-  const { db, organizationId } = change
-  const row = await db
-    .selectFrom('licenses')
-    .select('key')
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw notFound('license')
-  const changes = { ...row, ...(await rulesGoingAlong(change, 'licenseId', id)) }
-  await db.deleteFrom('licenses').where('id', '=', id).execute()
-  await audit(change, { action: 'license.deleted', resourceType: 'license', resourceId: id, changes })
+/** Deletes a license with its machines, its alerts and the access rules of its scope (docs/api.md#m9). */
+export async function deleteLicense(context: WriteContext, id: string): Promise<void> {
+  await deleteRow(licenseRows, context, id, {
+    audited: ({ key }) => ({ key }),
+    cascade: deletedRules('licenseId'),
+  })
 }

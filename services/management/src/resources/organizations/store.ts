@@ -1,4 +1,4 @@
-/** Organizations. A new one has what a vendor needs to begin: a signing key, a management token and an API key. */
+/** Rows of organizations. A new organization gets a signing key, a management token and an API key. */
 import {
   ALL_PERMISSIONS,
   type createOrganization,
@@ -10,17 +10,18 @@ import { type Database, uuidv7 } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
-import { audit, type Change } from '../../audit/writer.ts'
+import { audit } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
+import type { WriteContext } from '../../http/context.ts'
 import type { Db } from '../../http/context.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { notFound, Refusal } from '../../http/problem.ts'
+import { type PageQuery, selectPage } from '../../http/pagination.ts'
+import { ApiError, notFound } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
 import { addCredential } from '../credentials/store.ts'
 import { makeSigningKey } from '../signing-keys/store.ts'
 
-/** What the operator changes belongs to no organization until it is made. */
-type OperatorChange = Omit<Change, 'organizationId'>
+/** A write by the operator, who belongs to no organization. */
+type OperatorContext = Omit<WriteContext, 'organizationId'>
 
 function show(row: Selectable<Database['organizations']>): Organization {
   const { id, name, plan } = row
@@ -31,7 +32,7 @@ export async function listOrganizations(db: Db, query: PageQuery & { name?: stri
   const list = { name: 'organizations', organizationId: '' }
   let select = db.selectFrom('organizations').selectAll()
   if (query.name !== undefined) select = select.where('name', '=', query.name)
-  return readPage(list, query, select, show)
+  return selectPage(list, query, select, show)
 }
 
 export async function readOrganization(db: Db, id: string): Promise<Organization> {
@@ -41,35 +42,30 @@ export async function readOrganization(db: Db, id: string): Promise<Organization
 }
 
 export async function addOrganization(
-  { db, actor }: OperatorChange,
+  { db, actor }: OperatorContext,
   keyring: Keyring,
   input: z.output<typeof createOrganization>,
 ): Promise<Organization & { managementToken: string; apiKey: string }> {
   const id = uuidv7()
-  const change = { db, actor, organizationId: id }
+  const context = { db, actor, organizationId: id }
   const row = await db
     .insertInto('organizations')
     .values({ id, ...input })
     .returningAll()
     .executeTakeFirstOrThrow()
-  await audit(change, { action: 'organization.created', resourceType: 'organization', resourceId: id, changes: input })
+  await audit(context, { action: 'organization.created', resourceType: 'organization', resourceId: id, changes: input })
   await makeSigningKey(db, keyring, id)
-  const shelf = { organizationId: id, memberId: null }
   const token = await addCredential(
-    change,
-    { ...shelf, kind: 'MANAGEMENT_TOKEN' },
-    { name: 'first management token', permissions: ALL_PERMISSIONS, expiresAt: null },
+    context,
+    { kind: 'MANAGEMENT_TOKEN', memberId: null },
+    { name: 'first management token', permissions: ALL_PERMISSIONS },
   )
-  const apiKey = await addCredential(
-    change,
-    { ...shelf, kind: 'API_KEY' },
-    { name: 'first API key', permissions: [], expiresAt: null },
-  )
+  const apiKey = await addCredential(context, { kind: 'API_KEY', memberId: null }, { name: 'first API key' })
   return { ...show(row), managementToken: token.secret, apiKey: apiKey.secret }
 }
 
 export async function changeOrganization(
-  { db, actor }: OperatorChange,
+  { db, actor }: OperatorContext,
   id: string,
   input: z.output<typeof updateOrganization>,
 ): Promise<Organization> {
@@ -88,23 +84,23 @@ export async function changeOrganization(
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
-  const change = { db, actor, organizationId: id }
-  await audit(change, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes: input })
+  const context = { db, actor, organizationId: id }
+  await audit(context, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes: input })
   return show(row)
 }
 
-export async function deleteOrganization({ db, actor }: OperatorChange, id: string): Promise<void> {
+export async function deleteOrganization({ db, actor }: OperatorContext, id: string): Promise<void> {
   const row = await db.selectFrom('organizations').select('name').where('id', '=', id).forUpdate().executeTakeFirst()
   if (!row) throw notFound('organization')
   const license = await db.selectFrom('licenses').select('id').where('organizationId', '=', id).limit(1).execute()
-  if (license.length > 0) throw new Refusal('IN_USE', 'The organization has licenses.')
+  if (license.length > 0) throw new ApiError('IN_USE', 'The organization has licenses. Delete them first.')
   await db.deleteFrom('organizations').where('id', '=', id).execute()
-  const change = { db, actor, organizationId: id }
-  await audit(change, { action: 'organization.deleted', resourceType: 'organization', resourceId: id, changes: row })
+  const context = { db, actor, organizationId: id }
+  await audit(context, { action: 'organization.deleted', resourceType: 'organization', resourceId: id, changes: row })
 }
 
-/** How many unexpired access rules a plan allows (API document, "Limits"); null: any number. */
-export const ruleLimits: Record<Plan, number | null> = { FREE: 10, LITE: 500, STANDARD: null }
+/** The number of unexpired access rules that a plan allows (docs/api.md#r7). Null: any number. */
+export const RULE_LIMITS: Record<Plan, number | null> = { FREE: 10, LITE: 500, STANDARD: null }
 
 export async function countUnexpiredRules(db: Db, organizationId: string): Promise<number> {
   const { used } = await db
@@ -119,5 +115,5 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
 export async function readOwnOrganization(db: Db, organizationId: string) {
   const { id, name, plan, createdAt } = await readOrganization(db, organizationId)
   const used = await countUnexpiredRules(db, organizationId)
-  return { id, name, plan, usage: { rules: { used, limit: ruleLimits[plan] } }, createdAt }
+  return { id, name, plan, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, createdAt }
 }

@@ -1,6 +1,7 @@
 /**
- * An organization's signing keys: exactly one is current, older ones still vouch for the files that they signed, until withdrawn.
- * Changing the master key: start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS; every key is sealed anew.
+ * The signing keys of an organization (docs/api.md#f5): exactly one is current. Files of older keys stay valid until their key is
+ * withdrawn. To change the master key, start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS: every signing key is
+ * sealed again.
  */
 import type { signingKey } from '@keyward/contract'
 import { type Database, uuidv7 } from '@keyward/database'
@@ -8,10 +9,10 @@ import { generateKeyPair, publicKeyToSpki } from '@keyward/license-file'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
-import { audit, type Change } from '../../audit/writer.ts'
-import type { Db } from '../../http/context.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { notFound, Refusal } from '../../http/problem.ts'
+import { audit } from '../../audit/writer.ts'
+import { lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
+import type { Db, ReadContext, WriteContext } from '../../http/context.ts'
+import { ApiError } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
 
 type SigningKey = z.output<typeof signingKey>
@@ -28,13 +29,13 @@ function show(row: Selectable<Database['signingKeys']>): SigningKey {
   }
 }
 
-export async function listSigningKeys(db: Db, organizationId: string, query: PageQuery) {
-  const list = { name: 'signing-keys', organizationId }
-  const select = db.selectFrom('signingKeys').selectAll().where('organizationId', '=', organizationId)
-  return readPage(list, query, select, show)
+export const signingKeyRows: OwnedRows<'signingKeys', SigningKey> = {
+  table: 'signingKeys',
+  type: 'signing_key',
+  show,
 }
 
-/** Makes a key pair and makes it current. There must be no current one. */
+/** Creates a key pair as the current one. The organization must have no current key. */
 export async function makeSigningKey(db: Db, keyring: Keyring, organizationId: string): Promise<SigningKey> {
   const { keyId, publicKey, privateKey } = generateKeyPair()
   const row = await db
@@ -52,9 +53,9 @@ export async function makeSigningKey(db: Db, keyring: Keyring, organizationId: s
   return show(row)
 }
 
-export async function rotateSigningKey(change: Change, keyring: Keyring): Promise<SigningKey> {
-  const { db, organizationId } = change
-  // Two rotations at once would otherwise both retire one key and both make a current one.
+export async function rotateSigningKey(context: WriteContext, keyring: Keyring): Promise<SigningKey> {
+  const { db, organizationId } = context
+  // Without this lock, two concurrent rotations would each create a current key.
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
   await db
     .updateTable('signingKeys')
@@ -62,36 +63,23 @@ export async function rotateSigningKey(change: Change, keyring: Keyring): Promis
     .where('organizationId', '=', organizationId)
     .where('retiredAt', 'is', null)
     .execute()
-  const made = await makeSigningKey(db, keyring, organizationId)
-  await audit(change, {
+  const created = await makeSigningKey(db, keyring, organizationId)
+  await audit(context, {
     action: 'signing_key.rotated',
     resourceType: 'signing_key',
-    resourceId: made.id,
-    changes: { keyId: made.keyId },
+    resourceId: created.id,
+    changes: { keyId: created.keyId },
   })
-  return made
+  return created
 }
 
-/** From now on no file of this key is trusted. The current key cannot be withdrawn: the next file would be void at once. */
-export async function withdrawSigningKey(change: Change, id: string): Promise<SigningKey> {
-  const { db, organizationId } = change
-  const row = await db
-    .selectFrom('signingKeys')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw notFound('signing key')
-  if (row.retiredAt === null) throw new Refusal('SIGNING_KEY_CURRENT')
+/** Removes a key from the public keys, so that clients reject its files. Throws SIGNING_KEY_CURRENT for the current key. */
+export async function withdrawSigningKey(context: WriteContext, id: string): Promise<SigningKey> {
+  const row = await lockRow(signingKeyRows, context, id)
+  if (row.retiredAt === null) throw new ApiError('SIGNING_KEY_CURRENT')
   if (row.withdrawnAt !== null) return show(row)
-  const changed = await db
-    .updateTable('signingKeys')
-    .set({ withdrawnAt: new Date() })
-    .where('id', '=', id)
-    .returningAll()
-    .executeTakeFirstOrThrow()
-  await audit(change, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id })
+  const changed = await updateRow(signingKeyRows, context, id, { withdrawnAt: new Date() })
+  await audit(context, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id })
   return show(changed)
 }
 
@@ -100,8 +88,8 @@ export interface Signer {
   privateKey: Uint8Array
 }
 
-/** The key that signs new files. While the master key is being changed, a process with the old one alone answers UNAVAILABLE. */
-export async function currentSigner(db: Db, keyring: Keyring, organizationId: string): Promise<Signer> {
+/** Returns the key that signs new files. Throws UNAVAILABLE in a process that does not have the master key yet that seals it. */
+export async function currentSigner({ db, organizationId }: ReadContext, keyring: Keyring): Promise<Signer> {
   const row = await db
     .selectFrom('signingKeys')
     .selectAll()
@@ -109,15 +97,15 @@ export async function currentSigner(db: Db, keyring: Keyring, organizationId: st
     .where('retiredAt', 'is', null)
     .executeTakeFirstOrThrow()
   if (!keyring.canOpen(row.masterKeyId))
-    throw new Refusal('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
+    throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
   return { keyId: row.keyId, privateKey: keyring.open(row) }
 }
 
-const resealBatch = 500
+const RESEAL_BATCH = 500
 
 /**
- * Seals under the current master key what is sealed under the previous one; how many it were. Several processes may do it at
- * once. Throws when a key is sealed under a master key that is not known here.
+ * Seals under the current master key every signing key that is sealed under the previous one, and returns their number. Several
+ * processes may do so at once. Throws for a key that is sealed under any other master key.
  */
 export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {
@@ -127,7 +115,7 @@ export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<numbe
         .select(['id', 'organizationId', 'keyId', 'masterKeyId', 'privateKeyEncrypted'])
         .where('masterKeyId', '<>', keyring.currentId)
         .orderBy('id')
-        .limit(resealBatch)
+        .limit(RESEAL_BATCH)
         .forUpdate()
         .execute()
       for (const row of rows)
@@ -137,11 +125,12 @@ export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<numbe
             privateKeyEncrypted: keyring.seal(row.organizationId, row.keyId, keyring.open(row)),
             masterKeyId: keyring.currentId,
           })
+          .where('organizationId', '=', row.organizationId)
           .where('id', '=', row.id)
           .execute()
       return rows.length
     })
     done += count
-    if (count < resealBatch) return done
+    if (count < RESEAL_BATCH) return done
   }
 }

@@ -1,9 +1,10 @@
-/** How a license is read from the database and shown. The status shown is the effective one: `expired` is computed, never stored. */
+/** Rows of licenses with their used slots, and their representation. The status `expired` is computed, never stored (docs/api.md#v9). */
 import type { License, LicenseStatus } from '@keyward/contract'
 
-import type { Db } from '../../http/context.ts'
+import type { ReadContext } from '../../http/context.ts'
+import { notFound } from '../../http/problem.ts'
 
-export function selectLicenses(db: Db, organizationId: string) {
+export function selectLicenses({ db, organizationId }: ReadContext) {
   return db
     .selectFrom('licenses')
     .innerJoin('licenseSlots', 'licenseSlots.licenseId', 'licenses.id')
@@ -28,10 +29,24 @@ export function selectLicenses(db: Db, organizationId: string) {
 
 export type LicenseRow = Awaited<ReturnType<ReturnType<typeof selectLicenses>['executeTakeFirstOrThrow']>>
 
-/** Revoked before suspended before expired; expired from the very moment of `expiresAt`. */
+/** Returns the status at a time: revoked before suspended before expired. A license is expired from `expiresAt` on. */
 export function effectiveStatus(row: Pick<LicenseRow, 'status' | 'expiresAt'>, nowMs: number): LicenseStatus {
   if (row.status !== 'active') return row.status
   return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? 'expired' : 'active'
+}
+
+/** Returns the row. Throws NOT_FOUND. */
+export async function readLicenseRow(context: ReadContext, id: string): Promise<LicenseRow> {
+  const row = await selectLicenses(context).where('licenses.id', '=', id).executeTakeFirst()
+  if (!row) throw notFound('license')
+  return row
+}
+
+/** As `readLicenseRow`; no other transaction can change the license until this one ends. */
+export async function lockLicenseRow(context: ReadContext, id: string): Promise<LicenseRow> {
+  const row = await selectLicenses(context).where('licenses.id', '=', id).forNoKeyUpdate('licenses').executeTakeFirst()
+  if (!row) throw notFound('license')
+  return row
 }
 
 export function showLicense(row: LicenseRow): License {

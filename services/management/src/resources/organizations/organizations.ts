@@ -11,8 +11,7 @@ import {
   updateOrganization,
 } from '@keyward/contract'
 
-import { operatorEndpoint, vendorEndpoint } from '../../http/endpoint.ts'
-import { basePath } from '../../http/paths.ts'
+import { BASE_PATH, operatorEndpoint, vendorEndpoint } from '../../http/endpoint.ts'
 import {
   addOrganization,
   changeOrganization,
@@ -22,7 +21,10 @@ import {
   readOwnOrganization,
 } from './store.ts'
 
-const tag = 'Organizations'
+const tag = {
+  name: 'Organizations',
+  description: 'Vendors. The operator manages all of them; a vendor can read its own.',
+}
 const path = '/organizations'
 const one = { tag, path: `${path}/{id}`, params: idParams } as const
 
@@ -36,7 +38,7 @@ export const organizations = [
       summary: 'List organizations',
       query: listQuery(organizationFilter),
       status: 200,
-      answer: page(organization),
+      response: page(organization),
     },
     ({ db, query }) => listOrganizations(db, query),
   ),
@@ -48,16 +50,16 @@ export const organizations = [
       operationId: 'createOrganization',
       summary: 'Create an organization',
       description:
-        'Makes its signing key, a management token with every permission and an API key; both secrets are shown once.',
+        'Also creates a signing key, a management token with every permission and an API key. Only this response contains the two secrets.',
       body: createOrganization,
       status: 201,
-      answer: createdOrganization,
+      response: createdOrganization,
       secrets: ['managementToken', 'apiKey'],
       propagates: true,
     },
     async (call) => {
-      const created = await addOrganization(call, call.services.keyring, call.body)
-      call.headers['location'] = `${basePath}${path}/${created.id}`
+      const created = await addOrganization(call, call.dependencies.keyring, call.body)
+      call.headers['location'] = `${BASE_PATH}${path}/${created.id}`
       return created
     },
   ),
@@ -68,7 +70,7 @@ export const organizations = [
       operationId: 'readOrganization',
       summary: 'Read an organization',
       status: 200,
-      answer: organization,
+      response: organization,
     },
     ({ db, params }) => readOrganization(db, params.id),
   ),
@@ -78,10 +80,10 @@ export const organizations = [
       method: 'patch',
       operationId: 'updateOrganization',
       summary: 'Change an organization',
-      description: 'A lower plan takes nothing away: existing access rules go on working.',
+      description: 'A lower plan changes no existing access rule; its limits apply to new rules only.',
       body: updateOrganization,
       status: 200,
-      answer: organization,
+      response: organization,
     },
     (call) => changeOrganization(call, call.params.id, call.body),
   ),
@@ -106,7 +108,7 @@ export const organizations = [
       operationId: 'readOwnOrganization',
       summary: 'Read your own organization',
       status: 200,
-      answer: ownOrganization,
+      response: ownOrganization,
     },
     ({ db, organizationId }) => readOwnOrganization(db, organizationId),
   ),

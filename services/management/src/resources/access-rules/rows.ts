@@ -1,9 +1,10 @@
-/** How an access rule is read from the database and shown, with its counters. */
+/** Rows of access rules with their match counters, and their representation. */
 import { type AccessRule, actor } from '@keyward/contract'
 
-import type { Db } from '../../http/context.ts'
+import type { OwnedRows } from '../../crud/rows.ts'
+import type { ReadContext } from '../../http/context.ts'
 
-export function selectRules(db: Db, organizationId: string) {
+export function selectRules({ db, organizationId }: ReadContext) {
   return db
     .selectFrom('accessRules')
     .leftJoin('accessRuleCounters', 'accessRuleCounters.ruleId', 'accessRules.id')
@@ -46,4 +47,11 @@ export function showRule(row: RuleRow): AccessRule {
     updatedAt: row.updatedAt.toISOString(),
     createdBy: actor.parse(row.createdBy),
   }
+}
+
+/** For writes. Responses also need the counters, which `selectRules` reads. */
+export const accessRuleRows: OwnedRows<'accessRules', string> = {
+  table: 'accessRules',
+  type: 'access_rule',
+  show: ({ id }) => id,
 }

@@ -1,10 +1,11 @@
 /** Endpoints of signing keys. */
 import { idParams, listQuery, page, signingKey } from '@keyward/contract'
 
+import { listRows } from '../../crud/rows.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
-import { listSigningKeys, rotateSigningKey, withdrawSigningKey } from './store.ts'
+import { rotateSigningKey, signingKeyRows, withdrawSigningKey } from './store.ts'
 
-const tag = 'Signing keys'
+const tag = { name: 'Signing keys', description: 'The keys that sign license files.' }
 
 export const signingKeys = [
   vendorEndpoint(
@@ -17,9 +18,9 @@ export const signingKeys = [
       summary: 'List signing keys',
       query: listQuery({}),
       status: 200,
-      answer: page(signingKey),
+      response: page(signingKey),
     },
-    ({ db, organizationId, query }) => listSigningKeys(db, organizationId, query),
+    (call) => listRows(signingKeyRows, call, call.query),
   ),
   vendorEndpoint(
     'credentials.write',
@@ -28,13 +29,13 @@ export const signingKeys = [
       path: '/signing-keys/rotate',
       tag,
       operationId: 'rotateSigningKey',
-      summary: 'Make a new current signing key',
-      description: 'Files signed by the older keys still verify.',
+      summary: 'Rotate the signing key',
+      description: 'Creates a new key, which signs files from now on. Files of older keys stay valid.',
       status: 200,
-      answer: signingKey,
+      response: signingKey,
       propagates: true,
     },
-    (call) => rotateSigningKey(call, call.services.keyring),
+    (call) => rotateSigningKey(call, call.dependencies.keyring),
   ),
   vendorEndpoint(
     'credentials.write',
@@ -45,10 +46,10 @@ export const signingKeys = [
       operationId: 'withdrawSigningKey',
       summary: 'Withdraw a signing key',
       description:
-        'It leaves the public keys, so its files are no longer trusted. The current key must be rotated first.',
+        'Removes the key from the public keys, so that clients reject its files. To withdraw the current key, rotate it first.',
       params: idParams,
       status: 200,
-      answer: signingKey,
+      response: signingKey,
       errors: ['SIGNING_KEY_CURRENT'],
       propagates: true,
     },

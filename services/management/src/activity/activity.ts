@@ -1,0 +1,73 @@
+/** Endpoints of the activity feed (docs/api.md#d3): what happened to licenses, newest first. */
+import { activityEntry, activityType, actor, code, idParams, listQuery, page } from '@keyward/contract'
+import type { Database } from '@keyward/database'
+import type { Selectable } from 'kysely'
+import type { z } from 'zod'
+
+import { missingIds } from '../crud/rows.ts'
+import type { ReadContext } from '../http/context.ts'
+import { vendorEndpoint } from '../http/endpoint.ts'
+import { type Page, type PageQuery, selectPage } from '../http/pagination.ts'
+import { notFound } from '../http/problem.ts'
+
+type ActivityEntry = z.output<typeof activityEntry>
+
+/** Returns the time of an id of UUID version 7: when the entry was written. So `at` agrees with the order of the list. */
+function timeOf(id: string): string {
+  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
+}
+
+function show(row: Selectable<Database['activity']>): ActivityEntry {
+  return {
+    id: row.id,
+    at: timeOf(row.id),
+    type: activityType.parse(row.type),
+    licenseId: row.licenseId,
+    ...(row.code !== null && { code: code.parse(row.code) }),
+    ...(row.machineId !== null && { machineId: row.machineId.toString('utf8') }),
+    count: row.count,
+    firstAt: row.firstAt.toISOString(),
+    lastAt: row.lastAt.toISOString(),
+    ...(row.actor !== null && { actor: actor.parse(row.actor) }),
+  }
+}
+
+/** Lists the activity of one license, or of all licenses for null. */
+async function listActivity(
+  context: ReadContext,
+  licenseId: string | null,
+  query: PageQuery,
+): Promise<Page<ActivityEntry>> {
+  const { db, organizationId } = context
+  if (licenseId !== null && (await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
+  const select = db
+    .selectFrom('activity')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .$if(licenseId !== null, (entries) => entries.where('licenseId', '=', licenseId ?? ''))
+  return selectPage({ name: `activity ${licenseId ?? ''}`, organizationId }, query, select, show)
+}
+
+const tag = { name: 'Activity', description: 'What happened to licenses.' }
+const listed = { method: 'get', tag, query: listQuery({}), status: 200, response: page(activityEntry) } as const
+
+export const activity = [
+  vendorEndpoint(
+    'licenses.read',
+    {
+      ...listed,
+      path: '/licenses/{id}/activity',
+      operationId: 'listLicenseActivity',
+      summary: 'List the activity of a license',
+      description:
+        'Checks are combined by code, machine and minute. Checks that an exclusion decides are not recorded.',
+      params: idParams,
+    },
+    (call) => listActivity(call, call.params.id, call.query),
+  ),
+  vendorEndpoint(
+    'licenses.read',
+    { ...listed, path: '/activity', operationId: 'listActivity', summary: 'List the activity of all licenses' },
+    (call) => listActivity(call, null, call.query),
+  ),
+]

@@ -1,0 +1,14 @@
+/** Writes changes of licenses to their activity feeds, in the transaction of the change. */
+import { type ActivityEntry, recordActivity } from '@keyward/database/kysely'
+
+import type { WriteContext } from '../http/context.ts'
+
+/** Records one entry for each license, with the actor of the context. */
+export async function recordLicenseActivity(
+  { db, actor }: WriteContext,
+  type: ActivityEntry['type'],
+  licenseIds: readonly string[],
+  machineId?: Uint8Array,
+): Promise<void> {
+  await recordActivity(db, { type, licenseIds, actor, ...(machineId && { machineId }) })
+}

@@ -1,0 +1,23 @@
+/** The endpoint that counts checks (docs/api.md#d2). */
+import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract'
+
+import { vendorEndpoint } from '../http/endpoint.ts'
+import { countChecks } from './count-checks.ts'
+
+export const analytics = [
+  vendorEndpoint(
+    'analytics.read',
+    {
+      method: 'get',
+      path: '/analytics/checks',
+      tag: { name: 'Analytics', description: 'Counts of checks.' },
+      operationId: 'countChecks',
+      summary: 'Count checks over time',
+      description: 'Each interval has an entry, also without checks. Checks that an exclusion decides are not counted.',
+      query: analyticsQuery,
+      status: 200,
+      response: analyticsSchema,
+    },
+    (call) => countChecks(call, call.query),
+  ),
+]

@@ -1,0 +1,136 @@
+/**
+ * Builders for the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path,
+ * operation id, summary, status and response schema; the rest of the definition and the handler are given.
+ */
+import { idParams, listQuery, page, type Permission } from '@keyward/contract'
+import { z } from 'zod'
+
+import {
+  BASE_PATH,
+  type Definition,
+  type Endpoint,
+  type Tag,
+  type VendorCall,
+  vendorEndpoint,
+} from '../http/endpoint.ts'
+import type { Page } from '../http/pagination.ts'
+
+const noParams = z.strictObject({})
+
+export interface CrudOptions<Schema extends z.ZodType, Params extends z.ZodObject, ItemParams extends z.ZodObject> {
+  tag: Tag
+  /** The path of the list: `/products`. */
+  path: string
+  /** The path of one resource. Default: the list's path with `/{id}`. */
+  itemPath?: string
+  /** The name in operation ids: `ApiKey` gives `createApiKey`, `listApiKeys`. */
+  operation: string
+  /** The name in summaries, with its article: `an API key`. */
+  noun: string
+  /** The plural in summaries. Default: the noun without article, with an s. */
+  nouns?: string
+  readPermission: Permission
+  writePermission: Permission
+  /** The schema of one resource in responses. */
+  schema: Schema
+  params?: Params
+  itemParams?: ItemParams
+}
+
+/** The parts of a definition that differ between resources. */
+type Details = Pick<
+  Definition<z.ZodObject, z.ZodObject, unknown, unknown>,
+  'description' | 'errors' | 'propagates' | 'secrets'
+> & { summary?: string }
+
+type Handler<Params extends z.ZodObject, Query, Body, Response> = (
+  call: VendorCall<z.output<Params>, Query, Body>,
+) => Promise<Response>
+
+/** Puts the values of the path parameters into a path: `/members/{id}/access-tokens`. */
+function fillPath(path: string, params: object): string {
+  const values = new Map<string, unknown>(Object.entries(params))
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
+}
+
+export function crudEndpoints<
+  Schema extends z.ZodType,
+  Params extends z.ZodObject = typeof noParams,
+  ItemParams extends z.ZodObject = typeof idParams,
+>(options: CrudOptions<Schema, Params, ItemParams>) {
+  type Shown = z.output<Schema>
+  const { tag, path, operation, noun, schema, readPermission, writePermission } = options
+  const { nouns = `${noun.replace(/^an? /, '')}s`, itemPath = `${path}/{id}` } = options
+  const itemParams = given<ItemParams>(options.itemParams, idParams)
+  const common = { tag, path, ...(options.params && { params: options.params }) }
+  const item = { tag, path: itemPath, params: itemParams }
+
+  return {
+    list<Filter extends z.ZodRawShape>(
+      filter: Filter,
+      handle: Handler<Params, z.output<ReturnType<typeof listQuery<Filter>>>, unknown, Page<Shown>>,
+    ): Endpoint {
+      const operationId = `list${operation}s`
+      const definition = { operationId, summary: `List ${nouns}`, query: listQuery(filter) }
+      return vendorEndpoint(
+        readPermission,
+        { ...common, ...definition, method: 'get', status: 200, response: page(schema) },
+        handle,
+      )
+    },
+
+    /** `response`: the schema of the response where it has more than the resource, such as a secret. */
+    create<Body, Created extends { id: string } = Shown & { id: string }>(
+      { body, response, ...details }: Details & { body: z.ZodType<Body>; response?: z.ZodType<Created> },
+      handle: Handler<Params, unknown, Body, NoInfer<Created>>,
+    ): Endpoint {
+      const definition = { operationId: `create${operation}`, summary: `Create ${noun}`, body, ...details }
+      return vendorEndpoint(
+        writePermission,
+        { ...common, ...definition, method: 'post', status: 201, response: response ?? schema },
+        async (call) => {
+          const created = await handle(call)
+          call.headers['location'] = `${BASE_PATH}${fillPath(path, call.params)}/${created.id}`
+          return created
+        },
+      )
+    },
+
+    read(details: Details, handle: Handler<ItemParams, unknown, unknown, Shown>): Endpoint {
+      const definition = { operationId: `read${operation}`, summary: `Read ${noun}`, ...details }
+      return vendorEndpoint(
+        readPermission,
+        { ...item, ...definition, method: 'get', status: 200, response: schema },
+        handle,
+      )
+    },
+
+    change<Body>(
+      { body, ...details }: Details & { body: z.ZodType<Body> },
+      handle: Handler<ItemParams, unknown, Body, Shown>,
+    ): Endpoint {
+      const definition = { operationId: `update${operation}`, summary: `Change ${noun}`, body, ...details }
+      return vendorEndpoint(
+        writePermission,
+        { ...item, ...definition, method: 'patch', status: 200, response: schema },
+        handle,
+      )
+    },
+
+    /** `verb`: what the deletion is called, `delete` or `revoke`. */
+    delete(
+      { verb = 'delete', ...details }: Details & { verb?: 'delete' | 'revoke' },
+      handle: Handler<ItemParams, unknown, unknown, void>,
+    ): Endpoint {
+      const name = verb === 'delete' ? 'Delete' : 'Revoke'
+      const definition = { operationId: `${verb}${operation}`, summary: `${name} ${noun}`, ...details }
+      return vendorEndpoint(writePermission, { ...item, ...definition, method: 'delete', status: 204 }, handle)
+    },
+  }
+}
+
+/** Where an option omits a schema, its type is that of the default, so the default may replace it. */
+function given<Schema extends z.ZodObject>(schema: Schema | undefined, fallback: z.ZodObject): Schema
+function given(schema: z.ZodObject | undefined, fallback: z.ZodObject): z.ZodObject {
+  return schema ?? fallback
+}

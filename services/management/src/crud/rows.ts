@@ -1,0 +1,215 @@
+/**
+ * Reads and writes of rows that belong to an organization. Every statement, also an update or a deletion by id, is limited to the
+ * organization of its context. Every write adds an audit entry in the same transaction.
+ */
+import type { ProblemCode } from '@keyward/contract'
+import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
+
+import { audit } from '../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../http/context.ts'
+import { listPage, type Page, type PageQuery } from '../http/pagination.ts'
+import { ApiError, notFound } from '../http/problem.ts'
+import { differences } from './differences.ts'
+
+/** The tables with an `id` and an `organizationId`. */
+export type OwnedTable = {
+  [Table in keyof Database]: Selectable<Database[Table]> extends { id: string; organizationId: string } ? Table : never
+}[keyof Database]
+
+export type Row<Table extends OwnedTable> = Selectable<Database[Table]>
+
+/** The error for each constraint that a statement can violate, by the constraint's name. */
+type Conflicts = Readonly<Record<string, { code: ProblemCode; detail?: string }>>
+
+/** A table, its resource type and its representation in responses. */
+export interface OwnedRows<Table extends OwnedTable, Shown> {
+  table: Table
+  /** The resource type of audit entries, such as `signing_key`. Error messages use it with spaces. */
+  type: string
+  /** The representation of a row in responses. */
+  show: (row: Row<Table>) => Shown
+  conflicts?: Conflicts
+  /** Throws the error for an unknown id. Default: NOT_FOUND. */
+  missing?: (context: ReadContext, id: string) => Promise<never>
+}
+
+const LOCKS = { none: sql``, update: sql`for no key update`, delete: sql`for update` }
+
+async function selectRow<Table extends OwnedTable>(
+  rows: OwnedRows<Table, unknown>,
+  context: ReadContext,
+  id: string,
+  lock: keyof typeof LOCKS,
+): Promise<Row<Table>> {
+  const { db, organizationId } = context
+  const found = await sql<Row<Table>>`
+    select * from ${sql.table(rows.table)} where id = ${id} and organization_id = ${organizationId} ${LOCKS[lock]}`.execute(
+    db,
+  )
+  const [row] = found.rows
+  if (row) return row
+  if (rows.missing) return rows.missing(context, id)
+  throw notFound(rows.type.replaceAll('_', ' '))
+}
+
+/** Returns the row. Throws NOT_FOUND. */
+export function findRow<Table extends OwnedTable>(
+  rows: OwnedRows<Table, unknown>,
+  context: ReadContext,
+  id: string,
+): Promise<Row<Table>> {
+  return selectRow(rows, context, id, 'none')
+}
+
+/** As `findRow`; no other transaction can change or delete the row until this one ends. */
+export function lockRow<Table extends OwnedTable>(
+  rows: OwnedRows<Table, unknown>,
+  context: ReadContext,
+  id: string,
+): Promise<Row<Table>> {
+  return selectRow(rows, context, id, 'update')
+}
+
+export async function readRow<Table extends OwnedTable, Shown>(
+  rows: OwnedRows<Table, Shown>,
+  context: ReadContext,
+  id: string,
+): Promise<Shown> {
+  return rows.show(await findRow(rows, context, id))
+}
+
+/** Returns a page of the organization's rows that fulfil all conditions. */
+export async function listRows<Table extends OwnedTable, Shown>(
+  rows: OwnedRows<Table, Shown>,
+  { db, organizationId }: ReadContext,
+  query: PageQuery,
+  conditions: readonly RawBuilder<unknown>[] = [],
+): Promise<Page<Shown>> {
+  const list = { name: rows.table, organizationId }
+  return listPage<Row<Table> & { id: string }, Shown>(list, query, rows.show, async (after, count) => {
+    const all = [
+      sql`organization_id = ${organizationId}`,
+      ...conditions,
+      ...(after === null ? [] : [sql`id < ${after}`]),
+    ]
+    const found = await sql<Row<Table> & { id: string }>`
+      select * from ${sql.table(rows.table)} where ${sql.join(all, sql` and `)} order by id desc limit ${count}`.execute(
+      db,
+    )
+    return found.rows
+  })
+}
+
+/** Returns the defined fields as columns and parameters. Metadata is stored as JSON. */
+function columnsOf(fields: object): { name: RawBuilder<unknown>; value: RawBuilder<unknown> }[] {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]: [string, unknown]) => ({
+      name: sql.ref(name),
+      value: sql`${name === 'metadata' ? JSON.stringify(value) : value}`,
+    }))
+}
+
+/** Rethrows a statement's error, as the ApiError of the violated constraint if there is one. */
+function rethrow({ conflicts }: { conflicts?: Conflicts }, error: unknown): never {
+  const conflict = conflicts?.[violatedConstraint(error)]
+  throw conflict ? new ApiError(conflict.code, conflict.detail) : error
+}
+
+/** Inserts a row with a new id. An undefined field gets the column's default. */
+export async function insertRow<Table extends OwnedTable, Shown>(
+  rows: OwnedRows<Table, Shown>,
+  context: WriteContext,
+  input: Partial<Record<keyof Row<Table>, unknown>>,
+): Promise<Shown> {
+  const id = uuidv7()
+  const columns = columnsOf({ ...input, id, organizationId: context.organizationId })
+  const inserted = await sql<Row<Table>>`
+    insert into ${sql.table(rows.table)} (${sql.join(columns.map(({ name }) => name))})
+    values (${sql.join(columns.map(({ value }) => value))}) returning *`
+    .execute(context.db)
+    .catch((error: unknown) => rethrow(rows, error))
+  await audit(context, { action: `${rows.type}.created`, resourceType: rows.type, resourceId: id, changes: input })
+  return rows.show(only(inserted.rows))
+}
+
+function only<Found>(rows: readonly Found[]): Found {
+  const [row] = rows
+  if (!row) throw new Error('a statement on a locked row affected no row')
+  return row
+}
+
+/** Updates the columns of a row that the transaction has locked, and returns the row as it is then. */
+export async function updateRow<Table extends OwnedTable>(
+  rows: OwnedRows<Table, unknown>,
+  { db, organizationId }: WriteContext,
+  id: string,
+  changed: Partial<Record<keyof Row<Table>, unknown>>,
+): Promise<Row<Table>> {
+  const assignments = columnsOf(changed).map(({ name, value }) => sql`${name} = ${value}`)
+  const updated = await sql<Row<Table>>`
+    update ${sql.table(rows.table)} set ${sql.join(assignments)}
+    where id = ${id} and organization_id = ${organizationId} returning *`
+    .execute(db)
+    .catch((error: unknown) => rethrow(rows, error))
+  return only(updated.rows)
+}
+
+/**
+ * Applies a PATCH: locks the row, lets `check` throw, and updates the fields that differ. Without a difference nothing is written
+ * (see differences.ts).
+ */
+export async function changeRow<Table extends OwnedTable, Shown>(
+  rows: OwnedRows<Table, Shown>,
+  context: WriteContext,
+  id: string,
+  input: Partial<Record<keyof Row<Table>, unknown>>,
+  check?: (before: Row<Table>) => void,
+): Promise<Shown> {
+  const before = await lockRow(rows, context, id)
+  check?.(before)
+  const changed = differences(before, input)
+  if (changed === null) return rows.show(before)
+  const row = await updateRow(rows, context, id, { ...changed, updatedAt: new Date() })
+  await audit(context, { action: `${rows.type}.changed`, resourceType: rows.type, resourceId: id, changes: input })
+  return rows.show(row)
+}
+
+export interface Deletion<Table extends OwnedTable> {
+  /** The part of the row that the audit entry keeps. */
+  audited: (row: Row<Table>) => object
+  /** Returns what Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
+  cascade?: (context: WriteContext, id: string) => Promise<object>
+}
+
+export async function deleteRow<Table extends OwnedTable>(
+  rows: OwnedRows<Table, unknown>,
+  context: WriteContext,
+  id: string,
+  { audited, cascade }: Deletion<Table>,
+): Promise<void> {
+  const { db, organizationId } = context
+  const row = await selectRow(rows, context, id, 'delete')
+  const changes = { ...audited(row), ...(await cascade?.(context, id)) }
+  await sql`delete from ${sql.table(rows.table)} where id = ${id} and organization_id = ${organizationId}`
+    .execute(db)
+    .catch((error: unknown) => rethrow(rows, error))
+  await audit(context, { action: `${rows.type}.deleted`, resourceType: rows.type, resourceId: id, changes })
+}
+
+/** Returns those of the ids that no row of the organization has. */
+export async function missingIds(
+  table: OwnedTable,
+  { db, organizationId }: ReadContext,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const missing = new Set(ids)
+  if (missing.size === 0) return missing
+  const { rows } = await sql<{ id: string }>`
+    select id from ${sql.table(table)} where id = any(${[...missing]}::uuid[]) and organization_id = ${organizationId}`.execute(
+    db,
+  )
+  for (const { id } of rows) missing.delete(id)
+  return missing
+}

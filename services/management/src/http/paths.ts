@@ -1,2 +1,0 @@
-/** Where the API lies. */
-export const basePath = '/api/v1'

@@ -1,0 +1,19 @@
+/** The id of a request, for `x-request-id`, problems and logs. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+import type { RequestHandler } from 'express'
+
+/** Returns the caller's `x-request-id` if it has 1 to 128 harmless characters, else a new id. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id']
+  return typeof given === 'string' && /^[\w.:+/=-]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+/** Sets `x-request-id` on every response. */
+export function requestIds(): RequestHandler {
+  return (request, response, next) => {
+    response.setHeader('x-request-id', requestIdOf(request))
+    next()
+  }
+}

@@ -1,0 +1,58 @@
+/** Endpoints of offline license files. */
+import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
+
+import { appEndpoint, vendorEndpoint } from '../http/endpoint.ts'
+import { readLicenseRow } from '../resources/licenses/rows.ts'
+import { issueFileForApp } from './for-app.ts'
+import { issueLicenseFile } from './issue.ts'
+
+const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }
+
+export const licenseFiles = [
+  vendorEndpoint(
+    'licenses.read',
+    {
+      method: 'get',
+      path: '/licenses/{id}/file',
+      tag,
+      operationId: 'downloadLicenseFile',
+      summary: 'Download the offline license file',
+      description:
+        'Only for an active license. The file is valid for 30 days, or until the license expires if that is sooner.',
+      params: idParams,
+      status: 200,
+      response: licenseFile,
+      responseType: 'text/plain',
+      errors: ['REVOKED', 'SUSPENDED', 'EXPIRED'],
+    },
+    async (call) => issueLicenseFile(call, await readLicenseRow(call, call.params.id)),
+  ),
+  appEndpoint(
+    {
+      method: 'post',
+      path: '/licenses/file',
+      tag,
+      operationId: 'requestLicenseFile',
+      summary: 'Get the offline license file for an app',
+      description:
+        'Called with an API key. Returns the file only if a check from this caller would be VALID without a new machine slot. ' +
+        "Otherwise the response is 409 with the check's code, or MACHINE_NOT_ACTIVE if the machine holds no slot yet.",
+      body: requestLicenseFile,
+      status: 200,
+      response: licenseFile,
+      responseType: 'text/plain',
+      errors: [
+        { code: 'NOT_FOUND', status: 409 },
+        'REVOKED',
+        'SUSPENDED',
+        'EXPIRED',
+        'BLACKLISTED',
+        'FINGERPRINT_REQUIRED',
+        'TOO_MANY_MACHINES',
+        'MACHINE_NOT_ACTIVE',
+      ],
+      readOnly: true,
+    },
+    issueFileForApp,
+  ),
+]

@@ -1,0 +1,67 @@
+/** Alerts: licenses that more machines use than their limit allows (docs/api.md#d4). Validators write them. */
+import { alert, idParams, listQuery, page } from '@keyward/contract'
+import type { z } from 'zod'
+
+import { audit } from '../../audit/writer.ts'
+import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
+import type { WriteContext } from '../../http/context.ts'
+import { vendorEndpoint } from '../../http/endpoint.ts'
+
+type Alert = z.output<typeof alert>
+
+const rows: OwnedRows<'alerts', Alert> = {
+  table: 'alerts',
+  type: 'alert',
+  show: ({ id, kind, licenseId, count, firstAt, lastAt, acknowledgedAt }) => ({
+    id,
+    kind,
+    licenseId,
+    count,
+    firstAt: firstAt.toISOString(),
+    lastAt: lastAt.toISOString(),
+    acknowledgedAt: acknowledgedAt?.toISOString() ?? null,
+  }),
+}
+
+/** Acknowledging an acknowledged alert changes nothing. */
+async function acknowledgeAlert(context: WriteContext, id: string): Promise<Alert> {
+  const row = await lockRow(rows, context, id)
+  if (row.acknowledgedAt !== null) return rows.show(row)
+  const changed = await updateRow(rows, context, id, { acknowledgedAt: new Date() })
+  await audit(context, { action: 'alert.acknowledged', resourceType: 'alert', resourceId: id })
+  return rows.show(changed)
+}
+
+const tag = { name: 'Alerts', description: 'Licenses that more machines use than their limit allows.' }
+
+export const alerts = [
+  vendorEndpoint(
+    'licenses.read',
+    {
+      method: 'get',
+      path: '/alerts',
+      tag,
+      operationId: 'listAlerts',
+      summary: 'List alerts',
+      query: listQuery({}),
+      status: 200,
+      response: page(alert),
+    },
+    (call) => listRows(rows, call, call.query),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      method: 'post',
+      path: '/alerts/{id}/acknowledge',
+      tag,
+      operationId: 'acknowledgeAlert',
+      summary: 'Acknowledge an alert',
+      description: 'The next check of the license that exceeds the limit creates a new alert.',
+      params: idParams,
+      status: 200,
+      response: alert,
+    },
+    (call) => acknowledgeAlert(call, call.params.id),
+  ),
+]

@@ -1,0 +1,83 @@
+/** Endpoints of API keys and management tokens. */
+import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token } from '@keyward/contract'
+
+import { crudEndpoints } from '../../crud/endpoints.ts'
+import {
+  addCredential,
+  type CredentialFilter,
+  listCredentials,
+  readCredential,
+  requireGrantable,
+  revokeCredential,
+  type ShownCredential,
+} from './store.ts'
+
+const permissions = { readPermission: 'credentials.write', writePermission: 'credentials.write' } as const
+
+const API_KEYS: CredentialFilter = { kind: 'API_KEY', memberId: null }
+const TOKENS: CredentialFilter = { kind: 'MANAGEMENT_TOKEN', memberId: null }
+
+/** API keys have no permissions. */
+function withoutPermissions({ id, name, prefix, expiresAt, lastUsedAt, createdAt }: ShownCredential) {
+  return { id, name, prefix, expiresAt, lastUsedAt, createdAt }
+}
+
+const keys = crudEndpoints({
+  tag: { name: 'API keys', description: "Credentials for customers' apps." },
+  ...permissions,
+  path: '/api-keys',
+  operation: 'ApiKey',
+  noun: 'an API key',
+  schema: apiKey,
+})
+
+const keyEndpoints = [
+  keys.list({}, async (call) => {
+    const list = await listCredentials(call, API_KEYS, call.query)
+    return { ...list, data: list.data.map(withoutPermissions) }
+  }),
+  keys.create(
+    {
+      description: 'Only this response contains the secret.',
+      body: createApiKey,
+      response: createdApiKey,
+      secrets: ['secret'],
+      propagates: true,
+    },
+    async (call) => {
+      const { secret, ...created } = await addCredential(call, API_KEYS, call.body)
+      return { ...withoutPermissions(created), secret }
+    },
+  ),
+  keys.read({}, async (call) => withoutPermissions(await readCredential(call, API_KEYS, call.params.id))),
+  keys.delete({ verb: 'revoke', propagates: true }, (call) => revokeCredential(call, API_KEYS, call.params.id)),
+]
+
+const tokens = crudEndpoints({
+  tag: { name: 'Management tokens', description: "Credentials for the vendor's programs." },
+  ...permissions,
+  path: '/tokens',
+  operation: 'Token',
+  noun: 'a management token',
+  schema: token,
+})
+
+const tokenEndpoints = [
+  tokens.list({}, (call) => listCredentials(call, TOKENS, call.query)),
+  tokens.create(
+    {
+      description: 'Only this response contains the secret. A credential can grant only permissions that it has.',
+      body: createToken,
+      response: createdToken,
+      secrets: ['secret'],
+    },
+    (call) => {
+      requireGrantable(call.body.permissions, call.permissions)
+      return addCredential(call, TOKENS, call.body)
+    },
+  ),
+  tokens.read({}, (call) => readCredential(call, TOKENS, call.params.id)),
+  tokens.delete({ verb: 'revoke' }, (call) => revokeCredential(call, TOKENS, call.params.id)),
+]
+
+export const credentials = [...keyEndpoints, ...tokenEndpoints]

@@ -1,0 +1,141 @@
+/** Endpoints of licenses. */
+import {
+  createLicense,
+  idParams,
+  importedLicenses,
+  importLicenses as importLicensesBody,
+  license,
+  licenseFilter,
+  renewLicense,
+  updateLicense,
+} from '@keyward/contract'
+
+import { crudEndpoints } from '../../crud/endpoints.ts'
+import { vendorEndpoint } from '../../http/endpoint.ts'
+import { rowByRow } from '../../http/validation-errors.ts'
+import { actOnLicense } from './actions.ts'
+import { importLicenses } from './import.ts'
+import { readLicenseRow, showLicense } from './rows.ts'
+import { addLicense, changeLicense, deleteLicense, listLicenses } from './store.ts'
+
+const tag = {
+  name: 'Licenses',
+  description: 'The right of a customer to use a product: active, suspended, expired or revoked.',
+}
+const crud = crudEndpoints({
+  tag,
+  path: '/licenses',
+  operation: 'License',
+  noun: 'a license',
+  readPermission: 'licenses.read',
+  writePermission: 'licenses.write',
+  schema: license,
+})
+
+const importEndpoint = vendorEndpoint(
+  'licenses.write',
+  {
+    method: 'post',
+    path: '/licenses/import',
+    tag,
+    operationId: 'importLicenses',
+    summary: 'Import licenses',
+    description: 'Adds all rows, at most 1,000, or none. An error response lists every bad row.',
+    body: rowByRow('licenses', createLicense),
+    documentedBody: importLicensesBody,
+    importRows: 'licenses',
+    status: 200,
+    response: importedLicenses,
+    errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS'],
+    propagates: true,
+  },
+  (call) => importLicenses(call, call.body),
+)
+
+/** What the endpoints of actions have in common. */
+const action = {
+  tag,
+  method: 'post',
+  params: idParams,
+  status: 200,
+  response: license,
+  errors: ['LICENSE_REVOKED'],
+  propagates: true,
+} as const
+
+const description = 'Repeating the request changes nothing.'
+
+export const licenses = [
+  crud.list(licenseFilter, (call) => listLicenses(call, call.query)),
+  crud.create(
+    {
+      description: 'Without `key`, the license gets a generated one.',
+      body: createLicense,
+      errors: ['LICENSE_KEY_EXISTS'],
+      propagates: true,
+    },
+    (call) => addLicense(call, call.body),
+  ),
+  importEndpoint,
+  crud.read({}, async (call) => showLicense(await readLicenseRow(call, call.params.id))),
+  crud.change(
+    {
+      description:
+        'Merges the given fields of the policy into it. The merged policy must be valid. ' +
+        'Machines keep their slots when the limit falls below their number.',
+      body: updateLicense,
+      propagates: true,
+    },
+    (call) => changeLicense(call, call.params.id, call.body),
+  ),
+  crud.delete(
+    { description: 'Also deletes its machines, its alerts and the access rules of its scope.', propagates: true },
+    (call) => deleteLicense(call, call.params.id),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      ...action,
+      path: '/licenses/{id}/suspend',
+      operationId: 'suspendLicense',
+      summary: 'Suspend a license',
+      description,
+    },
+    (call) => actOnLicense(call, call.params.id, { type: 'suspend' }),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      ...action,
+      path: '/licenses/{id}/reinstate',
+      operationId: 'reinstateLicense',
+      summary: 'Reinstate a suspended license',
+      description,
+    },
+    (call) => actOnLicense(call, call.params.id, { type: 'reinstate' }),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      ...action,
+      path: '/licenses/{id}/revoke',
+      operationId: 'revokeLicense',
+      summary: 'Revoke a license for good',
+      description,
+      errors: [],
+    },
+    (call) => actOnLicense(call, call.params.id, { type: 'revoke' }),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      ...action,
+      path: '/licenses/{id}/renew',
+      operationId: 'renewLicense',
+      summary: 'Renew a license',
+      description: 'Moves the expiry. An expired license becomes active again.',
+      body: renewLicense,
+    },
+    (call) => actOnLicense(call, call.params.id, { type: 'renew', expiresAt: call.body.expiresAt }),
+  ),
+]

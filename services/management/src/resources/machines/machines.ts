@@ -1,0 +1,83 @@
+/** The machines of a license. Removing a machine releases its slot; Postgres counts the slots (docs/api.md#s3). */
+import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
+import type { z } from 'zod'
+
+import { recordLicenseActivity } from '../../activity/writer.ts'
+import { audit } from '../../audit/writer.ts'
+import { missingIds } from '../../crud/rows.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { vendorEndpoint } from '../../http/endpoint.ts'
+import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { notFound } from '../../http/problem.ts'
+
+type Machine = z.output<typeof machine>
+
+/** A machine belongs to an organization through its license. */
+async function requireLicense(context: ReadContext, licenseId: string): Promise<void> {
+  if ((await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
+}
+
+async function listMachines(context: ReadContext, licenseId: string, query: PageQuery): Promise<Page<Machine>> {
+  await requireLicense(context, licenseId)
+  const { db, organizationId } = context
+  const select = db.selectFrom('machines').selectAll().where('licenseId', '=', licenseId)
+  return selectPage({ name: `machines of ${licenseId}`, organizationId }, query, select, (row) => ({
+    id: row.id,
+    machineId: row.machineId.toString('utf8'),
+    hostname: row.hostname,
+    firstSeenAt: row.firstSeenAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+  }))
+}
+
+async function removeMachine(context: WriteContext, licenseId: string, id: string): Promise<void> {
+  await requireLicense(context, licenseId)
+  const row = await context.db
+    .deleteFrom('machines')
+    .where('licenseId', '=', licenseId)
+    .where('id', '=', id)
+    .where('licenseId', 'in', (licenses) =>
+      licenses.selectFrom('licenses').select('id').where('organizationId', '=', context.organizationId),
+    )
+    .returning('machineId')
+    .executeTakeFirst()
+  if (!row) throw notFound('machine')
+  const changes = { licenseId, machineId: row.machineId.toString('utf8') }
+  await audit(context, { action: 'machine.removed', resourceType: 'machine', resourceId: id, changes })
+  await recordLicenseActivity(context, 'MACHINE_RELEASED', [licenseId], row.machineId)
+}
+
+const tag = { name: 'Machines', description: 'The machines that hold the slots of a license.' }
+
+export const machines = [
+  vendorEndpoint(
+    'licenses.read',
+    {
+      method: 'get',
+      path: '/licenses/{id}/machines',
+      tag,
+      operationId: 'listMachines',
+      summary: 'List the machines of a license',
+      params: idParams,
+      query: listQuery({}),
+      status: 200,
+      response: page(machine),
+    },
+    (call) => listMachines(call, call.params.id, call.query),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      method: 'delete',
+      path: '/licenses/{id}/machines/{machineId}',
+      tag,
+      operationId: 'removeMachine',
+      summary: 'Remove a machine',
+      description: 'Releases the slot of the machine.',
+      params: machineParams,
+      status: 204,
+      propagates: true,
+    },
+    (call) => removeMachine(call, call.params.id, call.params.machineId),
+  ),
+]
