@@ -1,6 +1,8 @@
-// One Postgres for a run of the tests, with one migrated template database that each test file clones. The server is
-// embedded, in a temporary folder that goes with it, unless TEST_DATABASE_URL names another (Postgres 15 or newer, with a
-// user that may create databases and roles).
+/**
+ * Provides one Postgres for a run of the tests, with a migrated template database that each test file clones. The server is
+ * embedded, with its data in a temporary folder, unless TEST_DATABASE_URL names another: Postgres 15 or newer, with a user
+ * that can create databases and roles.
+ */
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +19,7 @@ import {
   withDatabase,
 } from '@keyward/testkit'
 
-/** Nothing here outlives the run, so nothing needs to reach the disk. */
+/** Trade durability for speed: the data is deleted after the run. */
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: 300 }
 
 export default async function setUp(): Promise<() => Promise<void>> {

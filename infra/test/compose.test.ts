@@ -19,7 +19,7 @@ const compose = z.looseObject({ services: z.record(z.string(), service) }).parse
 const names = Object.keys(compose.services)
 const read = (path: string): string => readFileSync(join(INFRA, path), 'utf8')
 
-test('it is two management processes and three validators behind one balancer, watched', () => {
+test('runs two management processes and three validators behind one balancer, with monitoring', () => {
   expect(names.toSorted().join(' ')).toBe(
     'grafana haproxy management-1 management-2 migrate postgres prometheus validator-1 validator-2 validator-3',
   )
@@ -29,7 +29,7 @@ test.each(names.filter((name) => name !== 'postgres'))('%s has a read-only file 
   expect(compose.services[name]).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
 })
 
-test('what it mounts and builds is there', () => {
+test('mounts and builds only files that exist', () => {
   const all = Object.values(compose.services)
   const mounted = all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':', 1)[0] ?? ''))
   const built = all.flatMap(({ build }) => (build ? `../${build.dockerfile}` : []))
@@ -39,7 +39,7 @@ test('what it mounts and builds is there', () => {
   expect(local.filter((source) => !existsSync(join(INFRA, source)))).toEqual([])
 })
 
-test('the validator gets neither the master key nor the operator token, and no secret stands in the file', () => {
+test('passes neither master key nor operator token to the validator, and contains no secret', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
     'VALIDATOR_DATABASE_URL',
     'VALIDATOR_WORKERS',
@@ -51,7 +51,7 @@ test('the validator gets neither the master key nor the operator token, and no s
   expect(secrets.filter(([, value]) => !value.includes('${'))).toEqual([])
 })
 
-test('balancer and Prometheus know every service by its name', () => {
+test('balancer and Prometheus name every service', () => {
   const services = names.filter((name) => /^(?:validator|management)-/.test(name))
   for (const name of services) {
     expect(read('haproxy/haproxy.cfg'), name).toContain(`server ${name} ${name}:`)
@@ -66,7 +66,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
   const instruction = (name: string): string[] =>
     last.flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []))
 
-  test('ends in a slim image that runs a program of the project as an ordinary user', () => {
+  test('builds a slim image that runs a program of the project as an unprivileged user', () => {
     expect(instruction('FROM')).toEqual(['node:22-bookworm-slim'])
     expect(instruction('USER')).toEqual(['node'])
     expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward'])
@@ -78,19 +78,19 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(existsSync(join(INFRA, '..', program)), program).toBe(true)
   })
 
-  test('copies what there is', () => {
+  test('copies only files that exist', () => {
     const copied = lines.flatMap((line) => (/^COPY (?!--)(.*) \S+$/.exec(line)?.[1] ?? '').split(' ').filter(Boolean))
     expect(copied.length).toBeGreaterThan(3)
     expect(copied.filter((path) => !existsSync(join(INFRA, '..', path)))).toEqual([])
   })
 })
 
-test.each(['validator', 'management'])('the image of %s asks the admin port for its health', (name) => {
+test.each(['validator', 'management'])('the image of %s checks its health on the admin port', (name) => {
   expect(read(`docker/${name}.Dockerfile`)).toMatch(/HEALTHCHECK[^]*127\.0\.0\.1:908[01]\/livez[^]*CMD/)
 })
 
 test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'package.json'])(
-  '%s starts a validator as it is to be started',
+  '%s starts a validator with the arguments of LAUNCH',
   (path) => {
     const text = read(join('..', path))
     const { nodeArguments, env } = LAUNCH.validator

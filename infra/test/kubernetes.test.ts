@@ -13,7 +13,7 @@ import { documentedYaml, INFRA, type Manifest, readManifests, readYaml } from '.
 const manifests = readManifests()
 const named = (kind: string, name: string): Manifest => {
   const found = manifests.find((one) => one.kind === kind && one.metadata.name === name)
-  if (!found) throw new Error(`There is no ${kind} ${name}`)
+  if (!found) throw new Error(`no ${kind} is named ${name}`)
   return found
 }
 
@@ -44,7 +44,7 @@ const kustomization = z
   .looseObject({ resources: z.array(z.string()), images: z.array(z.object({ name: z.string(), newTag: z.string() })) })
   .parse(readYaml('kubernetes/kustomization.yaml')[0])
 
-test('the kustomization names every manifest but the example of a secret', () => {
+test('the kustomization contains every manifest except the example secret', () => {
   const own = kustomization.resources.filter((name) => !name.startsWith('..'))
   for (const name of kustomization.resources) expect(existsSync(join(INFRA, 'kubernetes', name)), name).toBe(true)
   expect(own.flatMap((name) => readYaml(`kubernetes/${name}`)).length).toBe(manifests.length - 1)
@@ -60,7 +60,7 @@ test.each(workloads.map((one) => [one.metadata.name, one] as const))(
 )
 
 test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
-  '%s may be disrupted but not gone',
+  '%s has a disruption budget of at least one pod',
   (name) => {
     const { template } = workload.parse(named('Deployment', name).spec)
     const budget = z
@@ -72,7 +72,7 @@ test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
   },
 )
 
-test('secrets come by reference, and the validator gets none of management', () => {
+test('references secrets, and passes none of management to the validator', () => {
   const example = z
     .looseObject({ stringData: z.record(z.string(), z.string()) })
     .parse(manifests.find(({ kind }) => kind === 'Secret'))
@@ -93,7 +93,7 @@ test('secrets come by reference, and the validator gets none of management', () 
 
 const scraping = documentedYaml('docs/operations/install.md', 'scrape_configs:')
 
-test('what the document has Prometheus scrape in Kubernetes are the jobs that rules and dashboard name', () => {
+test('the documented scrape configuration yields the jobs of prometheus.yml', () => {
   const relabeling = z.object({
     source_labels: z.array(z.string()),
     regex: z.string().optional(),
@@ -104,12 +104,12 @@ test('what the document has Prometheus scrape in Kubernetes are the jobs that ru
     scrape_configs: z.array(z.looseObject({ job_name: z.string(), relabel_configs: z.array(relabeling).default([]) })),
   })
   const rules = scrapeConfigs.parse(parse(scraping)).scrape_configs.flatMap((one) => one.relabel_configs)
-  const kept = new RegExp(`^(?:${rules.find(({ action }) => action === 'keep')?.regex})$`)
+  const scraped = new RegExp(`^(?:${rules.find(({ action }) => action === 'keep')?.regex})$`)
   const label = rules.find((rule) => rule.target_label === 'job')?.source_labels[0]?.split('pod_label_')[1] ?? ''
   const jobs = manifests.flatMap((one) => {
     if (one.kind !== 'Deployment') return []
     const { metadata, spec } = workload.parse(one.spec).template
-    const ports = spec.containers.flatMap((only) => only.ports.filter(({ name }) => kept.test(name)))
+    const ports = spec.containers.flatMap((only) => only.ports.filter(({ name }) => scraped.test(name)))
     return ports.map(() => metadata.labels[label])
   })
   const shipped = scrapeConfigs
@@ -120,9 +120,9 @@ test('what the document has Prometheus scrape in Kubernetes are the jobs that ru
 })
 
 describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs prometheus)', () => {
-  test('isListening what the document has Prometheus scrape in Kubernetes', () => {
+  test('accepts the documented scrape configuration for Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
-    // Some packages of Prometheus are built without its discovery of pods.
+    // Some packages of Prometheus lack the discovery of pods.
     const anywhere = scraping.replace(/kubernetes_sd_configs: .*/, 'static_configs: [{ targets: [pod] }]')
     writeFileSync(join(folder, 'prometheus.yml'), anywhere)
     const check = (): string =>
@@ -136,7 +136,7 @@ describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs promethe
 })
 
 describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (needs kubectl)', () => {
-  test('puts the images of the documented overlay and its proxies into the manifests', () => {
+  test('applies the images and proxies of the documented overlay', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     for (const name of ['kubernetes', 'haproxy'])
       cpSync(join(INFRA, name), join(folder, 'infra', name), { recursive: true })
@@ -153,7 +153,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (need
   })
 })
 
-test("the balancer's configuration is the one of every other installation but for its servers", () => {
+test("the balancer's configuration differs from haproxy/haproxy.cfg only in its servers", () => {
   const withoutServers = (path: string): string[] =>
     readFileSync(join(INFRA, path), 'utf8')
       .replace(/^[^]*?(?=^global$)/m, '')
@@ -163,11 +163,11 @@ test("the balancer's configuration is the one of every other installation but fo
 })
 
 describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
-  test('isListening it', () => {
+  test('accepts the configuration', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     const pem = join(folder, 'tls.pem')
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']
-    // The certificate and its key in two files, as the volume of the secret shows them.
+    // Certificate and key are in two files, as in the volume of the secret.
     execFileSync('openssl', ['req', '-x509', ...options, '-keyout', `${pem}.key`, '-out', pem], { stdio: 'ignore' })
     const text = readFileSync(join(INFRA, 'kubernetes/haproxy.cfg'), 'utf8').replaceAll('/etc/keyward', folder)
     writeFileSync(join(folder, 'haproxy.cfg'), text)

@@ -1,5 +1,8 @@
-// PgBouncer between the services and Postgres: management in transaction mode, a validator in session mode, because a
-// listener needs its session.
+/**
+ * PgBouncer between the services and Postgres: management in transaction mode, a validator in session mode, which LISTEN
+ * requires.
+ */
+
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,7 +33,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     const port = await freePort()
     writeFileSync(join(folder, 'pgbouncer.ini'), configuration(database, port))
     chmodSync(folder, 0o755)
-    // It refuses to run as root.
+    // PgBouncer refuses to run as root.
     const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
     pooler = spawn(PGBOUNCER, [...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' })
     const through = (name: string): string => `postgres://pooled@127.0.0.1:${port}/${name}`
@@ -64,7 +67,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     rmSync(folder, { recursive: true, force: true })
   }, 60_000)
 
-  test('vendors change what validators answer', async () => {
+  test('management requests change the verdicts of validators', async () => {
     const call = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> => {
       const response = await fetch(`http://127.0.0.1:${management.port}/api/v1${path}`, {
         method: 'POST',
@@ -78,10 +81,10 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     const organization = await call('/organizations', operatorToken, { name: 'Acme' }, secrets)
     const make = <T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> =>
       call(path, organization.managementToken, body, schema)
-    const idOf = z.object({ id: z.string() })
+    const idSchema = z.object({ id: z.string() })
     const [product, customer] = await Promise.all([
-      make('/products', { name: 'Editor' }, idOf),
-      make('/customers', { email: 'ada@example.com' }, idOf),
+      make('/products', { name: 'Editor' }, idSchema),
+      make('/customers', { email: 'ada@example.com' }, idSchema),
     ])
     const policy = { type: 'PERPETUAL', maxMachines: 1 }
     const ids = { productId: product.id, customerId: customer.id }
@@ -96,7 +99,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     }
     expect(await check('a')).toMatchObject({ code: 'VALID' })
     expect(await check('b')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
-    await make(`/licenses/${license.id}/revoke`, {}, idOf)
+    await make(`/licenses/${license.id}/revoke`, {}, idSchema)
     expect(await check('a')).toMatchObject({ code: 'REVOKED' })
   })
 })

@@ -1,5 +1,5 @@
-// The API document through the one base address: every endpoint, every code, over TLS and haproxy, two validators and two
-// management processes behind it.
+/** Every validation endpoint and every code through the base address: TLS, haproxy, two validators, two management processes. */
+
 import { createPublicKey, verify } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -11,12 +11,12 @@ import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
 import { type HttpResponse, type HttpsClient, createHttpsClient } from '../rolling/https-client.ts'
 
-const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
-const idOf = z.object({ id: z.string() })
-const licenseOf = z.object({ id: z.string(), key: z.string() })
-type License = z.infer<typeof licenseOf>
+const isAvailable = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
+const idSchema = z.object({ id: z.string() })
+const licenseSchema = z.object({ id: z.string(), key: z.string() })
+type License = z.infer<typeof licenseSchema>
 
-describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeout: 20_000 }, () => {
+describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { timeout: 20_000 }, () => {
   const operatorToken = 'operator-of-this-test'
   let database: TestDatabase
   let cluster: Cluster
@@ -27,12 +27,12 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
   let customerId: string
 
   const make = async <T>(path: string, body: object, schema: z.ZodType<T>, as = token): Promise<T> => {
-    const answer = await client.send('POST', `/api/v1${path}`, as, body, { prefer: 'wait=10' })
-    expect([200, 201], JSON.stringify(answer.body)).toContain(answer.status)
-    return schema.parse(answer.body)
+    const response = await client.send('POST', `/api/v1${path}`, as, body, { prefer: 'wait=10' })
+    expect([200, 201], JSON.stringify(response.body)).toContain(response.status)
+    return schema.parse(response.body)
   }
   const createLicense = (policy: object = {}): Promise<License> =>
-    make('/licenses', { productId, customerId, policy: { type: 'PERPETUAL', ...policy } }, licenseOf)
+    make('/licenses', { productId, customerId, policy: { type: 'PERPETUAL', ...policy } }, licenseSchema)
   const v1 = (body: object, path = '/api/v1/validate'): Promise<HttpResponse> => client.send('POST', path, apiKey, body)
   const v2 = (body: object): Promise<HttpResponse> => client.send('POST', '/api/v2/license/validate', apiKey, body)
   const get = (path: string, as = apiKey): Promise<HttpResponse> => client.send('GET', `/api/v1${path}`, as)
@@ -47,8 +47,8 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
     const made = await make('/organizations', { name: 'Acme', plan: 'STANDARD' }, secrets, operatorToken)
     token = made.managementToken
     apiKey = made.apiKey
-    productId = (await make('/products', { name: 'Editor' }, idOf)).id
-    customerId = (await make('/customers', { email: 'ada@example.com' }, idOf)).id
+    productId = (await make('/products', { name: 'Editor' }, idSchema)).id
+    customerId = (await make('/customers', { email: 'ada@example.com' }, idSchema)).id
     const { key } = await createLicense()
     // The API key was made without waiting.
     while ((await v2({ license: key })).status !== 200) await sleep(20)
@@ -60,19 +60,19 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
     await database.drop()
   }, 60_000)
 
-  test('a license is valid on v2 and on v1, until it is revoked', async () => {
+  test('a license is VALID on v1 and v2 until it is revoked', async () => {
     const { id, key } = await createLicense()
     expect(await v2({ license: key })).toMatchObject({ status: 200, body: { valid: true, status: 200, code: 'VALID' } })
     expect(await v1({ licenseKey: key })).toMatchObject({ status: 200, body: { valid: true, code: 'VALID' } })
-    await make(`/licenses/${id}/revoke`, {}, idOf)
+    await make(`/licenses/${id}/revoke`, {}, idSchema)
     for (let i = 0; i < 6; i++)
       expect(await v2({ license: key })).toMatchObject({ status: 400, body: { code: 'REVOKED' } })
     expect(await v1({ licenseKey: key })).toMatchObject({ status: 200, body: { valid: false, code: 'REVOKED' } })
   })
 
-  test('suspended, expired and unknown licenses are refused by their codes', async () => {
+  test('suspended, expired and unknown licenses are rejected with their codes', async () => {
     const suspended = await createLicense()
-    await make(`/licenses/${suspended.id}/suspend`, {}, idOf)
+    await make(`/licenses/${suspended.id}/suspend`, {}, idSchema)
     const expired = await createLicense({ type: 'SUBSCRIPTION', expiresAt: '2020-01-01T00:00:00Z' })
     const cases: [string, string][] = [
       [suspended.key, 'SUSPENDED'],
@@ -80,12 +80,12 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
       ['NO-SUCH-KEY', 'NOT_FOUND'],
     ]
     for (const [license, code] of cases) {
-      const answer = await v2({ license })
-      expect(answer).toMatchObject({ status: 400, body: { valid: false, status: 400, code } })
+      const response = await v2({ license })
+      expect(response).toMatchObject({ status: 400, body: { valid: false, status: 400, code } })
     }
   })
 
-  test('a machine takes a slot, another gives it back', async () => {
+  test('a machine takes a slot, and its release frees it for another', async () => {
     const { key } = await createLicense({ maxMachines: 1 })
     expect(await v1({ licenseKey: key })).toMatchObject({ body: { code: 'FINGERPRINT_REQUIRED' } })
     expect(await v1({ licenseKey: key, fingerprint: 'a', hostname: 'A' }, '/api/v1/activate')).toMatchObject({
@@ -103,29 +103,29 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
     while ((await v2({ license: key, fingerprint: 'b' })).status !== 200) await sleep(20)
   })
 
-  test("rules by address see the caller's own, whatever the caller claims", async () => {
+  test("rules by address match the caller's address, whatever the caller sent", async () => {
     expect(await get('/access-rules/my-ip', token)).toMatchObject({ body: { ip: '127.0.0.1' } })
     const { id, key } = await createLicense()
     const rule = { kind: 'BLACKLIST', type: 'IP', scope: 'LICENSE', scopeId: id }
-    await make('/access-rules', { ...rule, value: '203.0.113.0/24' }, idOf)
+    await make('/access-rules', { ...rule, value: '203.0.113.0/24' }, idSchema)
     const claimed = { 'x-forwarded-for': '203.0.113.7', 'x-real-ip': '203.0.113.7', forwarded: 'for=203.0.113.7' }
     const spoofed = await client.send('POST', '/api/v2/license/validate', apiKey, { license: key }, claimed)
     expect(spoofed).toMatchObject({ body: { code: 'VALID' } })
-    await make('/access-rules', { ...rule, value: '127.0.0.0/8' }, idOf)
+    await make('/access-rules', { ...rule, value: '127.0.0.0/8' }, idSchema)
     for (let i = 0; i < 6; i++)
       expect(await v2({ license: key })).toMatchObject({ status: 400, body: { code: 'BLACKLISTED' } })
-    await make('/access-rules', { ...rule, kind: 'EXCLUSION', type: 'HWID', value: 'mine' }, idOf)
+    await make('/access-rules', { ...rule, kind: 'EXCLUSION', type: 'HWID', value: 'mine' }, idSchema)
     expect(await v2({ license: key, macAddress: 'mine' })).toMatchObject({ body: { code: 'VALID' } })
   })
 
-  test('rules are imported, all or none', async () => {
+  test('an import creates all rules or none', async () => {
     const ruleFor = (value: string): object => ({ kind: 'BLACKLIST', type: 'IP', scope: 'ORGANIZATION', value })
     const rules = Array.from({ length: 1_000 }, (_, i) => ruleFor(`10.9.${i >> 8}.${i & 255}`))
     const imported = z.object({ created: z.int(), skipped: z.int() })
     expect(await make('/access-rules/import', { rules }, imported)).toEqual({ created: 1_000, skipped: 0 })
     const mixed = [ruleFor('10.10.0.0'), ruleFor('nonsense')]
-    const answer = await client.send('POST', '/api/v1/access-rules/import', token, { rules: mixed })
-    expect(answer).toMatchObject({ status: 422, body: { errors: [{ pointer: '#/rules/1/value' }] } })
+    const response = await client.send('POST', '/api/v1/access-rules/import', token, { rules: mixed })
+    expect(response).toMatchObject({ status: 422, body: { errors: [{ pointer: '#/rules/1/value' }] } })
   })
 
   test('the license file verifies with the public key', async () => {
@@ -141,7 +141,7 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
     expect(await get('/public-keys')).toMatchObject({ body: { keys: [{ keyId }] } })
   })
 
-  test('what is no verdict never looks like one', async () => {
+  test('responses that are no verdicts do not look like one', async () => {
     const cases: [HttpResponse, number][] = [
       [await client.send('POST', '/api/v2/license/validate', 'kwk_wrong', { license: 'x' }), 401],
       [await v2({ license: 7 }), 422],
@@ -149,13 +149,13 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
       [await client.send('GET', '/api/v2/license/validate', apiKey), 405],
       [await client.send('POST', '/api/v2/license/other', apiKey, {}), 404],
     ]
-    for (const [answer, status] of cases) {
-      expect(answer.status).toBe(status)
-      expect(JSON.stringify(answer.body)).not.toContain('"valid":')
+    for (const [response, status] of cases) {
+      expect(response.status).toBe(status)
+      expect(JSON.stringify(response.body)).not.toContain('"valid":')
     }
   })
 
-  test('both validators answer, and both are shown', async () => {
+  test('both validators decide checks and are listed', async () => {
     const listed = await client.send('GET', '/api/v1/validators', operatorToken)
     expect(listed).toMatchObject({ status: 200, body: { data: [{ ready: true }, { ready: true }] } })
     const counts = await Promise.all(
@@ -167,7 +167,7 @@ describe.skipIf(!isHere)('the one address (needs haproxy and openssl)', { timeou
     expect(counts.filter((count) => count === 0)).toEqual([])
   })
 
-  test('no log of the balancer names the caller', () => {
+  test('the balancer logs no address of a caller', () => {
     expect(cluster.balancerOutput()).toContain('/api/v2/license/validate')
     expect(
       cluster
