@@ -2,6 +2,7 @@
  * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict of a check.
  * It imports nothing, does no I/O and reads no clock.
  */
+
 export * from './check.ts'
 export { CODE, CODES, type Code } from './codes.ts'
 export { BUSY, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.ts'

@@ -59,7 +59,7 @@ export class RowWriter {
     return row
   }
 
-  /** Gives the row a new generation, so that a pair of row and generation remembered elsewhere is no longer valid. */
+  /** Sets a new generation, so that pairs of row and generation that readers remember are no longer valid. */
   renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
     region.words[row * rowWords + GENERATION] = this.#nextGeneration()

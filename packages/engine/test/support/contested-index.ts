@@ -7,6 +7,7 @@
  * - The known machine holds its slot, while the set that it is in grows and shrinks.
  * - The watched address is blacklisted by a rule that stays, while the trie around it changes.
  */
+
 import {
   type AccessRuleRecord,
   type Change,

@@ -1,4 +1,5 @@
 /** A full index rejects new rows, and accepts every change of the rows that it has. */
+
 import { expect, test } from 'vitest'
 
 import {
