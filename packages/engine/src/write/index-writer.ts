@@ -102,7 +102,7 @@ export class IndexWriter {
     return rejected
   }
 
-  /** Begins a reload: rows that `apply` does not receive until `endReload` no longer exist. Called again, it starts over. */
+  /** Begins a reload: `endReload` removes the rows that `apply` does not receive until then. Called again, it starts over. */
   beginReload(): void {
     if (this.#reloading) markAll(this.#rows, this.#rows.mark ^ 1)
     else this.#rows.mark ^= 1

@@ -1,7 +1,7 @@
 /**
  * The order in which a batch of changes is written, and its division into write sections. Rows come before the rows
- * that refer to them, then additions, blacklists before exclusions, and removals last. So between two sections no check
- * becomes valid that is not valid both before and after the batch. Changes of one row keep their order.
+ * that refer to them; of rules, blacklists before exclusions; and removals last. So between two sections no check is
+ * valid that would be rejected both before and after the batch. Changes of one row keep their order.
  */
 
 import type { Change } from '../model.ts'
