@@ -18,13 +18,13 @@ async function dryRun(name: string, content: string | Uint8Array, ...flags: stri
 }
 
 const good = (rows: number): object => ({ rows, invalid: 0, dryRun: true })
-const refusal = z.object({
+const failure = z.object({
   error: z.object({ message: z.string(), details: z.array(z.string()), exitCode: z.literal(2) }),
 })
 
 /** Returns the error of a dry run: its sentence and its details, one a line. */
-async function refused(name: string, content: string | Uint8Array, ...flags: string[]): Promise<string> {
-  const { error } = refusal.parse(await dryRun(name, content, ...flags))
+async function failed(name: string, content: string | Uint8Array, ...flags: string[]): Promise<string> {
+  const { error } = failure.parse(await dryRun(name, content, ...flags))
   return [error.message, ...error.details].join('\n')
 }
 
@@ -40,7 +40,7 @@ describe('plain lists', () => {
   })
 
   test('with a value that is not an address fail with its line', async () => {
-    expect(await refused('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
+    expect(await failed('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
       /^1 of 2 rows.*\nline 2: value: "203.0.113.256" is not an IP address or CIDR range$/,
     )
   })
@@ -50,7 +50,7 @@ describe('plain lists', () => {
   })
 
   test('fail on bytes that are not UTF-8', async () => {
-    expect(await refused('ids.txt', new Uint8Array([0x61, 0xff, 0x0a]), '--type', 'HWID')).toMatch(/is not UTF-8/)
+    expect(await failed('ids.txt', new Uint8Array([0x61, 0xff, 0x0a]), '--type', 'HWID')).toMatch(/is not UTF-8/)
   })
 })
 
@@ -61,17 +61,17 @@ describe('CSV', () => {
   })
 
   test('fails with the line of each row when a column is unknown', async () => {
-    expect(await refused('rules.csv', 'value,colour\n192.0.2.1,red\n')).toMatch(/^line 2: .*colour/m)
+    expect(await failed('rules.csv', 'value,colour\n192.0.2.1,red\n')).toMatch(/^line 2: .*colour/m)
   })
 
   test('fails when a quote does not close', async () => {
-    expect(await refused('rules.csv', 'value\n"192.0.2.1\n')).toMatch(/not valid CSV/)
+    expect(await failed('rules.csv', 'value\n"192.0.2.1\n')).toMatch(/not valid CSV/)
   })
 
   test('sets allowSuspendedOrExpired on exclusions only', async () => {
     const heading = 'value,kind,allowSuspendedOrExpired'
     expect(await dryRun('rules.csv', `${heading}\n192.0.2.1,EXCLUSION,true\n192.0.2.2,EXCLUSION,\n`)).toEqual(good(2))
-    expect(await refused('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(/only an exclusion/)
+    expect(await failed('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(/only an exclusion/)
   })
 })
 
@@ -88,13 +88,13 @@ describe('JSON', () => {
   })
 
   test('fails with the number of each invalid item', async () => {
-    expect(await refused('rules.json', JSON.stringify([rule, { ...rule, value: 'QQ' }, 7]))).toMatch(
+    expect(await failed('rules.json', JSON.stringify([rule, { ...rule, value: 'QQ' }, 7]))).toMatch(
       /\nitem 2: value: "QQ" is not an ISO 3166-1 alpha-2 code\nitem 3: value/,
     )
   })
 
   test.each(['', '{}', '[', '[}', '{"rules": 1}'])('fails when it contains no rules: %s', async (content) => {
-    expect(await refused('rules.json', content)).toMatch(/contains no rules|not valid JSON/)
+    expect(await failed('rules.json', content)).toMatch(/contains no rules|not valid JSON/)
   })
 
   test('of any length is read as a stream', async () => {
@@ -115,7 +115,7 @@ test('applies the scope of the flags only to rows without a scope', async () => 
   const id = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
   const rows = [{ value: '192.0.2.1' }, { value: '192.0.2.2', scope: 'ORGANIZATION' }]
   expect(await dryRun('rules.json', JSON.stringify(rows), '--license', id)).toEqual(good(2))
-  expect(await refused('rules.json', JSON.stringify(rows), '--license', 'x')).toMatch(/^item 1: scopeId/m)
+  expect(await failed('rules.json', JSON.stringify(rows), '--license', 'x')).toMatch(/^item 1: scopeId/m)
 })
 
 describe('wrong usage is explained', () => {

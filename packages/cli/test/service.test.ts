@@ -252,24 +252,24 @@ interface Gate {
  * Forwards every request except the imports after the given number. It responds to those with an error, or forwards them
  * and loses the response.
  */
-async function openGate(target: string, imports: number, fault: 'refuse' | 'lose' = 'refuse'): Promise<Gate> {
+async function openGate(target: string, imports: number, fault: 'reject' | 'lose' = 'reject'): Promise<Gate> {
   let left = imports
   const server: Server = createServer((incoming, response) => {
     const isFaulty = incoming.url?.endsWith('/import') === true && left-- <= 0
-    if (isFaulty && fault === 'refuse') {
+    if (isFaulty && fault === 'reject') {
       const problem = { type: 'x', title: 'x', status: 403, detail: 'Locked', instance: 'x', code: 'X', requestId: 'x' }
       response.writeHead(403, { 'content-type': 'application/problem+json', connection: 'close' })
       response.end(JSON.stringify(problem))
       return
     }
     const { method = 'GET', headers, url = '/' } = incoming
-    const onward = request(`${target}${url}`, { method, headers }, (answer) => {
+    const onward = request(`${target}${url}`, { method, headers }, (upstream) => {
       if (isFaulty) {
-        answer.resume().on('end', () => response.writeHead(500).end())
+        upstream.resume().on('end', () => response.writeHead(500).end())
         return
       }
-      response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(response)
+      response.writeHead(upstream.statusCode ?? 502, upstream.headers)
+      upstream.pipe(response)
     })
     incoming.pipe(onward)
   })

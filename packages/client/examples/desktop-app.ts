@@ -1,5 +1,5 @@
-// Licensing of a desktop app, such as the main process of an Electron app: checked at the start and every six hours, with
-// the store in the app's own folder. In Electron:
+// Licensing of a desktop app, such as the main process of an Electron app. It checks the license at the start and every
+// six hours and stores the license file in the app's own folder. In Electron:
 //
 //   const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
 //     window.webContents.send('license', allowed, why))
@@ -21,7 +21,7 @@ export interface Vendor {
   publicKeys: readonly PublicKey[]
 }
 
-/** Tells `onChange` at the start and then at every check whether the app may be used, and why. */
+/** Calls `onChange` at the start and after every check with whether the app may be used, and why. */
 export async function startLicensing(
   vendor: Vendor,
   licenseKey: string,

@@ -4,7 +4,7 @@ import { createLicenseClient, memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('activate', () => {
-  test('takes a slot, names the machine and fetches a file', async () => {
+  test('takes a slot, sends the name of the machine and fetches a file', async () => {
     const { client, service, gateway } = await startWorld({ hostname: "Ada's laptop" })
     expect(await client.activate()).toMatchObject({ source: 'online', valid: true, code: 'VALID' })
     expect(service.machines).toEqual(new Map([['machine-1', "Ada's laptop"]]))
@@ -13,7 +13,7 @@ describe.concurrent('activate', () => {
     expect(await client.activate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('no slot left: says how many there are', async () => {
+  test('returns the number of slots when none is free', async () => {
     const { client, restart } = await startWorldWithFile()
     expect(await client.activate()).toMatchObject({ valid: true })
     expect(await restart({ machineId: 'machine-2', storage: memoryStorage() }).activate()).toEqual({
@@ -26,14 +26,14 @@ describe.concurrent('activate', () => {
     })
   })
 
-  test.each([undefined, null, ''])('no machine id: %j', async (machineId) => {
+  test.each([undefined, null, ''])('returns FINGERPRINT_REQUIRED without a machine id: %j', async (machineId) => {
     const { restart } = await startWorld()
     expect(await restart({ machineId }).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
   })
 })
 
 describe.concurrent('deactivate', () => {
-  test('releases the slot and forgets the file', async () => {
+  test('releases the slot and ends the use of the file', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     expect(await client.deactivate()).toEqual({ source: 'online', deactivated: true, code: 'DEACTIVATED' })
     expect(service.machines.size).toBe(0)
@@ -42,7 +42,7 @@ describe.concurrent('deactivate', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', reason: 'NO_FILE' })
   })
 
-  test('without the service nothing is released and the file stays', async () => {
+  test('releases nothing and keeps the file when the service is unreachable', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
@@ -51,7 +51,7 @@ describe.concurrent('deactivate', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('a wrong API key', async () => {
+  test('returns CONFIGURATION for a wrong API key', async () => {
     const { restart } = await startWorldWithFile()
     const result = await restart({ apiKey: 'x' }).deactivate()
     expect(result).toMatchObject({ deactivated: false, code: 'CONFIGURATION', reason: 'UNAUTHORIZED' })
@@ -59,7 +59,7 @@ describe.concurrent('deactivate', () => {
 })
 
 describe.concurrent('importFile', () => {
-  test('a file that came another way serves a machine that is never online', async () => {
+  test('stores a file for a machine that is never online', async () => {
     const world = await startWorldWithFile()
     await world.gateway.stop()
     const file = await storedFileOf(world.storage)
@@ -72,7 +72,7 @@ describe.concurrent('importFile', () => {
   })
 })
 
-describe("options that cannot work are the developer's mistake and throw", () => {
+describe('createLicenseClient', () => {
   const good = {
     baseUrl: 'https://licenses.example.com',
     apiKey: 'kwk_x',
@@ -81,20 +81,20 @@ describe("options that cannot work are the developer's mistake and throw", () =>
     storage: memoryStorage(),
   }
 
-  test('good ones do not', () => {
+  test('accepts valid options', () => {
     expect(() => createLicenseClient(good)).not.toThrow()
     expect(() => createLicenseClient({ ...good, timeoutMs: 2 ** 31 - 1 })).not.toThrow()
   })
 
   test.each(['localhost', 'app.localhost:8000', '127.0.0.1:8000', '127.1', '[::1]:8000'])(
-    'http to this machine does not: %s',
+    'accepts http to this machine: %s',
     (host) => {
       expect(() => createLicenseClient({ ...good, baseUrl: `http://${host}` })).not.toThrow()
     },
   )
 
   test.each(['licenses.example.com', 'localhost.example.com', '127.0.0.1.example.com', '10.0.0.1', '[::2]'])(
-    'http to another host does unless allowHttp is true: %s',
+    'throws for http to another host unless allowHttp is true: %s',
     (host) => {
       const http = { ...good, baseUrl: `http://${host}` }
       expect(() => createLicenseClient(http)).toThrow(/baseUrl must use https.*Set allowHttp/)
@@ -119,7 +119,7 @@ describe("options that cannot work are the developer's mistake and throw", () =>
     ['timeoutMs', { timeoutMs: Number.NaN }],
     ['timeoutMs', { timeoutMs: 2 ** 31 }],
     ['timeoutMs', { timeoutMs: Infinity }],
-  ])('%s', (name, wrong) => {
+  ])('throws a TypeError that names %s', (name, wrong) => {
     expect(() => createLicenseClient({ ...good, ...wrong })).toThrow(name)
   })
 })

@@ -16,7 +16,7 @@ import { type Service, startService } from './service.ts'
 const CHROMIUM = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
-test('what a page loads is under 20 kB gzipped and needs nothing else', async () => {
+test('bundles to less than 20 kB gzipped without other imports', async () => {
   const { code, imports } = await bundle('../src/index.ts')
   expect(gzipSync(code).length).toBeLessThan(20_000)
   expect(imports).toEqual([])
@@ -47,7 +47,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     return { service, gateway }
   }
 
-  test('the example page is licensed online, then offline, then refused', async () => {
+  test('licenses the example page online and offline, until the service rejects it', async () => {
     const { service, gateway } = await startSite(exampleFor)
     const page = await newPage()
     const license = async () => {
@@ -61,14 +61,14 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     gateway.fault = { kind: 'cut' }
     expect(await license()).toBe('valid (offline)')
     gateway.fault = { kind: 'none' }
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     expect(await license()).toBe('refused (REVOKED)')
     gateway.fault = { kind: 'drop' }
     expect(await license()).toBe('refused (NO_FILE)')
     await page.close()
   })
 
-  test('a page that the service does not allow learns that CORS_ORIGINS may be the cause', async () => {
+  test('names CORS_ORIGINS as a possible cause when the service does not allow the page', async () => {
     const { service, gateway } = await startSite(async (own) =>
       (await exampleFor(own)).replace('location.origin', JSON.stringify(own.url)).replace('.reason??', '.detail??'),
     )
@@ -81,7 +81,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     await page.close()
   })
 
-  test('the vectors come out as in Node', async () => {
+  test('judges the vectors as in Node', async () => {
     const { gateway } = await startSite(async () => (await bundle('vectors-in-page.ts')).code)
     const page = await newPage()
     await page.goto(gateway.url)

@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 const setBack = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'CLOCK_SET_BACK' }
 const valid = { source: 'offline', valid: true }
 
-describe.concurrent('offline, a clock is refused', () => {
+describe.concurrent('offline, refuses a clock', () => {
   test('behind the issuedAt of the file', async () => {
     const { client, gateway, clock, storage } = await startWorldWithFile()
     await gateway.stop()
@@ -23,7 +23,7 @@ describe.concurrent('offline, a clock is refused', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
-  test("behind the service's clock, whatever the device said while it was online", async () => {
+  test("behind the service's clock, whatever the device's clock was while it was online", async () => {
     const { client, service, gateway, clock } = await startWorld()
     service.now = () => Date.now() - 5 * DAY_MS
     clock.aheadMs = -DAY_MS
@@ -48,7 +48,7 @@ describe.concurrent('offline, a clock is refused', () => {
     expect(await restart().validate()).toMatchObject(valid)
   })
 
-  test('after the file ran out: setting the clock back does not revive it', async () => {
+  test('that was set back after the file ran out', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 31 * DAY_MS
@@ -58,15 +58,15 @@ describe.concurrent('offline, a clock is refused', () => {
   })
 
   test.each<[string, () => number]>([
-    ['tells NaN', () => Number.NaN],
-    ['tells Infinity', () => Infinity],
+    ['returns NaN', () => Number.NaN],
+    ['returns Infinity', () => Infinity],
     [
       'throws',
       () => {
         throw new Error('no clock')
       },
     ],
-  ])('that %s, and the latest time seen stays', async (_how, now) => {
+  ])('that %s, and keeps the latest time seen', async (_how, now) => {
     const { client, gateway, clock, restart } = await startWorldWithFile()
     const clockless = restart({ now })
     expect(await clockless.validate()).toMatchObject({ source: 'online', valid: true })
@@ -78,7 +78,7 @@ describe.concurrent('offline, a clock is refused', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
-  test('until the service answers: its clock sets right what a wrong clock once said', async () => {
+  test('until a response of the service corrects the latest time seen', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     clock.aheadMs = 10 * DAY_MS
@@ -91,7 +91,7 @@ describe.concurrent('offline, a clock is refused', () => {
     expect(await client.validate()).toMatchObject(valid)
   })
 
-  test('online, a wrong clock changes nothing', async () => {
+  test('that is not consulted while the service is reachable', async () => {
     const { client, clock } = await startWorld({ storage: memoryStorage() })
     clock.aheadMs = -1000 * DAY_MS
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })

@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const MODE = 0o777
 
-test('nothing is stored at first, and a write is read back', async () => {
+test('reads null at first, and then the text that was written', async () => {
   const storage = fileStorage(join(folder, 'first.json'))
   expect(await storage.read()).toBeNull()
   await storage.write('one')
@@ -25,21 +25,21 @@ test('nothing is stored at first, and a write is read back', async () => {
   expect(await storage.read()).toBe('two')
 })
 
-test('the file and a folder made for it belong to the owner alone', async () => {
+test('creates the file and its folder for the owner only', async () => {
   const path = join(folder, 'new', 'deep', 'license.json')
   await fileStorage(path).write('text')
   expect((await stat(path)).mode & MODE).toBe(0o600)
   expect((await stat(join(folder, 'new'))).mode & MODE).toBe(0o700)
 })
 
-test('a file that others could read is theirs no longer after a write', async () => {
+test('takes away the read permission of others at a write', async () => {
   const path = join(folder, 'open.json')
   await writeFile(path, 'old', { mode: 0o644 })
   await fileStorage(path).write('new')
   expect((await stat(path)).mode & MODE).toBe(0o600)
 })
 
-test('readers see one whole text or the other while many write, and no draft is left', async () => {
+test('returns complete texts during concurrent writes, and leaves no draft', async () => {
   const texts = ['a'.repeat(50_000), 'b'.repeat(70_000)]
   const path = join(folder, 'busy', 'license.json')
   const storage = fileStorage(path)
@@ -51,7 +51,7 @@ test('readers see one whole text or the other while many write, and no draft is 
   expect(await readdir(join(folder, 'busy'))).toEqual(['license.json'])
 })
 
-test('a program killed while it writes leaves a whole text', async () => {
+test('leaves a complete text when the process is killed during a write', async () => {
   const path = join(folder, 'killed.json')
   const storage = fileStorage(path)
   const module = new URL('../src/node.ts', import.meta.url).href
@@ -72,7 +72,7 @@ test('a program killed while it writes leaves a whole text', async () => {
   }
 })
 
-test('a folder that cannot be written is an error of the storage, not of the check', async () => {
+test('reports a folder that cannot be written as an error of the storage, not of the check', async () => {
   const blocked = join(folder, 'a-file')
   await writeFile(blocked, '')
   const errors: unknown[] = []

@@ -1,6 +1,6 @@
 /**
- * What stands between the client and the service in production, and fails as it does there: it stops, hangs, slows down,
- * answers for the service, or cuts answers short. It also counts what passes.
+ * A gateway between the client and the service that fails as it does in production: it stops, hangs, slows down,
+ * responds in place of the service, or cuts responses short. It also records the requests.
  */
 
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -10,13 +10,13 @@ import { listen } from './listen.ts'
 
 export type Fault =
   | { kind: 'none' }
-  /** Answers in place of the service. */
-  | { kind: 'answer'; status: number; headers?: Record<string, string>; body?: string }
-  /** Takes the request and never answers. */
+  /** Responds in place of the service. */
+  | { kind: 'respond'; status: number; headers?: Record<string, string>; body?: string }
+  /** Accepts the request and never responds. */
   | { kind: 'hang' }
-  /** Lets the answer wait. */
+  /** Delays the response. */
   | { kind: 'slow'; delayMs: number }
-  /** Sends half of the answer, then drops the connection. */
+  /** Sends half of the response, then drops the connection. */
   | { kind: 'cut' }
   /** Drops the connection without a byte. */
   | { kind: 'drop' }
@@ -55,7 +55,7 @@ export async function startGateway(route: (path: string) => string): Promise<Gat
 
 function serve(fault: Fault, target: string, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
   switch (fault.kind) {
-    case 'answer':
+    case 'respond':
       response.writeHead(fault.status, fault.headers).end(fault.body)
       return
     case 'hang':

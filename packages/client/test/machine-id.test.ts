@@ -8,7 +8,7 @@ import { machineId } from '../src/node.ts'
 const LINUX_ID = '/etc/machine-id'
 
 test.skipIf(!existsSync(LINUX_ID))(
-  `stable, of the app, and without the system's own id (skipped without ${LINUX_ID})`,
+  `is stable, different for each app, and unlike the system's own id (skipped without ${LINUX_ID})`,
   async () => {
     const id = await machineId('acme-editor')
     expect(id).toMatch(/^[0-9a-f]{32}$/)
@@ -18,7 +18,7 @@ test.skipIf(!existsSync(LINUX_ID))(
   },
 )
 
-describe('what the systems print', () => {
+describe('parses the output of', () => {
   test('macOS', () => {
     const output = `+-o J316sAP  <class IOPlatformExpertDevice, id 0x10000025e, registered, matched, active, busy 0>
     {

@@ -27,7 +27,7 @@ afterAll(async () => {
 const examples = fileURLToPath(new URL('../examples', import.meta.url))
 for (const name of ['node-cli.ts', 'desktop-app.ts']) cpSync(join(examples, name), join(folder, name))
 
-test('nothing but the client, @noble/curves and what that needs is installed', () => {
+test('installs only the client, @noble/curves and its dependency', () => {
   const modules = join(folder, 'node_modules')
   expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@keyward', '@noble'])
   expect(readdirSync(join(modules, '@keyward'))).toEqual(['client'])
@@ -36,14 +36,14 @@ test('nothing but the client, @noble/curves and what that needs is installed', (
   expect(manifest).toHaveProperty(['dependencies', '@noble/curves'])
 })
 
-test('a bundler keeps only what is used', async () => {
+test('lets a bundler drop unused exports', async () => {
   writeFileSync(join(folder, 'little.js'), `export { memoryStorage } from '@keyward/client'`)
   const build = await rolldown({ input: join(folder, 'little.js') })
   const { output } = await build.generate({ format: 'es', minify: true })
   expect(output[0].code.length).toBeLessThan(300)
 })
 
-test('the command line example: online, offline, refused, set up wrongly', async () => {
+test('runs the command line example online, offline, rejected and misconfigured', async () => {
   const store = join(mkdtempSync(join(folder, 'store-')), 'license.json')
   const run = (env: Record<string, string> = {}) =>
     runNode('node-cli.ts', {
@@ -63,13 +63,13 @@ test('the command line example: online, offline, refused, set up wrongly', async
   expect(await run()).toEqual({ code: 0, output: `Licensed (offline), ${until}.` })
   expect(await run({ LICENSE_STORE: `${store}.none` })).toEqual({ code: 1, output: unreachable })
   gateway.fault = { kind: 'none' }
-  service.license.refusedAs = 'REVOKED'
+  service.license.rejectedAs = 'REVOKED'
   expect(await run()).toEqual({ code: 1, output: 'Refused. (REVOKED)' })
-  service.license.refusedAs = null
+  service.license.rejectedAs = null
   expect(await run({ LICENSE_API_KEY: 'x' })).toEqual({ code: 1, output: wrongKey })
 })
 
-test('the desktop example: a store in the app’s folder, online and offline', async () => {
+test('runs the desktop example with a store in the app’s folder, online and offline', async () => {
   const vendor = { baseUrl: gateway.url, apiKey: service.apiKey, publicKeys: service.publicKeys }
   const args = [vendor, service.licenseKey, join(folder, 'userData')].map((value) => JSON.stringify(value)).join(', ')
   writeFileSync(
@@ -84,7 +84,7 @@ test('the desktop example: a store in the app’s folder, online and offline', a
   gateway.fault = { kind: 'none' }
 })
 
-test.each(['nodenext', 'bundler'])('the type declarations hold under strict checks (%s)', (resolution) => {
+test.each(['nodenext', 'bundler'])('has type declarations that pass strict checks (%s)', (resolution) => {
   writeFileSync(
     join(folder, 'consumer.ts'),
     `import { createLicenseClient, memoryStorage, type ValidationResult } from '@keyward/client'
@@ -97,7 +97,7 @@ test.each(['nodenext', 'bundler'])('the type declarations hold under strict chec
        if (result.valid) return result.source === 'offline' ? result.refreshAfter : result.code
        return result.code === 'OFFLINE_REFUSED' || result.code === 'CONFIGURATION' ? result.reason : result.message
      }
-     // @ts-expect-error a refusal has no such reason
+     // @ts-expect-error a rejection has no such reason
      export const wrong = (result: ValidationResult) => result.code === 'OFFLINE_REFUSED' && result.reason === 'REVOKED'`,
   )
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')

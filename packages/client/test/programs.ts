@@ -115,7 +115,7 @@ async function createVendor(url: string): Promise<Vendor> {
   }
 }
 
-/** A change is known to every validator that lives when it is answered, or after `waitSeconds`. */
+/** Calls the API. Every live validator has applied the change when this returns, or `waitSeconds` have passed. */
 async function call(url: string, token: string, method: string, path: string, body?: object, waitSeconds = 0) {
   const response = await fetch(`${url}/api/v1/${path}`, {
     method,

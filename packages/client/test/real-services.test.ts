@@ -51,7 +51,7 @@ const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPI
 /** The services agree on a change within moments. */
 const soon = { interval: 50 }
 
-test('the first activation takes the slot and leaves a file', async () => {
+test('takes the slot and stores a file at the first activation', async () => {
   expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'MACHINE_NOT_ACTIVE' })
   expect(await client.activate()).toEqual(online)
   await client.settled()
@@ -60,14 +60,14 @@ test('the first activation takes the slot and leaves a file', async () => {
   expect(machines).toMatchObject({ data: [{ machineId: 'machine-1', hostname: "Ada's laptop" }] })
 })
 
-test('another machine finds no slot', async () => {
+test('rejects another machine when no slot is free', async () => {
   const other = clientWith({ machineId: 'machine-2', storage: memoryStorage() })
-  const refused = { source: 'online', valid: false, code: 'TOO_MANY_MACHINES', machines: { used: 1, max: 1 } }
-  expect(await other.activate()).toMatchObject(refused)
+  const rejected = { source: 'online', valid: false, code: 'TOO_MANY_MACHINES', machines: { used: 1, max: 1 } }
+  expect(await other.activate()).toMatchObject(rejected)
   expect(await other.refreshFile()).toMatchObject({ refreshed: false, code: 'TOO_MANY_MACHINES' })
 })
 
-test('an empty machine id is none: a license without a limit is valid, and has a file', async () => {
+test('treats an empty machine id as none', async () => {
   const { productId, customerId } = await vendor.call('GET', `licenses/${vendor.licenseId}`)
   const policy = { type: 'SUBSCRIPTION', maxMachines: null, expiresAt: EXPIRES_AT }
   const { key } = await vendor.call('POST', 'licenses', { productId, customerId, policy })
@@ -76,8 +76,8 @@ test('an empty machine id is none: a license without a limit is valid, and has a
   expect(await unlimited.refreshFile()).toMatchObject({ refreshed: true })
 })
 
-describe('the validator', () => {
-  test('hangs', async () => {
+describe('a validator that', () => {
+  test('hangs leaves the decision to the file until it resumes', async () => {
     const impatient = clientWith({ timeoutMs: 800 })
     programs.validator.process.kill('SIGSTOP')
     try {
@@ -89,22 +89,22 @@ describe('the validator', () => {
     await expect.poll(() => client.validate(), soon).toEqual(online)
   })
 
-  test('is slow, but in time', async () => {
+  test('is slow but in time decides', async () => {
     gateway.fault = { kind: 'slow', delayMs: 200 }
     expect(await client.validate()).toEqual(online)
   })
 
-  test('answers 500', async () => {
-    gateway.fault = { kind: 'answer', status: 500 }
+  test('responds with 500 leaves the decision to the file', async () => {
+    gateway.fault = { kind: 'respond', status: 500 }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
   })
 
-  test('is cut off in the middle of its answer', async () => {
+  test('is cut off in the middle of its response leaves the decision to the file', async () => {
     gateway.fault = { kind: 'cut' }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'NETWORK_ERROR' })
   })
 
-  test('is killed, and comes back', async () => {
+  test('is killed leaves the decision to the file until it is restarted', async () => {
     programs.validator.process.kill('SIGKILL')
     expect(await clientWith({ baseUrl: programs.validator.url }).validate()).toMatchObject(offline)
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
@@ -112,7 +112,7 @@ describe('the validator', () => {
     expect(await client.validate()).toEqual(online)
   })
 
-  test('is replaced by a liar with another key, whose files replace nothing', async () => {
+  test('is an impostor with another key cannot replace the file', async () => {
     liar = await startService()
     liar.apiKey = vendor.apiKey
     liar.licenseKey = vendor.licenseKey
@@ -125,7 +125,7 @@ describe('the validator', () => {
   })
 })
 
-test('a wrong API key, a wrong address and a request that the service refuses are told apart', async () => {
+test('distinguishes a wrong API key, a wrong address and an invalid request', async () => {
   expect(await clientWith({ apiKey: 'kwk_wrong' }).validate()).toMatchObject({ reason: 'UNAUTHORIZED', status: 401 })
   expect(await clientWith({ baseUrl: `${gateway.url}/x` }).validate()).toMatchObject({ reason: 'WRONG_ADDRESS' })
   const tooLong = clientWith({ machineId: 'm'.repeat(600) })
@@ -135,7 +135,7 @@ test('a wrong API key, a wrong address and a request that the service refuses ar
   expect(await client.validate(), 'the file of the right key is still good').toMatchObject(offline)
 })
 
-test('after a rotation, an app with the old key keeps its file, and one with both gets a new one', async () => {
+test('keeps the file of an app with the old key after a rotation, and refreshes that of an app with both', async () => {
   await vendor.call('POST', 'signing-keys/rotate')
   expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
   gateway.fault = { kind: 'drop' }
@@ -149,7 +149,7 @@ test('after a rotation, an app with the old key keeps its file, and one with bot
   expect(await client.validate()).toMatchObject({ reason: 'UNKNOWN_KEY' })
 })
 
-test('a slot is released, taken by another machine, and missed by the first', async () => {
+test('releases a slot, which another machine can take', async () => {
   expect(await client.deactivate()).toMatchObject({ deactivated: true })
   const other = clientWith({ machineId: 'machine-2', storage: memoryStorage() })
   expect(await other.validate()).toEqual(online)
@@ -157,7 +157,7 @@ test('a slot is released, taken by another machine, and missed by the first', as
   expect(await other.deactivate()).toMatchObject({ deactivated: true })
 })
 
-test('a revocation: unnoticed offline, final online, and the file ends with it', async () => {
+test('allows a revoked license offline until the first response, which ends the file', async () => {
   const updated = clientWith({ publicKeys: await programs.publicKeys() })
   expect(await updated.activate()).toEqual(online)
   await updated.settled()

@@ -12,7 +12,7 @@ const FILE = '/api/v1/licenses/file'
 const filesAsked = ({ gateway }: World) => gateway.requests.filter((path) => path === FILE).length
 
 describe.concurrent('in the background', () => {
-  test('the first valid check fetches a file', async () => {
+  test('fetches a file at the first valid check', async () => {
     const world = await startWorld()
     await world.client.validate()
     await world.client.settled()
@@ -21,7 +21,7 @@ describe.concurrent('in the background', () => {
     expect(await world.client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('never more than one at a time, however many ask', async () => {
+  test('runs one fetch at a time, however many calls need it', async () => {
     const world = await startWorld()
     const { client } = world
     const checks = Array.from({ length: 20 }, () => client.validate())
@@ -30,7 +30,7 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('a fresh file is left alone', async () => {
+  test('keeps a fresh file', async () => {
     const world = await startWorldWithFile()
     const restarted = world.restart()
     await restarted.validate()
@@ -38,7 +38,7 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(0)
   })
 
-  test('a file that is a day old is replaced', async () => {
+  test('replaces a file that is a day old', async () => {
     const world = await startWorldWithFile()
     world.clock.aheadMs = DAY_MS - 60_000
     await validateAfterRestart(world)
@@ -48,7 +48,7 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('a file of a license that ends soon is replaced at half of its life', async () => {
+  test('replaces the file of a license that ends soon at half of its life', async () => {
     const world = await startWorld()
     world.service.license.expiresAt = new Date(Date.now() + 60 * 60_000).toISOString()
     await world.client.validate()
@@ -58,14 +58,14 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(2)
   })
 
-  test('a renewed license gets a new file at once', async () => {
+  test('replaces the file of a renewed license at once', async () => {
     const world = await startWorldWithFile()
     world.service.license.expiresAt = new Date(Date.now() + 500 * DAY_MS).toISOString()
     await validateAfterRestart(world)
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('after a failure, the next check does not hammer the service', async () => {
+  test('does not retry at every check after a failure', async () => {
     const world = await startWorld()
     world.service.signer = generateKeyPair()
     for (let check = 0; check < 5; check++) {
@@ -76,62 +76,62 @@ describe.concurrent('in the background', () => {
     expect(world.refreshes).toEqual([{ source: 'online', refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' }])
   })
 
-  test('a file that was asked for before a refusal is not stored after it', async () => {
+  test('does not store a file that was requested before a rejection', async () => {
     const { client, service, gateway } = await startWorld()
     gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 1_500 }]
     await client.validate()
     const refreshing = client.refreshFile()
     await vi.waitFor(() => expect(gateway.requests).toContain(FILE), { timeout: 10_000 })
-    // The refusal overtakes the file, which the service hands out all the same.
-    gateway.next = [{ kind: 'answer', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
+    // The rejection overtakes the file, which the service sends all the same.
+    gateway.next = [{ kind: 'respond', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
     expect(await refreshing).toMatchObject({ refreshed: false })
-    expect(service.license.refusedAs).toBeNull()
+    expect(service.license.rejectedAs).toBeNull()
     await gateway.stop()
     expect(await client.validate()).toMatchObject({ reason: 'NO_FILE' })
   })
 })
 
 describe.concurrent('refreshFile', () => {
-  test('says until when the new file is good', async () => {
+  test('returns until when the new file is good', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     const result = await client.refreshFile()
     expect(result).toMatchObject({ source: 'online', refreshed: true, code: 'REFRESHED', expiresAt })
   })
 
-  test('a refusal', async () => {
+  test('returns the code of a rejection', async () => {
     const { client, service } = await startWorld()
-    service.license.refusedAs = 'SUSPENDED'
-    const refusal = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'Refused.' }
-    expect(await client.refreshFile()).toEqual(refusal)
+    service.license.rejectedAs = 'SUSPENDED'
+    const rejection = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'Refused.' }
+    expect(await client.refreshFile()).toEqual(rejection)
   })
 
-  test('an outage and a mistake in the set-up', async () => {
+  test('returns UNREACHABLE or CONFIGURATION', async () => {
     const { client, gateway, restart } = await startWorld()
     expect(await restart({ apiKey: 'x' }).refreshFile()).toMatchObject({
       code: 'CONFIGURATION',
       reason: 'UNAUTHORIZED',
     })
-    gateway.fault = { kind: 'answer', status: 500 }
+    gateway.fault = { kind: 'respond', status: 500 }
     const outage = { source: 'offline', refreshed: false, code: 'UNREACHABLE', cause: 'SERVER_ERROR' }
     expect(await client.refreshFile()).toEqual({ ...outage, detail: 'The service responded with status 500.' })
   })
 
-  test('a liar with another key replaces nothing', async () => {
+  test('keeps the stored file when an impostor sends one of another key', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     const honest = service.signer
     service.signer = generateKeyPair()
     expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
     service.signer = { ...generateKeyPair(), keyId: honest.keyId }
     expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
-    gateway.next = [{ kind: 'answer', status: 200, body: '<html>' }]
+    gateway.next = [{ kind: 'respond', status: 200, body: '<html>' }]
     expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
     await gateway.stop()
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test("another license's file replaces nothing", async () => {
+  test('returns the rejection of another license', async () => {
     const { service, restart } = await startWorld()
     const client = restart({ licenseKey: 'AAAA-BBBB-CCCC-DDDD' })
     service.licenseKey = 'AAAA-BBBB-CCCC-DDDD'
@@ -149,7 +149,7 @@ describe.concurrent('a storage that fails', () => {
     },
   }
 
-  test('does not stop an online check, and is told about', async () => {
+  test('does not stop an online check, and is reported', async () => {
     const errors: unknown[] = []
     const { client } = await startWorld({ storage: broken, onStorageError: (error) => errors.push(error) })
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
@@ -157,7 +157,7 @@ describe.concurrent('a storage that fails', () => {
     expect(errors).not.toEqual([])
   })
 
-  test('is no file when it cannot be read', async () => {
+  test('counts as no file when it cannot be read', async () => {
     const unreadable = { ...memoryStorage(), read: () => Promise.reject(new Error('unplugged')) }
     const { client, gateway } = await startWorld({ storage: unreadable })
     await gateway.stop()
@@ -165,29 +165,29 @@ describe.concurrent('a storage that fails', () => {
   })
 })
 
-describe.concurrent('a storage that takes nothing any more', () => {
+describe.concurrent('a storage that fails after a file was stored', () => {
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('and %s does not bring a refused file back', async (_how, fault) => {
+  ])('and %s does not bring a rejected file back', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, service, gateway, restart } = await startWorldWithFile({ storage })
     failing.add(fault)
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
     await gateway.stop()
     failing.delete('read')
-    const refused = { source: 'offline', valid: false, reason: 'NO_FILE' }
-    expect(await client.validate()).toMatchObject(refused)
+    const rejected = { source: 'offline', valid: false, reason: 'NO_FILE' }
+    expect(await client.validate()).toMatchObject(rejected)
     failing.clear()
-    expect(await client.validate()).toMatchObject(refused)
-    expect(await restart().validate(), 'what was left to write is written').toMatchObject(refused)
+    expect(await client.validate()).toMatchObject(rejected)
+    expect(await restart().validate(), 'the pending change is written').toMatchObject(rejected)
   })
 
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('and %s does not make a clock set back right', async (_how, fault) => {
+  ])('and %s does not accept a clock that was set back', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock, restart } = await startWorldWithFile({ storage })
     gateway.fault = { kind: 'drop' }
@@ -200,10 +200,10 @@ describe.concurrent('a storage that takes nothing any more', () => {
     expect(await client.validate()).toMatchObject(setBack)
     failing.clear()
     expect(await client.validate()).toMatchObject(setBack)
-    expect(await restart().validate(), 'what was left to write is written').toMatchObject(setBack)
+    expect(await restart().validate(), 'the pending change is written').toMatchObject(setBack)
   })
 
-  test("the service's clock still sets right what a wrong clock said", async () => {
+  test("still takes the service's time over that of a wrong clock", async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock } = await startWorldWithFile({ storage })
     failing.add('write')
@@ -218,7 +218,7 @@ describe.concurrent('a storage that takes nothing any more', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('a good file that could not be read for a while is still there', async () => {
+  test('returns a good file once it can be read again', async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway } = await startWorldWithFile({ storage })
     await gateway.stop()
@@ -229,10 +229,10 @@ describe.concurrent('a storage that takes nothing any more', () => {
   })
 })
 
-describe.concurrent('a storage that does not answer', () => {
+describe.concurrent('a storage that never settles', () => {
   const never = () => new Promise<never>(() => undefined)
 
-  test('when it is read does not keep a call from its end', async () => {
+  test('a read does not block a call', async () => {
     const { gateway, restart } = await startWorldWithFile()
     const errors: unknown[] = []
     const storage = { ...memoryStorage(), read: never }
@@ -243,16 +243,16 @@ describe.concurrent('a storage that does not answer', () => {
     expect(errors).not.toEqual([])
   })
 
-  test('when it is written does not keep a refusal from holding', async () => {
+  test('a write does not block a rejection', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
     const client = restart({ storage: { ...storage, write: never }, timeoutMs: 2000 })
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
     await gateway.stop()
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
   })
 
-  test('and takes an old text in the end does not bring a refused file back', async () => {
+  test('until late does not bring a rejected file back with an old text', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
     // Without a time, so that the first check has one to write: the service tells whole seconds, maybe the same again.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
@@ -265,7 +265,7 @@ describe.concurrent('a storage that does not answer', () => {
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
     await client.settled()
     expect(writes, 'the old text is under way').toHaveLength(1)
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     expect(await client.validate()).toMatchObject({ source: 'online', code: 'REVOKED' })
     expect(writes).toHaveLength(1)
     writes.shift()?.()
@@ -273,9 +273,9 @@ describe.concurrent('a storage that does not answer', () => {
     const checked = client.validate()
     await vi.waitFor(() => expect(writes).toHaveLength(1), { timeout: 10_000 })
     writes.shift()?.()
-    const refused = { source: 'offline', valid: false, reason: 'NO_FILE' }
-    expect(await checked).toMatchObject(refused)
-    expect(await restart().validate()).toMatchObject(refused)
+    const rejected = { source: 'offline', valid: false, reason: 'NO_FILE' }
+    expect(await checked).toMatchObject(rejected)
+    expect(await restart().validate()).toMatchObject(rejected)
   })
 })
 
@@ -288,7 +288,7 @@ describe.concurrent("an app's callback that fails", () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('mistake of the app'))],
-  ])('and %s fails no call', async (_how, fail) => {
+  ])('and %s does not fail the call', async (_how, fail) => {
     let isPlugged = false
     const inner = memoryStorage()
     const storage = { ...inner, read: () => (isPlugged ? inner.read() : Promise.reject(new Error('unplugged'))) }

@@ -1,5 +1,5 @@
 /**
- * A small service with one organization and one license that answers as the API document says, over a real socket. It is
+ * A small service with one organization and one license that responds as docs/api.md says, over a real socket. It is
  * what the client's own tests run against; `real-services.test.ts` holds the same client against the real programs.
  */
 
@@ -18,7 +18,7 @@ export interface Service {
   /** What the app ships with. */
   publicKeys: { keyId: string; publicKey: string }[]
   /** What the service says from now on; tests change it. */
-  license: { refusedAs: string | null; expiresAt: string | null; maxMachines: number | null }
+  license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
   /** Machine ids that hold a slot, with their names. */
   machines: Map<string, string | null>
   /** Signs the files from now on; a liar brings another key. */
@@ -28,7 +28,7 @@ export interface Service {
   close: () => Promise<void>
 }
 
-interface Answer {
+interface ServiceResponse {
   status: number
   body: object | string
 }
@@ -46,7 +46,7 @@ export async function startService(): Promise<Service> {
     apiKey: 'kwk_test',
     licenseKey: 'K7QX-93FM-TTRW-H2ZD',
     publicKeys: [{ keyId: signer.keyId, publicKey: publicKeyToSpki(signer.publicKey) }],
-    license: { refusedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
+    license: { rejectedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
     machines: new Map(),
     signer,
     now: Date.now,
@@ -55,7 +55,7 @@ export async function startService(): Promise<Service> {
 }
 
 async function respond(service: Service, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { status, body } = await answer(service, request)
+  const { status, body } = await respondTo(service, request)
   requireContract(request.url ?? '', body)
   const isText = typeof body === 'string'
   response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json' })
@@ -63,14 +63,14 @@ async function respond(service: Service, request: IncomingMessage, response: Ser
 }
 
 /** Fails when a verdict differs from the contract, unless a test has set a code that the contract does not know. */
-function requireContract(path: string, body: Answer['body']): void {
+function requireContract(path: string, body: ServiceResponse['body']): void {
   if (typeof body === 'string' || ('code' in body && !CODES.some((code) => code === body.code))) return
   if (path === '/api/v2/license/validate') verdictV2.parse(body)
   if (path === '/api/v1/activate') verdictV1.parse(body)
   if (path === '/api/v1/deactivate') deactivateResponse.parse(body)
 }
 
-async function answer(service: Service, request: IncomingMessage): Promise<Answer> {
+async function respondTo(service: Service, request: IncomingMessage): Promise<ServiceResponse> {
   const body = readFields(await text(request))
   if (request.headers.authorization !== `Bearer ${service.apiKey}`)
     return { status: 401, body: { code: 'UNAUTHORIZED', detail: 'No such API key.' } }
@@ -105,7 +105,7 @@ async function answer(service: Service, request: IncomingMessage): Promise<Answe
 function decide(service: Service, key: string | undefined, machine: string | undefined, name: string | null): string {
   const { license, machines } = service
   if (key !== service.licenseKey) return 'NOT_FOUND'
-  if (license.refusedAs !== null) return license.refusedAs
+  if (license.rejectedAs !== null) return license.rejectedAs
   if (machine === undefined) return license.maxMachines === null ? 'VALID' : 'FINGERPRINT_REQUIRED'
   if (!machines.has(machine) && machines.size >= (license.maxMachines ?? Infinity)) return 'TOO_MANY_MACHINES'
   machines.set(machine, name ?? machines.get(machine) ?? null)

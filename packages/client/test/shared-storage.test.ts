@@ -14,11 +14,11 @@ const setBack = { source: 'offline', valid: false, reason: 'CLOCK_SET_BACK' }
 const validOnline = { source: 'online', valid: true }
 const validOffline = { source: 'offline', valid: true }
 
-describe.concurrent('a refusal that could not be stored', () => {
+describe.concurrent('a rejection that could not be stored', () => {
   test('leaves alone the newer file of another process', async () => {
-    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+    const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
-    await refuseFirst()
+    await rejectFirst()
     failing.clear()
     expect(await other.refreshFile()).toMatchObject({ refreshed: true })
     expect(await first.validate()).toMatchObject(validOnline)
@@ -28,10 +28,10 @@ describe.concurrent('a refusal that could not be stored', () => {
     expect(await other.validate()).toMatchObject(validOffline)
   })
 
-  test('leaves it alone while nothing can be written either', async () => {
-    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+  test('leaves it alone also while nothing can be written', async () => {
+    const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
-    await refuseFirst()
+    await rejectFirst()
     expect(await other.refreshFile()).toMatchObject({ refreshed: true })
     await gateway.stop()
     expect(await first.validate()).toMatchObject(validOffline)
@@ -43,24 +43,27 @@ describe.concurrent('a refusal that could not be stored', () => {
   test.each<[string, StorageFault]>([
     ['written', 'write'],
     ['read', 'read'],
-  ])('because nothing could be %s, ends the refused file also with a later time beside it', async (_how, fault) => {
-    const { first, other, failing, refuseFirst, gateway, clock } = await startTwo()
-    failing.add(fault)
-    await refuseFirst()
-    await gateway.stop()
-    clock.aheadMs = 60_000
-    expect(await other.validate(), 'was not told').toMatchObject(validOffline)
-    failing.delete('read')
-    expect(await first.validate()).toMatchObject(noFile)
-    failing.clear()
-    expect(await first.validate()).toMatchObject(noFile)
-    expect(await other.validate()).toMatchObject(noFile)
-  })
+  ])(
+    'because nothing could be %s, ends the rejected file also after another process stored a later time',
+    async (_how, fault) => {
+      const { first, other, failing, rejectFirst, gateway, clock } = await startTwo()
+      failing.add(fault)
+      await rejectFirst()
+      await gateway.stop()
+      clock.aheadMs = 60_000
+      expect(await other.validate(), 'has not received the rejection').toMatchObject(validOffline)
+      failing.delete('read')
+      expect(await first.validate()).toMatchObject(noFile)
+      failing.clear()
+      expect(await first.validate()).toMatchObject(noFile)
+      expect(await other.validate()).toMatchObject(noFile)
+    },
+  )
 
-  test('because nothing could be read, ends the file that is read first and none that comes after', async () => {
-    const { first, other, failing, refuseFirst, gateway } = await startTwo()
+  test('because nothing could be read, ends the file that is read first and no newer one', async () => {
+    const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('read')
-    await refuseFirst()
+    await rejectFirst()
     failing.clear()
     failing.add('write')
     gateway.fault = { kind: 'drop' }
@@ -78,7 +81,7 @@ describe.concurrent("the service's time, when it could not be stored", () => {
   test.each<[string, StorageFault]>([
     ['written', 'write'],
     ['read', 'read'],
-  ])('because nothing could be %s, still sets right the wrong one that is', async (_how, fault) => {
+  ])('because nothing could be %s, still replaces the wrong time in the storage', async (_how, fault) => {
     const { first, other, failing, setRight, gateway } = await startTwo()
     await setRight(fault)
     gateway.fault = { kind: 'drop' }
@@ -87,10 +90,10 @@ describe.concurrent("the service's time, when it could not be stored", () => {
     expect(await first.validate(), 'again').toMatchObject(validOffline)
     failing.clear()
     expect(await first.validate()).toMatchObject(validOffline)
-    expect(await other.validate(), 'what was left to write is written').toMatchObject(validOffline)
+    expect(await other.validate(), 'the pending change is written').toMatchObject(validOffline)
   })
 
-  test('only moves forward by what is seen after it', async () => {
+  test('only moves forward with times that are seen later', async () => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight('write')
     gateway.fault = { kind: 'drop' }
@@ -100,13 +103,13 @@ describe.concurrent("the service's time, when it could not be stored", () => {
     expect(await first.validate()).toMatchObject(setBack)
     failing.clear()
     expect(await first.validate()).toMatchObject(setBack)
-    expect(await other.validate(), 'what was left to write is written').toMatchObject(setBack)
+    expect(await other.validate(), 'the pending change is written').toMatchObject(setBack)
   })
 
   test.each<[string, StorageFault]>([
     ['written', 'write'],
     ['read', 'read'],
-  ])('because nothing could be %s, takes back no later time of another process', async (_how, fault) => {
+  ])('because nothing could be %s, does not replace a later time of another process', async (_how, fault) => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight(fault)
     gateway.fault = { kind: 'drop' }
@@ -127,10 +130,10 @@ async function startTwo() {
   const world = await startWorldWithFile({ storage })
   const { client: first, service, restart, gateway, clock } = world
   /** Refuses the license to the first process, and to nobody after that. */
-  const refuseFirst = async () => {
-    service.license.refusedAs = 'SUSPENDED'
+  const rejectFirst = async () => {
+    service.license.rejectedAs = 'SUSPENDED'
     expect(await first.validate()).toMatchObject({ source: 'online', code: 'SUSPENDED' })
-    service.license.refusedAs = null
+    service.license.rejectedAs = null
   }
   /** Stores a time ten days ahead, then lets the service tell the first process the right one, which `fault` meets. */
   const setRight = async (fault: StorageFault) => {
@@ -143,5 +146,5 @@ async function startTwo() {
     expect(await first.validate()).toMatchObject(validOnline)
     await first.settled()
   }
-  return { ...world, first, other: restart({ storage: sound }), failing, refuseFirst, setRight }
+  return { ...world, first, other: restart({ storage: sound }), failing, rejectFirst, setRight }
 }

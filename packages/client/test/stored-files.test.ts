@@ -67,7 +67,7 @@ test('uses the file that an earlier version of the client stored', async () => {
 describe.concurrent('a rejection', () => {
   test('wins offline, also after a restart, and names its code', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
-    service.license.refusedAs = 'SUSPENDED'
+    service.license.rejectedAs = 'SUSPENDED'
     await client.validate()
     await gateway.stop()
     expect(await client.validate()).toMatchObject({ ...noFile, rejectedAs: 'SUSPENDED' })
@@ -77,9 +77,9 @@ describe.concurrent('a rejection', () => {
   test('keeps the file, which a later VALID allows again without a download', async () => {
     const world = await startWorldWithFile()
     const { client, service, gateway, restart } = world
-    service.license.refusedAs = 'SUSPENDED'
+    service.license.rejectedAs = 'SUSPENDED'
     await client.validate()
-    service.license.refusedAs = null
+    service.license.rejectedAs = null
     expect(await client.validate()).toMatchObject(online)
     await client.settled()
     expect(gateway.requests).not.toContain(FILE)
@@ -117,8 +117,8 @@ describe.concurrent('a rejection', () => {
 const implausible: [string, Fault][] = [
   ['a code that no version has', rejection({ code: 'bad_request' })],
   ['another status in its body', rejection({ status: 422 })],
-  ['no verdict in its body', { kind: 'answer', status: 400, body: '{"code":"REVOKED","status":400}' }],
-  ['a code without `valid`', { kind: 'answer', status: 200, body: '{"code":"REVOKED"}' }],
+  ['no verdict in its body', { kind: 'respond', status: 400, body: '{"code":"REVOKED","status":400}' }],
+  ['a code without `valid`', { kind: 'respond', status: 200, body: '{"code":"REVOKED"}' }],
   ['a rejection of v2 under status 200', { ...rejection({}), status: 200 }],
   ['`valid` as text', rejection({ valid: 'false' })],
 ]
@@ -133,9 +133,9 @@ describe.concurrent('a response that is no plausible verdict never ends the file
   })
 })
 
-function rejection(changed: object): Extract<Fault, { kind: 'answer' }> {
+function rejection(changed: object): Extract<Fault, { kind: 'respond' }> {
   const body = { valid: false, status: 400, message: 'Refused.', code: 'REVOKED', ...changed }
-  return { kind: 'answer', status: 400, body: JSON.stringify(body) }
+  return { kind: 'respond', status: 400, body: JSON.stringify(body) }
 }
 
 async function storeAsVersion1(storage: World['storage']): Promise<void> {

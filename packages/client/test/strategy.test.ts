@@ -1,4 +1,4 @@
-/** The client strategy of the API document, row by row: who decides, the service or the file. */
+/** The client strategy of docs/api.md#c1 to #c3, case by case: who decides, the service or the file. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -7,8 +7,8 @@ import type { Fault } from './gateway.ts'
 import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile } from './setup.ts'
 
-describe.concurrent('an answer of the service is trusted', () => {
-  test('200: valid', async () => {
+describe.concurrent('a response of the service is final', () => {
+  test('200: VALID', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt })
@@ -30,40 +30,40 @@ describe.concurrent('an answer of the service is trusted', () => {
     'TOO_MANY_MACHINES',
   ])('400: %s, although a good file is stored', async (code) => {
     const { client, service } = await startWorldWithFile()
-    service.license.refusedAs = code
-    const refusal = { source: 'online', valid: false, code, expiresAt: null, message: 'Refused.' }
-    expect(await client.validate()).toEqual(refusal)
+    service.license.rejectedAs = code
+    const rejection = { source: 'online', valid: false, code, expiresAt: null, message: 'Refused.' }
+    expect(await client.validate()).toEqual(rejection)
   })
 
-  test('400 with a code that this version does not know is a refusal all the same', async () => {
+  test('400: REJECTED for a code that this version does not know', async () => {
     const { client, service } = await startWorldWithFile()
-    service.license.refusedAs = 'MOON_PHASE'
+    service.license.rejectedAs = 'MOON_PHASE'
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REJECTED' })
   })
 
-  test('a slow answer inside the time budget', async () => {
+  test('when it arrives within the time budget', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'slow', delayMs: 300 }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
   })
 
-  test('a revocation is found out at the next answer', async () => {
+  test('and reports a revocation that went unnoticed offline', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
     gateway.fault = { kind: 'none' }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REVOKED' })
   })
 
-  test('a refusal ends the file: unplugging the network afterwards does not help', async () => {
+  test('and a rejection ends the file, also when the network is unplugged afterwards', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
-    service.license.refusedAs = 'REVOKED'
+    service.license.rejectedAs = 'REVOKED'
     await client.validate()
     await gateway.stop()
-    const refused = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'NO_FILE' }
-    expect(await client.validate()).toMatchObject(refused)
-    expect(await restart().validate()).toMatchObject(refused)
+    const rejected = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'NO_FILE' }
+    expect(await client.validate()).toMatchObject(rejected)
+    expect(await restart().validate()).toMatchObject(rejected)
   })
 })
 
@@ -73,34 +73,34 @@ const verdict = JSON.stringify({ valid: true, status: 200, message: '', code: 'V
 const outages: [string, Fault | 'stopped', string][] = [
   ['nothing listens', 'stopped', 'NETWORK_ERROR'],
   ['the connection is dropped', { kind: 'drop' }, 'NETWORK_ERROR'],
-  ['the answer is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
-  ['no answer comes in time', { kind: 'hang' }, 'TIMEOUT'],
+  ['the response is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
+  ['no response comes in time', { kind: 'hang' }, 'TIMEOUT'],
   [
     'the request came too slowly',
-    { kind: 'answer', status: 408, body: '{"status":408,"message":"Too slow.","code":"REQUEST_TIMEOUT"}' },
+    { kind: 'respond', status: 408, body: '{"status":408,"message":"Too slow.","code":"REQUEST_TIMEOUT"}' },
     'TIMEOUT',
   ],
-  ['the answer comes too late', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
+  ['the response comes too late', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
   ...[500, 502, 503, 504, 599].map((status): [string, Fault, string] => [
     `status ${status}`,
-    { kind: 'answer', status },
+    { kind: 'respond', status },
     'SERVER_ERROR',
   ]),
-  ['status 500 with a verdict in its body', { kind: 'answer', status: 500, body: verdict }, 'SERVER_ERROR'],
-  ['a login page with status 200', { kind: 'answer', status: 200, ...html }, 'UNEXPECTED_ANSWER'],
-  ["a proxy's own status 400", { kind: 'answer', status: 400, ...html }, 'UNEXPECTED_ANSWER'],
-  ['an empty 204', { kind: 'answer', status: 204 }, 'UNEXPECTED_ANSWER'],
-  ['JSON that is no verdict', { kind: 'answer', status: 200, body: '{"ok":true}' }, 'UNEXPECTED_ANSWER'],
-  ['a verdict that contradicts its status', { kind: 'answer', status: 400, body: verdict }, 'UNEXPECTED_ANSWER'],
-  ['half a verdict under its own length', { kind: 'answer', status: 200, body: '{"valid":true' }, 'UNEXPECTED_ANSWER'],
-  ['a body without end', { kind: 'answer', status: 200, body: 'x'.repeat(200_000) }, 'NETWORK_ERROR'],
-  ['a redirect', { kind: 'answer', status: 302, headers: { location: '/login' } }, 'NETWORK_ERROR'],
+  ['status 500 with a verdict in its body', { kind: 'respond', status: 500, body: verdict }, 'SERVER_ERROR'],
+  ['a login page with status 200', { kind: 'respond', status: 200, ...html }, 'UNEXPECTED_ANSWER'],
+  ["a proxy's own status 400", { kind: 'respond', status: 400, ...html }, 'UNEXPECTED_ANSWER'],
+  ['an empty 204', { kind: 'respond', status: 204 }, 'UNEXPECTED_ANSWER'],
+  ['JSON that is no verdict', { kind: 'respond', status: 200, body: '{"ok":true}' }, 'UNEXPECTED_ANSWER'],
+  ['a verdict that contradicts its status', { kind: 'respond', status: 400, body: verdict }, 'UNEXPECTED_ANSWER'],
+  ['half a verdict under its own length', { kind: 'respond', status: 200, body: '{"valid":true' }, 'UNEXPECTED_ANSWER'],
+  ['a body without end', { kind: 'respond', status: 200, body: 'x'.repeat(200_000) }, 'NETWORK_ERROR'],
+  ['a redirect', { kind: 'respond', status: 302, headers: { location: '/login' } }, 'NETWORK_ERROR'],
 ]
 
 describe.concurrent('when the service cannot be reached, a good file decides, and without one nothing is valid', () => {
   test.each(outages)('%s', async (_name, fault, cause) => {
     const { service, gateway, restart } = await startWorldWithFile()
-    // Only a service that does not answer uses up the budget; elsewhere it leaves room for a busy machine.
+    // Only a service that does not respond uses up the budget; the others get a long one for busy machines.
     const timeoutMs = cause === 'TIMEOUT' ? 600 : 9000
     if (fault === 'stopped') await gateway.stop()
     else gateway.fault = fault
@@ -108,13 +108,13 @@ describe.concurrent('when the service cannot be reached, a good file decides, an
     const [withFile, withoutFile] = await Promise.all(clients.map((client) => client.validate()))
     const { expiresAt } = service.license
     expect(withFile).toMatchObject({ source: 'offline', valid: true, code: 'VALID', expiresAt, cause })
-    const refusal = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: 'NO_FILE' }
+    const rejection = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: 'NO_FILE' }
     const detail: unknown = expect.stringMatching(/^[A-Z].*\.$/)
-    expect(withoutFile).toEqual({ ...refusal, cause, detail })
+    expect(withoutFile).toEqual({ ...rejection, cause, detail })
   })
 })
 
-describe.concurrent('any other 4xx is a mistake in the set-up, and no file is consulted', () => {
+describe.concurrent('any other 4xx is a mistake in the configuration, and no file is consulted', () => {
   test.each([
     [401, 'UNAUTHORIZED'],
     [403, 'FORBIDDEN'],
@@ -127,7 +127,7 @@ describe.concurrent('any other 4xx is a mistake in the set-up, and no file is co
     [418, 'UNEXPECTED_STATUS'],
   ])('%d: %s', async (status, reason) => {
     const { client, gateway } = await startWorldWithFile()
-    gateway.fault = { kind: 'answer', status, body: '{"message":"No."}' }
+    gateway.fault = { kind: 'respond', status, body: '{"message":"No."}' }
     const error = {
       source: 'online',
       valid: false,
@@ -143,7 +143,7 @@ describe.concurrent('any other 4xx is a mistake in the set-up, and no file is co
     expect(await client.validate(), 'the file is still there').toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('a wrong API key against the service itself', async () => {
+  test('a wrong API key', async () => {
     const { restart } = await startWorldWithFile()
     const result = await restart({ apiKey: 'kwk_other' }).validate()
     expect(result).toMatchObject({ code: 'CONFIGURATION', reason: 'UNAUTHORIZED', message: 'No such API key.' })
