@@ -1,13 +1,13 @@
-# The management service: the part of the workspace that it needs, without development packages. Build at the root:
+# The management service with its part of the workspace, without development packages. Build it at the root:
 #   docker build -f infra/docker/management.Dockerfile -t keyward-management .
-# Pin the base image to a digest of your own choosing. Run it with a read-only file system: it writes nothing to disk.
+# Pin the base image to a digest. The image runs with a read-only file system.
 
 FROM node:22-bookworm-slim AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
 COPY services/management services/management
-# Optional packages are another Node.
+# The optional packages contain another Node.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/management..."
 
 FROM node:22-bookworm-slim

@@ -1,13 +1,13 @@
-# The migration, and the command line: what runs once and ends. Build at the root:
+# The migration and the command line. Build it at the root:
 #   docker build -f infra/docker/migrate.Dockerfile -t keyward-migrate .
-# Pin the base image to a digest of your own choosing. Run it with a read-only file system: it writes nothing to disk.
+# Pin the base image to a digest. The image runs with a read-only file system.
 
 FROM node:22-bookworm-slim AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
 COPY infra infra
-# Optional packages are an embedded Postgres and another Node.
+# The optional packages contain an embedded Postgres and another Node.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..."
 
 FROM node:22-bookworm-slim

@@ -1,13 +1,13 @@
-# The validator: the part of the workspace that it needs, without development packages. Build at the root:
+# The validator with its part of the workspace, without development packages. Build it at the root:
 #   docker build -f infra/docker/validator.Dockerfile -t keyward-validator .
-# Pin the base image to a digest of your own choosing. Run it with a read-only file system: it writes nothing to disk.
+# Pin the base image to a digest. The image runs with a read-only file system.
 
 FROM node:22-bookworm-slim AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
 COPY services/validator services/validator
-# Optional packages are another Node. uWebSockets.js brings binaries for every platform; one is enough.
+# The optional packages contain another Node. uWebSockets.js has binaries for every platform; only one is kept.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
  && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \
  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
@@ -15,7 +15,7 @@ RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filt
 
 FROM node:22-bookworm-slim
 WORKDIR /keyward
-# How a validator is to be started: packages/process/src/launch.ts says why.
+# packages/process/src/launch.ts explains these variables and the arguments below.
 ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576
 COPY --from=workspace /keyward /keyward
 USER node
