@@ -11,7 +11,7 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { explainStart, onStop, port, readConfig } from '@keyward/process'
+import { effectiveVariables, explainStart, onStop, port, readConfig } from '@keyward/process'
 import { z } from 'zod'
 
 import { type Demo, ensureDemo } from '../shared/demo.ts'
@@ -19,11 +19,12 @@ import { choosePorts } from '../shared/ports.ts'
 import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 
+const variables = z.object({ EDGE_PORT: port().default(8443) })
 const LOGIN = 'keyward_cluster_validator'
 const stops: (() => Promise<void>)[] = []
 
 async function main(): Promise<void> {
-  const { EDGE_PORT } = await choosePorts(readConfig(z.object({ EDGE_PORT: port().default(8443) })))
+  const { EDGE_PORT } = await choosePorts(readConfig(variables))
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
   stops.push(() => rm(folder, { recursive: true, force: true }))
   await chmod(folder, 0o755) // when root runs this, Postgres runs as another user
@@ -77,6 +78,6 @@ async function stopAll(): Promise<void> {
 
 const stop = onStop(stopAll, { limitMs: 40_000 })
 main().catch((error: unknown) => {
-  process.stderr.write(`${explainStart(error)}\n`)
+  process.stderr.write(`${explainStart(error, effectiveVariables(variables))}\n`)
   stop(1)
 })

@@ -7,7 +7,7 @@ import { parseTrustedProxies } from '@keyward/address'
 import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/process'
 import { z } from 'zod'
 
-const configSchema = z.object({
+export const configSchema = z.object({
   GATEWAY_PORT: port().default(8000),
   VALIDATOR_HOST: host().default('127.0.0.1'),
   VALIDATOR_PORT: port().default(8080),

@@ -6,12 +6,12 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { explainStart, onStop } from '@keyward/process'
+import { effectiveVariables, explainStart, onStop } from '@keyward/process'
 
 import { ensureDemo, type Demo } from '../shared/demo.ts'
 import { choosePorts } from '../shared/ports.ts'
 import { untilReady } from '../shared/service-process.ts'
-import { portsOf, readStartConfig, type StartConfig } from './config.ts'
+import { configSchema, portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
 import { readyMessage } from './message.ts'
@@ -101,6 +101,6 @@ function stopWithNpm(): void {
 const stop = onStop(stopAll, { limitMs: 30_000 })
 stopWithNpm()
 main().catch((error: unknown) => {
-  report(explainStart(error))
+  report(explainStart(error, effectiveVariables(configSchema)))
   stop(1)
 })

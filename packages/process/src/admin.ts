@@ -1,6 +1,6 @@
 /**
- * The admin port of a program: is it alive, should a balancer send it work, what does it count. It is meant for the
- * network of the operators, never for callers, and answers GET and HEAD only.
+ * The admin port of a program: liveness, readiness and metrics. It belongs in the network of the operators and is never for
+ * callers. It serves GET and HEAD only.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
@@ -8,7 +8,7 @@ import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
 
 export interface Readiness {
   ready: boolean
-  /** Why it is not ready, one short sentence each; empty when it is. */
+  /** Why it is not ready, one short sentence each; empty when it is ready. */
   reasons: string[]
 }
 
@@ -17,7 +17,7 @@ export interface AdminOptions {
   /** 0 lets the system choose. */
   port: number
   isReady: () => Readiness
-  /** `keyward_ready` and Node's own metrics (memory, event-loop delay, garbage collection) are added to it. */
+  /** The server adds `keyward_ready` and Node's own metrics: memory, event-loop delay, garbage collection. */
   registry: Registry
 }
 
@@ -26,15 +26,15 @@ export interface AdminServer {
   close(): Promise<void>
 }
 
-interface Answer {
+interface Reply {
   status: number
   type: string
   body: string
 }
 
-type Endpoint = () => Answer | Promise<Answer>
+type Endpoint = () => Reply | Promise<Reply>
 
-/** Rejects when the port cannot be had. */
+/** Starts the server. Rejects when the port is not available. */
 export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
   const { registry } = options
   if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
@@ -45,8 +45,8 @@ export async function startAdminServer(options: AdminOptions): Promise<AdminServ
     '/metrics': async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() }),
   }
   const server = createServer((request, response) => {
-    answer(endpoints, request)
-      .catch(() => json(500, { error: 'The metrics could not be gathered.' }))
+    reply(endpoints, request)
+      .catch(() => json(500, { error: 'The metrics could not be collected.' }))
       .then(({ status, type, body }) => send(request, response, status, type, body))
       .catch(() => response.destroy())
   })
@@ -59,15 +59,16 @@ export async function startAdminServer(options: AdminOptions): Promise<AdminServ
   }
 }
 
-async function answer(endpoints: Record<string, Endpoint>, request: IncomingMessage): Promise<Answer> {
+async function reply(endpoints: Record<string, Endpoint>, request: IncomingMessage): Promise<Reply> {
   const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
   const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
-  if (!endpoint) return json(404, { error: `No such path; there is ${Object.keys(endpoints).join(', ')}.` })
-  if (request.method !== 'GET' && request.method !== 'HEAD') return json(405, { error: 'Only GET and HEAD.' })
+  if (!endpoint) return json(404, { error: `No such path. Available: ${Object.keys(endpoints).join(', ')}.` })
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return json(405, { error: 'The method is not allowed. Allowed: GET, HEAD.' })
   return endpoint()
 }
 
-function readiness(isReady: () => Readiness): Answer {
+function readiness(isReady: () => Readiness): Reply {
   const state = stateOf(isReady)
   return json(state.ready ? 200 : 503, { ready: state.ready, reasons: state.reasons })
 }
@@ -80,17 +81,17 @@ function stateOf(isReady: () => Readiness): Readiness {
   }
 }
 
-/** What `/readyz` says, for alerts. */
+/** The state of `/readyz` as a metric, for alerts. */
 function addReadyGauge(registry: Registry, isReady: () => Readiness): void {
   const gauge: Gauge = new Gauge({
     name: 'keyward_ready',
-    help: 'Whether the program says that it is ready: 1 or 0.',
+    help: 'Whether the program is ready: 1 or 0.',
     registers: [registry],
     collect: () => gauge.set(stateOf(isReady).ready ? 1 : 0),
   })
 }
 
-function json(status: number, value: object): Answer {
+function json(status: number, value: object): Reply {
   return { status, type: 'application/json', body: JSON.stringify(value) }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Collects garbage, now, and gives the memory back. For the moment after a start: what it has left behind would else stay for as
- * long as nothing needs the room (50 MB of a validator), and be compacted while requests wait.
+ * Collects garbage immediately and returns the memory to the system. Call it after a start: the garbage of the start (50 MB in a
+ * validator) would otherwise stay until memory is needed, and would be compacted while requests wait.
  */
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 export function collectGarbage(): void {
-  setFlagsFromString('--expose-gc') // for contexts that are made from here on
+  setFlagsFromString('--expose-gc') // applies to contexts that are created afterwards
   runInNewContext("gc({ type: 'major', flavor: 'last-resort' })")
 }

@@ -1,46 +1,50 @@
 /**
- * Reads a program's configuration from environment variables, all at once, before anything is started.
- * A bad value is one line that names the variable, what it got and what it takes; a value that may hold a secret
- * (judged by the variable's name) is never repeated. An empty variable counts as one that is not set.
+ * Reads a program's configuration from environment variables, all at once, before anything starts. An invalid value yields
+ * one line that names the variable, the value received and the values allowed. A value that may be a secret, judged by the
+ * name of its variable, is never repeated. An empty variable counts as one that is not set.
  */
 import { isIP } from 'node:net'
 
 import { z } from 'zod'
 
-/** Bad variables, one line each in `message`. The program prints it and exits with 1; see `failStart`. */
+/** Invalid variables, one line each in `message`. The program prints it and exits with 1; see `failStart`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** One of the words between underscores: also `MASTER_KEY_PREVIOUS`. */
+/** Compared with each word between underscores, so `MASTER_KEY_PREVIOUS` is a secret too. */
 const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
-
-/** The variables of the configuration that was read last, as they hold, defaults and all. */
-let held: Readonly<Record<string, unknown>> = {}
-
-/** Names of those that end so and hold this value: who cannot listen says which of them to change. */
-export function variablesThatHold(value: unknown, ending: '_HOST' | '_PORT'): string[] {
-  return Object.keys(held).filter((name) => name.endsWith(ending) && held[name] === value)
-}
 
 /**
  * Parses `env` with a zod object whose keys are the variables' names (it may end in a `.transform`).
- * Variables that the schema does not name are ignored. Throws ConfigError.
+ * Variables that are not in the schema are ignored. Throws ConfigError.
  */
 export function readConfig<T>(schema: z.ZodType<T>, env: Record<string, string | undefined> = process.env): T {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
+  const given = withoutEmpty(env)
   const result = schema.safeParse(given)
-  if (result.success) {
-    const variables = schema instanceof z.ZodPipe ? schema.in : schema
-    if (variables instanceof z.ZodObject) held = variables.safeParse(given).data ?? {}
-    return result.data
-  }
+  if (result.success) return result.data
   const lines = new Map<string, string>()
   for (const issue of result.error.issues) {
     const name = String(issue.path[0] ?? 'environment')
     if (!lines.has(name)) lines.set(name, `${name} ${describe(name, given[name])}; it takes ${issue.message}`)
   }
   throw new ConfigError([...lines.values()].join('\n'))
+}
+
+/** The values of variables by their names. */
+export type Variables = Readonly<Record<string, unknown>>
+
+/** Returns the variables of a schema as they apply, defaults included; none when one is invalid. For `explainStart`. */
+export function effectiveVariables(
+  schema: z.ZodObject,
+  env: Record<string, string | undefined> = process.env,
+): Variables {
+  return schema.safeParse(withoutEmpty(env)).data ?? {}
+}
+
+/** An empty variable counts as one that is not set. */
+function withoutEmpty(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
 }
 
 function describe(name: string, value: string | undefined): string {
@@ -82,7 +86,7 @@ export function durationMs(minMs = 0): z.ZodType<number, string> {
   })
 }
 
-/** Comma-separated text, each part trimmed; parts are checked by who uses them. */
+/** Comma-separated text, each part trimmed. The caller checks the parts. */
 export const list = (takes = 'a list separated by commas'): z.ZodType<string[], string> =>
   variable(takes, (text) => {
     const parts = text.split(',').map((part) => part.trim())
@@ -96,26 +100,26 @@ export function choice<const T extends string>(words: readonly T[]): z.ZodType<T
 
 export const text = (takes = 'text'): z.ZodType<string, string> => variable(takes, (value) => value)
 
-/** The name of an HTTP header, in lower case as Node has it. */
+/** The name of an HTTP header, converted to lower case. */
 export const headerName = (): z.ZodType<string, string> =>
   variable('the name of a header', (name) =>
     /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
   )
 
-/** As a browser says in `origin` where a page comes from: also an app's own scheme, and `null` where it says nothing. */
+/** Whether a browser can send the value as `origin`. Apps have schemes of their own; some pages send `null`. */
 function isOrigin(value: string): boolean {
   if (value === 'null') return true
   const url = URL.parse(value)
   return url !== null && `${url.protocol}//${url.host}` === value
 }
 
-/** Web origins between commas; others of the words that `besides` lists stand for themselves. */
+/** Comma-separated web origins, or words that `besides` lists. */
 export function origins(besides: readonly string[] = []): z.ZodType<string[], string> {
   const takes = ['web origins such as https://example.com separated by commas', ...besides].join(', or ')
   return list(takes).refine((given) => given.every((one) => besides.includes(one) || isOrigin(one)), takes)
 }
 
-/** Where a program listens. */
+/** The address that a program listens on. */
 export const host = (): z.ZodType<string, string> =>
   variable('an IP address of this machine, or localhost', (value) =>
     isIP(value) !== 0 || value === 'localhost' ? value : undefined,

@@ -1,14 +1,14 @@
 /**
- * A core dump of a service would hold every secret that it has: keys, tokens, the database's password, and addresses of
- * callers. Whoever runs the services should turn dumps off; where nobody did, this leaves the memory out of them.
+ * Keeps secrets out of core dumps. A dump of a service would contain its keys, tokens, the password of the database and
+ * addresses of callers. Operators should turn dumps off; where they have not, this excludes the memory from them.
  */
 import { writeFileSync } from 'node:fs'
 
-/** On Linux. Elsewhere, and where `/proc` may not be written, it does nothing: the limit of the system decides. */
+/** Works on Linux. Elsewhere, and where `/proc` is read-only, it does nothing and the limit of the system applies. */
 export function leaveMemoryOutOfCoreDumps(): void {
   try {
     writeFileSync('/proc/self/coredump_filter', '0')
   } catch {
-    // Not Linux, or a container that shows /proc read-only.
+    // Not Linux, or a container with a read-only /proc.
   }
 }

@@ -3,6 +3,7 @@ export {
   choice,
   ConfigError,
   durationMs,
+  effectiveVariables,
   headerName,
   host,
   integer,
@@ -17,6 +18,7 @@ export {
   secret,
   text,
   variable,
+  type Variables,
 } from './config.ts'
 export { LAUNCH } from './launch.ts'
 export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'

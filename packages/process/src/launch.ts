@@ -1,14 +1,14 @@
 /**
- * How a service's process is to be started, which it cannot do for itself any more; infra/docker/validator.Dockerfile and
- * docs/operations/install.md say the same. Without it a validator works, and takes a few hundredths more time for a check.
+ * The arguments and environment with which a service's process starts, because it cannot set them itself any more. They equal
+ * those in infra/docker/validator.Dockerfile and docs/operations/install.md. A validator also works without them, and then
+ * takes a few percent more time for a check.
  */
 export const LAUNCH = {
   validator: {
     /**
-     * V8 collects on the thread whose garbage it is: its helpers would take the workers' cores, to collect some 15 MB sooner.
-     * Young objects have 4 MiB: with the 1 MiB that V8 begins with more of them are carried along and grow old, and with the 16
-     * to which it would grow a collection has more to carry at once. And it does not collect everything, slowly and to save
-     * memory, whenever little happens.
+     * V8 collects garbage on the thread that made it; its helper threads would take cores from the workers. The space of young
+     * objects is 4 MiB: with V8's initial 1 MiB more objects survive into the old space, and with its maximum of 16 MiB one
+     * collection copies more at once. V8 also does not run full collections to save memory when little happens.
      */
     nodeArguments: [
       '--single-threaded-gc',
@@ -17,9 +17,9 @@ export const LAUNCH = {
       '--no-memory-reducer',
     ],
     /**
-     * glibc asks for huge pages for large blocks, such as the index: a read of memory waits less (docs/performance.md). And it
-     * gives blocks of 1 MiB and more back to the system when they are freed, always: left to itself it would raise that bound.
-     * From 2.35 on; an older one, or another library, passes it over.
+     * glibc requests huge pages for large blocks such as the index, so that reads of memory take less time
+     * (docs/performance.md). It returns freed blocks of 1 MiB and more to the system; by default it would raise that bound.
+     * Versions before 2.35 and other libraries ignore the variable.
      */
     env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
   },

@@ -1,6 +1,6 @@
 /**
- * The log: one JSON line an entry on standard output. An error is cut down to its class, message, code and stack,
- * because the other fields of errors (a socket's peer, a Postgres row) can hold what must never be written down.
+ * The log: one JSON line per entry on standard output. Of an error it contains the class, message, code and stack. Other
+ * fields of errors, such as a socket's peer or a row of Postgres, may contain what must never be stored (docs/api.md#d1).
  */
 import { pino, stdTimeFunctions, type Logger } from 'pino'
 
@@ -8,7 +8,7 @@ import type { LogLevel } from './config.ts'
 
 export type { Logger } from 'pino'
 
-/** `name` is the program's; `level` usually comes from LOG_LEVEL. */
+/** Returns a logger. `name` is the name of the program; `level` usually comes from LOG_LEVEL. */
 export function createLogger(name: string, level: LogLevel = 'info'): Logger {
   const options = {
     level,
@@ -17,7 +17,7 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
   }
-  // Synchronous, so that nothing is left to be flushed at the exit: with nobody left who reads, that flush would never end.
+  // Synchronous, so that no flush remains for the exit: when nothing reads the pipe any more, it would never end.
   return pino(options, pino.destination({ dest: 1, sync: true }))
 }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { ConfigError, explainStart, host, integer, port, readConfig } from '../src/index.ts'
+import { ConfigError, effectiveVariables, explainStart, host, integer, port } from '../src/index.ts'
 
 const stoppable = fileURLToPath(new URL('programs/stoppable.ts', import.meta.url))
 const starter = fileURLToPath(new URL('programs/starter.ts', import.meta.url))
@@ -58,7 +58,7 @@ test('a program can begin its own stop with an exit code', async () => {
   expect(output).toContain('stopped')
 })
 
-test('a child tells its parent where it listens', async () => {
+test('a child sends its ports to its parent', async () => {
   const direct = fork(stoppable, ['waits'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   started.push(direct)
   expect((await once(direct, 'message'))[0]).toEqual({ type: 'listening', port: 1, adminPort: 2 })
@@ -80,19 +80,17 @@ test.each([
 })
 
 describe('a program that cannot listen', () => {
-  const variables = z
-    .object({
-      VALIDATOR_HOST: host().default('127.0.0.1'),
-      VALIDATOR_PORT: port().default(8080),
-      WORKERS: integer(1, 9),
-    })
-    .transform((env) => ({ port: env.VALIDATOR_PORT }))
+  const variables = z.object({
+    VALIDATOR_HOST: host().default('127.0.0.1'),
+    VALIDATOR_PORT: port().default(8080),
+    WORKERS: integer(1, 9),
+  })
 
-  /** Why this program cannot listen where it is to. */
+  /** Returns why this program cannot listen there. */
   async function explain(env: Record<string, string>, at: { host: string; port: number }): Promise<string> {
-    readConfig(variables, { WORKERS: '1', ...env })
+    const given = effectiveVariables(variables, { WORKERS: '1', ...env })
     const server = createServer()
-    return explainStart(await new Promise<Error>((resolve) => server.once('error', resolve).listen(at)))
+    return explainStart(await new Promise<Error>((resolve) => server.once('error', resolve).listen(at)), given)
   }
 
   test('names the variable of the port that is taken', async () => {
@@ -115,9 +113,11 @@ describe('a program that cannot listen', () => {
   })
 
   test('names the default as well', () => {
-    readConfig(variables, { WORKERS: '1' })
+    const given = effectiveVariables(variables, { WORKERS: '1', VALIDATOR_PORT: '' })
     const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
-    expect(explainStart(taken)).toBe('The port 8080 is taken by another program; set VALIDATOR_PORT to another one.')
+    expect(explainStart(taken, given)).toBe(
+      'The port 8080 is taken by another program; set VALIDATOR_PORT to another one.',
+    )
   })
 })
 

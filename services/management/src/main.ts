@@ -1,5 +1,12 @@
 /** The management service as a program, started from the environment. */
-import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readConfig } from '@keyward/process'
+import {
+  announceListening,
+  effectiveVariables,
+  failStart,
+  leaveMemoryOutOfCoreDumps,
+  onStop,
+  readConfig,
+} from '@keyward/process'
 
 import { configSchema } from './config.ts'
 import { startManagement } from './server.ts'
@@ -10,5 +17,5 @@ try {
   onStop(() => management.close())
   announceListening(management)
 } catch (error) {
-  failStart(error)
+  failStart(error, effectiveVariables(configSchema))
 }

@@ -39,55 +39,56 @@ export interface ValidatorConfig {
 const trustedProxies = (): z.ZodType<ClientResolverOptions['trustedProxies'], string> =>
   variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)
 
-export const environment = z
-  .object({
-    DATABASE_URL: postgresUrl().optional(),
-    VALIDATOR_DATABASE_URL: postgresUrl().optional(),
-    VALIDATOR_HOST: host().default('127.0.0.1'),
-    VALIDATOR_PORT: port().default(8080),
-    VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
-    VALIDATOR_ADMIN_PORT: port().default(9080),
-    VALIDATOR_ADMIN_HOST: host().optional(),
-    TRUSTED_PROXIES: trustedProxies().default([]),
-    CLIENT_IP_HEADER: headerName().optional(),
-    COUNTRY_HEADER: headerName().optional(),
-    EDGE: choice(EDGES).optional(),
-    CORS_ORIGINS: origins(['*']).default([]),
-    STALE_AFTER: durationMs(100).default(5_000),
-    STALE_LIMIT: durationMs(100).default(900_000),
-    LOG_LEVEL: logLevel().default('info'),
-  })
-  .transform((env, context): ValidatorConfig => {
-    const databaseUrl = env.VALIDATOR_DATABASE_URL ?? env.DATABASE_URL
-    if (databaseUrl === undefined) {
-      context.addIssue({
-        code: 'custom',
-        path: ['VALIDATOR_DATABASE_URL'],
-        message: 'an address such as postgres://user:password@host:5432/database',
-      })
-      return z.NEVER
-    }
-    if (env.STALE_LIMIT <= env.STALE_AFTER) {
-      context.addIssue({ code: 'custom', path: ['STALE_LIMIT'], message: 'a duration longer than STALE_AFTER' })
-      return z.NEVER
-    }
-    return {
-      databaseUrl,
-      host: env.VALIDATOR_HOST,
-      port: env.VALIDATOR_PORT,
-      adminHost: env.VALIDATOR_ADMIN_HOST ?? env.VALIDATOR_HOST,
-      adminPort: env.VALIDATOR_ADMIN_PORT,
-      workers: env.VALIDATOR_WORKERS,
-      corsOrigins: env.CORS_ORIGINS,
-      resolver: {
-        trustedProxies: env.TRUSTED_PROXIES,
-        clientIpHeader: env.CLIENT_IP_HEADER ?? null,
-        countryHeader: env.COUNTRY_HEADER ?? null,
-        edge: env.EDGE ?? null,
-      },
-      staleAfterMs: env.STALE_AFTER,
-      staleLimitMs: env.STALE_LIMIT,
-      logLevel: env.LOG_LEVEL,
-      drainMs: 1_000,
-    }
-  })
+/** The environment variables, by their names. */
+export const variables = z.object({
+  DATABASE_URL: postgresUrl().optional(),
+  VALIDATOR_DATABASE_URL: postgresUrl().optional(),
+  VALIDATOR_HOST: host().default('127.0.0.1'),
+  VALIDATOR_PORT: port().default(8080),
+  VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
+  VALIDATOR_ADMIN_PORT: port().default(9080),
+  VALIDATOR_ADMIN_HOST: host().optional(),
+  TRUSTED_PROXIES: trustedProxies().default([]),
+  CLIENT_IP_HEADER: headerName().optional(),
+  COUNTRY_HEADER: headerName().optional(),
+  EDGE: choice(EDGES).optional(),
+  CORS_ORIGINS: origins(['*']).default([]),
+  STALE_AFTER: durationMs(100).default(5_000),
+  STALE_LIMIT: durationMs(100).default(900_000),
+  LOG_LEVEL: logLevel().default('info'),
+})
+
+export const environment = variables.transform((env, context): ValidatorConfig => {
+  const databaseUrl = env.VALIDATOR_DATABASE_URL ?? env.DATABASE_URL
+  if (databaseUrl === undefined) {
+    context.addIssue({
+      code: 'custom',
+      path: ['VALIDATOR_DATABASE_URL'],
+      message: 'an address such as postgres://user:password@host:5432/database',
+    })
+    return z.NEVER
+  }
+  if (env.STALE_LIMIT <= env.STALE_AFTER) {
+    context.addIssue({ code: 'custom', path: ['STALE_LIMIT'], message: 'a duration longer than STALE_AFTER' })
+    return z.NEVER
+  }
+  return {
+    databaseUrl,
+    host: env.VALIDATOR_HOST,
+    port: env.VALIDATOR_PORT,
+    adminHost: env.VALIDATOR_ADMIN_HOST ?? env.VALIDATOR_HOST,
+    adminPort: env.VALIDATOR_ADMIN_PORT,
+    workers: env.VALIDATOR_WORKERS,
+    corsOrigins: env.CORS_ORIGINS,
+    resolver: {
+      trustedProxies: env.TRUSTED_PROXIES,
+      clientIpHeader: env.CLIENT_IP_HEADER ?? null,
+      countryHeader: env.COUNTRY_HEADER ?? null,
+      edge: env.EDGE ?? null,
+    },
+    staleAfterMs: env.STALE_AFTER,
+    staleLimitMs: env.STALE_LIMIT,
+    logLevel: env.LOG_LEVEL,
+    drainMs: 1_000,
+  }
+})

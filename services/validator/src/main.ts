@@ -2,9 +2,16 @@
 
 import { getPriority, setPriority } from 'node:os'
 
-import { announceListening, failStart, leaveMemoryOutOfCoreDumps, onStop, readConfig } from '@keyward/process'
+import {
+  announceListening,
+  effectiveVariables,
+  failStart,
+  leaveMemoryOutOfCoreDumps,
+  onStop,
+  readConfig,
+} from '@keyward/process'
 
-import { environment } from './config.ts'
+import { environment, variables } from './config.ts'
 import { startValidator } from './validator.ts'
 
 /** Low enough to yield to a worker on the same core, and high enough for about a quarter of that core. */
@@ -19,5 +26,5 @@ try {
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening(validator)
 } catch (error) {
-  failStart(error)
+  failStart(error, effectiveVariables(variables))
 }
