@@ -6,7 +6,7 @@ import { environment, type ValidatorConfig } from '../src/config.ts'
 const read = (env: Record<string, string>): ValidatorConfig =>
   readConfig(environment, { DATABASE_URL: 'postgres://localhost/keyward', ...env })
 
-test('what is not set has the defaults that are promised', () => {
+test('applies the documented defaults', () => {
   expect(read({})).toMatchObject({
     host: '127.0.0.1',
     port: 8080,
@@ -20,7 +20,7 @@ test('what is not set has the defaults that are promised', () => {
   expect(read({ VALIDATOR_DATABASE_URL: 'postgres://v@localhost/keyward' }).databaseUrl).toContain('v@')
 })
 
-test('what is set is taken', () => {
+test('reads every variable', () => {
   const config = read({
     TRUSTED_PROXIES: '10.0.0.0/8, ::1',
     COUNTRY_HEADER: 'CF-IPCountry',
@@ -48,7 +48,7 @@ test.each([
   ['STALE_LIMIT', '1s', 'a duration longer than STALE_AFTER'],
   ['VALIDATOR_HOST', '999.1.1.1', 'an IP address of this machine'],
   ['DATABASE_URL', 'mysql://x', 'postgres://'],
-])('a bad %s is one line that names it', (name, value, takes) => {
+])('rejects an invalid %s with one line that names it', (name, value, takes) => {
   let message = ''
   try {
     read({ [name]: value })

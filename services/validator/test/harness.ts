@@ -1,4 +1,4 @@
-/** A validator over a database of its own, and requests to it. */
+/** Starts validators with databases of their own, and sends requests to them. */
 
 import { type Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
@@ -90,11 +90,11 @@ export interface Sent {
   headers?: Record<string, string>
   body?: unknown
   secret?: string
-  /** Without one, the request has a connection of its own. */
+  /** Without an agent, the request opens a connection of its own. */
   agent?: Agent
 }
 
-/** One request. A string or bytes as body go out as they are, anything else as JSON. */
+/** Sends one request. A body of text or bytes is sent unchanged, any other body as JSON. */
 export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
   const { body, secret } = sent
   const bytes =
@@ -158,15 +158,15 @@ function parse(text: string): unknown {
 }
 
 export interface Wanted {
-  /** Whether all that is expected is there; without one, the peer is expected to close. */
+  /** Returns whether everything expected has arrived. Without it, the peer is expected to close. */
   enough?: (text: string) => boolean
-  /** How long nothing more may come then. */
+  /** How long to wait for unexpected data after that. */
   silentMs?: number
-  /** The end in any case. */
+  /** The timeout of the whole call. */
   limitMs?: number
 }
 
-/** Writes raw bytes and returns all that comes back until the peer closes, or stays silent behind what is expected. */
+/** Writes raw bytes. Returns what arrives until the peer closes, or until everything expected has arrived. */
 export function raw(
   port: number,
   bytes: string | Uint8Array,
@@ -198,8 +198,8 @@ export function raw(
   })
 }
 
-/** Whether there are so many answers, each with the whole of its body. */
-export const answers =
+/** Returns a function that tests for this number of responses, each with a complete body. */
+export const responses =
   (count: number) =>
   (text: string): boolean => {
     let whole = 0
@@ -211,12 +211,12 @@ export const answers =
     }
   }
 
-/** Waits until `holds` is true; the test's own time-out is the limit. */
+/** Waits until `holds` returns true, up to the timeout of the test. */
 export async function until(holds: () => Promise<boolean> | boolean, everyMs = 10): Promise<void> {
   while (!(await holds())) await sleep(everyMs)
 }
 
-/** Any text, in an expected body. */
+/** Matches any string in an expected body. */
 export const someText: unknown = expect.any(String)
 
 export const someNumber: unknown = expect.any(Number)

@@ -9,10 +9,10 @@ import { createWorld, raw, send, until, type World } from './harness.ts'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const V2 = '/api/v2/license/validate'
-/** Letters that no id, hash or code of ours contains, but for what a list shows of a secret. */
+/** Letters that occur in no id, hash or code, but may occur in the prefix of a secret. */
 const COUNTRY = 'QX'
 const ADDRESSES = ['198.51.100.77', '2001:db8:dead:beef::77']
-/** Every way in which the addresses could have been written down, also inside bytes shown as hex. */
+/** Every form in which an address or country could be stored, including hex dumps of bytes. */
 const SPELLINGS = [
   '198.51.100',
   'c6336447',
@@ -22,7 +22,7 @@ const SPELLINGS = [
   '2001:0db8:dead',
   COUNTRY,
 ]
-/** As Postgres shows its bytes. */
+/** The country as bytes in Postgres's hex format. */
 const COUNTRY_BYTES = new RegExp(`x${Buffer.from(COUNTRY).toString('hex')}\\b`)
 
 let world: World
@@ -33,7 +33,7 @@ afterAll(async () => {
   await world.database.drop()
 })
 
-/** Without the first letters of secrets, which are random. */
+/** Returns every row of every table as text, without the prefixes of secrets, which are random. */
 async function everythingInTheDatabase(): Promise<string> {
   const { pool } = world.database
   const secrets = await pool.query<{ prefix: string }>('select prefix from credentials')
@@ -51,7 +51,7 @@ async function everythingInTheDatabase(): Promise<string> {
   return secrets.rows.reduce((text, { prefix }) => text.replaceAll(prefix, ''), all)
 }
 
-test('no address and no country of a check is in a table, a statement, a metric or a log line', async () => {
+test('stores no address and no country of a check in a table, statement, metric or log line', async () => {
   const { pool } = world.database
   const { organizationId, secret } = world
   const limited = await world.license({ maxMachines: 1 })

@@ -26,7 +26,7 @@ interface Started {
   child: ChildProcess
   output: () => string
   exit: Promise<number | null>
-  /** Its exit code, once all of its output is here; not for one that its parent has let go of. */
+  /** The exit code, after all output has arrived. Never resolves for a child that was disconnected. */
   closed: Promise<number | null>
 }
 
@@ -56,12 +56,12 @@ async function ports(child: ChildProcess): Promise<{ port: number; adminPort: nu
   )
 }
 
-test('it starts from the environment, becomes ready, and SIGTERM under load fails no request and loses nothing', async () => {
+test('starts from the environment, and on SIGTERM under load fails no request and loses no usage', async () => {
   const started = start({})
   const { port, adminPort } = await ports(started.child)
   await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 200)
   const agent = new Agent({ keepAlive: true, maxSockets: 10 })
-  let answered = 0
+  let succeeded = 0
   let late = 0
   const state = { isStopping: false }
   const failures: unknown[] = []
@@ -72,7 +72,7 @@ test('it starts from the environment, becomes ready, and SIGTERM under load fail
         ({ status }) => status,
         (error: unknown) => error,
       )
-      if (outcome === 200) answered++
+      if (outcome === 200) succeeded++
       else if (state.isStopping) late++
       else failures.push(outcome)
     }
@@ -80,7 +80,7 @@ test('it starts from the environment, becomes ready, and SIGTERM under load fail
   await new Promise((resolve) => setTimeout(resolve, 300))
   started.child.kill('SIGTERM')
   await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 503)
-  // A balancer turns away now, and requests in flight are answered, unless all of this machine was too slow to see it in time.
+  // A balancer stops sending requests now. Requests in flight get their responses.
   state.isStopping = true
   await Promise.all(load)
   expect(failures).toEqual([])
@@ -88,22 +88,22 @@ test('it starts from the environment, becomes ready, and SIGTERM under load fail
   agent.destroy()
   const { rows } = await world.database.pool.query<{ n: number }>('select sum(count)::int as n from check_counts')
   const counted = rows[0]?.n ?? 0
-  expect(counted).toBeGreaterThanOrEqual(answered)
-  expect(counted).toBeLessThanOrEqual(answered + late)
+  expect(counted).toBeGreaterThanOrEqual(succeeded)
+  expect(counted).toBeLessThanOrEqual(succeeded + late)
   expect(started.output()).not.toContain(license.key)
 }, 20_000)
 
-/** How nice each thread is, by its id. */
+/** Returns the niceness of each thread, by thread id. */
 function niceOf(pid: number): Map<number, number> {
   const threads = readdirSync(`/proc/${pid}/task`).map((thread): [number, number] => {
     const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
-    // The name may hold spaces: fields count from behind it.
+    // The name may contain spaces, so fields are counted from its end.
     return [Number(thread), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])]
   })
   return new Map(threads)
 }
 
-test.skipIf(process.platform !== 'linux')('checks go before what is written about them', async () => {
+test.skipIf(process.platform !== 'linux')('runs the main thread at a lower priority than the workers', async () => {
   const { child, exit } = start({})
   await ports(child)
   const pid = child.pid ?? 0
@@ -113,23 +113,23 @@ test.skipIf(process.platform !== 'linux')('checks go before what is written abou
   expect(await exit).toBe(0)
 })
 
-test('it stops when its parent lets go of it', async () => {
+test('stops when its parent disconnects', async () => {
   const started = start({})
   await ports(started.child)
   started.child.disconnect()
   expect(await started.exit).toBe(0)
 })
 
-test('a bad variable stops it with one line', async () => {
+test('exits with one line on an invalid variable', async () => {
   const started = start({ VALIDATOR_WORKERS: 'many' })
   expect(await started.closed).toBe(1)
   expect(started.output().trim()).toBe('VALIDATOR_WORKERS got "many"; it takes a whole number from 1 to 256')
 })
 
-test('it leaves unloaded what only the management service needs', async () => {
-  const tell = `import { registerHooks } from 'node:module'
+test('does not load the modules that only the management service needs', async () => {
+  const printLoads = `import { registerHooks } from 'node:module'
     registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) })`
-  const preload = `--import=data:text/javascript,${encodeURIComponent(tell)}`
+  const preload = `--import=data:text/javascript,${encodeURIComponent(printLoads)}`
   const started = start({ VALIDATOR_WORKERS: 'many', NODE_OPTIONS: preload })
   await started.closed
   for (const loaded of ['services/validator/src/validator.ts', 'database/src/index.ts', 'license-file/src/spki.ts'])
@@ -137,7 +137,7 @@ test('it leaves unloaded what only the management service needs', async () => {
   expect(started.output()).not.toMatch(/node_modules\/(?:kysely|@noble)\//)
 })
 
-test('a port that is taken is named', async () => {
+test('names a port that is in use', async () => {
   const first = start({})
   const { port } = await ports(first.child)
   const second = start({ VALIDATOR_PORT: String(port) })

@@ -1,13 +1,13 @@
 /**
- * The change log as the follower needs it: a connection that reads, so that what it reads comes from the very server that it
- * has identified, and one beside it that listens and only wakes. When either is lost, both are made anew.
+ * Connects the follower to Postgres. One connection identifies the server and reads, so every read comes from the identified
+ * server. A second one listens for notifications. When either is lost, both are replaced.
  */
 
 import { createPool, loadFeed, listenForChanges, openChangeLog, readFeed, requireMigrated } from '@keyward/database'
 
 import type { FeedConnection, FeedSource } from './follower.ts'
 
-/** A read is one statement of a few milliseconds; it is late long before a second has passed. */
+/** A read is one statement that usually takes a few milliseconds. */
 const STATEMENT_TIMEOUT_MS = 1_500
 const QUERY_TIMEOUT_MS = 1_800
 const CONNECT_TIMEOUT_MS = 1_500
@@ -42,7 +42,7 @@ export class PostgresSource implements FeedSource {
       reader.on('end', onLost)
       closers.push(() => {
         reader.removeAllListeners('end')
-        // Destroyed, not ended: an end would wait for a server that no longer answers.
+        // Destroyed instead of ended, which would wait for a server that no longer responds.
         reader.release(true)
       })
       const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })
@@ -59,7 +59,7 @@ export class PostgresSource implements FeedSource {
             immediate: isFirst,
             applicationName: 'keyward validator load',
           })
-          if (joined.server !== identity) throw new Error('Another server answered while everything was loaded.')
+          if (joined.server !== identity) throw new Error('Another server responded during the load.')
           return joined.snapshot
         },
         close,

@@ -1,6 +1,6 @@
 /**
- * Prunes the change log about once a minute. Every validator asks for it; the database lets only one of them run at a time,
- * and keeps everything that a reader may need within the next hour.
+ * Prunes the change log about once a minute. Every validator attempts it, and the database lets only one run
+ * at a time. It keeps everything that a reader may need within the next hour.
  */
 
 import { createPool, pruneFeed } from '@keyward/database'

@@ -35,7 +35,7 @@ export class PublicKeyReplica {
   constructor(port: MessagePort, control: Control) {
     this.#port = port
     this.#control = control
-    // Messages are also applied as they arrive: a worker that nobody asks for keys would collect them otherwise.
+    // Messages are also applied as they arrive: otherwise they would collect in a worker that gets no requests for keys.
     port.on('message', (message: PublicKeysMessage) => this.#receive(message))
     port.unref()
   }

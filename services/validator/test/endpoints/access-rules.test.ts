@@ -43,7 +43,7 @@ const drop = async (...ids: string[]): Promise<void> => {
 const becomes = (code: string, license: License, from?: From): Promise<void> =>
   until(async () => (await check(license, from)) === code)
 
-test('a blacklisted check gets the same body for every type of rule: no rule, type or value', async () => {
+test('returns the same BLACKLISTED body for every type of rule', async () => {
   const machineId = 'blacklisted machine'
   const country = 'AQ'
   for (const [type, from] of [
@@ -56,15 +56,15 @@ test('a blacklisted check gets the same body for every type of rule: no rule, ty
     const id = await rule({ licenseId: license.id, type, value: values[type] })
     await becomes('BLACKLISTED', license, from)
     const headers = { 'x-country': country }
-    const ask = (path: string, body: object): Promise<Reply> =>
+    const request = (path: string, body: object): Promise<Reply> =>
       send(validator.port, path, { body, headers, secret: world.secret })
-    const v2 = await ask(V2, { license: license.key, fingerprint: machineId })
+    const v2 = await request(V2, { license: license.key, fingerprint: machineId })
     expect([v2.status, v2.text], type).toEqual([
       400,
       '{"valid":false,"status":400,"message":"This check was refused.","code":"BLACKLISTED"}',
     ])
     for (const path of ['/api/v1/validate', '/api/v1/activate']) {
-      const v1 = await ask(path, { licenseKey: license.key, fingerprint: machineId, hostname: 'build-7' })
+      const v1 = await request(path, { licenseKey: license.key, fingerprint: machineId, hostname: 'build-7' })
       expect([v1.status, v1.text], type).toEqual([
         200,
         '{"valid":false,"code":"BLACKLISTED","detail":"This check was refused."}',
@@ -74,21 +74,21 @@ test('a blacklisted check gets the same body for every type of rule: no rule, ty
   }
 })
 
-describe('what rules match', () => {
-  test.skipIf(isBehindBalancer)('addresses and ranges, IPv4 and IPv6, by the forwarded address', async () => {
+describe('rules match', () => {
+  test.skipIf(isBehindBalancer)('addresses and ranges of IPv4 and IPv6, by the forwarded address', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '203.0.113.0/24' }), await rule({ value: '2001:db8:7::/48' })]
     await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
     await becomes('BLACKLISTED', license, { ip: '2001:db8:7::1' })
-    const refused = ['203.0.113.255:4711', '::ffff:203.0.113.1', '[2001:db8:7:ffff::]:443', '9.9.9.9, 203.0.113.4']
-    for (const ip of refused) expect(await check(license, { ip }), ip).toBe('BLACKLISTED')
+    const blacklisted = ['203.0.113.255:4711', '::ffff:203.0.113.1', '[2001:db8:7:ffff::]:443', '9.9.9.9, 203.0.113.4']
+    for (const ip of blacklisted) expect(await check(license, { ip }), ip).toBe('BLACKLISTED')
     const others = ['203.0.114.1', '2001:db8:8::1', 'junk', '203.0.113.4, 9.9.9.9', '0203.0.113.9', '203.0.113.9 x']
     for (const ip of others) expect(await check(license, { ip }), ip).toBe('VALID')
     await drop(...ids)
     await becomes('VALID', license, { ip: '203.0.113.9' })
   })
 
-  test('machine ids, whichever field carries them, and countries', async () => {
+  test('machine ids of every field, and countries', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ type: 'HWID', value: 'bad machine' }), await rule({ type: 'COUNTRY', value: 'AQ' })]
     await becomes('BLACKLISTED', license, { country: 'AQ' })
@@ -101,7 +101,7 @@ describe('what rules match', () => {
     await drop(...ids)
   })
 
-  test('a customer: every license of it, and no other', async () => {
+  test('every license of a customer, and no other', async () => {
     const license = await world.license({ maxMachines: null })
     const other = await world.license({ maxMachines: null })
     const id = await rule({ type: 'CUSTOMER', value: license.customerId })
@@ -115,24 +115,24 @@ describe('what rules match', () => {
     await drop(id)
   })
 
-  test('a blacklisted check takes no slot, an excluded one neither', async () => {
+  test('without taking a slot, for a blacklist and for an exclusion', async () => {
     const license = await world.license({ maxMachines: 1 })
     const ids = [
-      await rule({ licenseId: license.id, type: 'HWID', value: 'refused' }),
-      await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'let through' }),
+      await rule({ licenseId: license.id, type: 'HWID', value: 'blacklisted' }),
+      await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'excluded' }),
     ]
-    await becomes('VALID', await world.license({ maxMachines: null })) // committed after the rules, so they are applied then too
-    expect(await check(license, { machineId: 'refused' })).toBe('BLACKLISTED')
-    expect(await check(license, { machineId: 'let through' })).toBe('VALID')
+    await becomes('VALID', await world.license({ maxMachines: null })) // committed after the rules, so the rules are applied too
+    expect(await check(license, { machineId: 'blacklisted' })).toBe('BLACKLISTED')
+    expect(await check(license, { machineId: 'excluded' })).toBe('VALID')
     const { rows } = await world.database.pool.query('select from machines where license_id = $1', [license.id])
     expect(rows).toHaveLength(0)
     expect(await check(license, { machineId: 'ordinary' })).toBe('VALID')
     expect(await check(license, { machineId: 'another' })).toBe('TOO_MANY_MACHINES')
-    expect(await check(license, { machineId: 'let through' })).toBe('VALID')
+    expect(await check(license, { machineId: 'excluded' })).toBe('VALID')
     await drop(...ids)
   })
 
-  test('a rule stops matching at its moment, with no message from anybody', async () => {
+  test('until their expiry, without any message', async () => {
     const license = await world.license({ maxMachines: null })
     const expiresAt = new Date(Date.now() + 1_000)
     await rule({ licenseId: license.id, type: 'HWID', value: 'm', expiresAt })
@@ -141,7 +141,7 @@ describe('what rules match', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime())
   })
 
-  test('rows that cannot be read are skipped, the rest goes on', async () => {
+  test('although other rows are unreadable; those are skipped and counted', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '300.1.2.3' }), await rule({ value: Buffer.from([0xff]) })]
     const good = await rule({ value: '127.0.0.1' })
@@ -152,9 +152,9 @@ describe('what rules match', () => {
   })
 })
 
-// A balancer replaces what its callers say of their address.
-describe.skipIf(isBehindBalancer)('whose address counts', () => {
-  test('from an untrusted peer no header is believed', async () => {
+// A balancer replaces the headers that these tests send.
+describe.skipIf(isBehindBalancer)('the client address', () => {
+  test('is that of the peer when the peer is not trusted', async () => {
     const license = await world.license({ maxMachines: null })
     const direct = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: [], countryHeader: 'x-country' },
@@ -170,7 +170,7 @@ describe.skipIf(isBehindBalancer)('whose address counts', () => {
     await direct.close()
   })
 
-  test('a client header set by an edge is the only one that is read', async () => {
+  test('comes from the header of the edge preset alone', async () => {
     const license = await world.license({ maxMachines: null })
     const behind = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: 'all', edge: 'cloudflare' },

@@ -144,7 +144,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-function ask(scenario: Scenario, { check }: Case, path: string, body: object): Promise<Reply> {
+function request(scenario: Scenario, { check }: Case, path: string, body: object): Promise<Reply> {
   const organization = check.organization ?? scenario.world.organizations[0] ?? ''
   return send(validator.port, path, {
     body,
@@ -160,7 +160,7 @@ function ask(scenario: Scenario, { check }: Case, path: string, body: object): P
 async function releaseSlot(scenario: Scenario, given: Case): Promise<void> {
   const body = { licenseKey: given.check.key, fingerprint: given.check.machineId }
   if (given.slot !== 'claim' || given.code !== 'VALID') return
-  await until(async () => (await ask(scenario, given, '/api/v1/deactivate', body)).text.includes('true'))
+  await until(async () => (await request(scenario, given, '/api/v1/deactivate', body)).text.includes('true'))
 }
 
 test('the engine has decision cases', () => {
@@ -186,12 +186,12 @@ function expectedBody(scenario: Scenario, { check, code, used, max }: Case, api:
 test.each(scenarios.map((scenario) => ({ name: scenario.scenario, scenario })))('$name', async ({ scenario }) => {
   for (const given of scenario.cases) {
     const { key, machineId } = given.check
-    const v2 = await ask(scenario, given, '/api/v2/license/validate', { license: key, hwid: machineId })
+    const v2 = await request(scenario, given, '/api/v2/license/validate', { license: key, hwid: machineId })
     const status = given.code === 'VALID' ? 200 : 400
     expect([v2.status, v2.body], given.case).toEqual([status, expectedBody(scenario, given, 'v2')])
     await releaseSlot(scenario, given)
     for (const path of ['/api/v1/validate', '/api/v1/activate']) {
-      const v1 = await ask(scenario, given, path, { licenseKey: key, fingerprint: machineId })
+      const v1 = await request(scenario, given, path, { licenseKey: key, fingerprint: machineId })
       expect([v1.status, v1.body], given.case).toEqual([200, expectedBody(scenario, given, 'v1')])
       await releaseSlot(scenario, given)
     }

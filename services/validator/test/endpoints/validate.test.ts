@@ -35,7 +35,7 @@ const v2 = (body: unknown): Promise<Reply> => send(validator.port, V2, { body, s
 const v1 = (body: unknown, path = V1): Promise<Reply> => send(validator.port, path, { body, secret: world.secret })
 
 describe('verdicts', () => {
-  test('valid', async () => {
+  test('VALID', async () => {
     const reply = await v2({ license: key.valid, fingerprint: 'm1' })
     expect(reply.status).toBe(200)
     expect(reply.headers['content-type']).toBe('application/json')
@@ -43,13 +43,13 @@ describe('verdicts', () => {
       '{"valid":true,"status":200,"message":"The license is valid.","code":"VALID","expiresAt":"2100-02-03T04:05:06.789Z"}',
     )
     for (const path of [V1, ACTIVATE]) {
-      const old = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname: 'build-7' }, path)
-      expect(old.status).toBe(200)
-      expect(old.text).toBe('{"valid":true,"code":"VALID","expiresAt":"2100-02-03T04:05:06.789Z"}')
+      const onV1 = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname: 'build-7' }, path)
+      expect(onV1.status).toBe(200)
+      expect(onV1.text).toBe('{"valid":true,"code":"VALID","expiresAt":"2100-02-03T04:05:06.789Z"}')
     }
   })
 
-  test('a perpetual license', async () => {
+  test('VALID with expiresAt null for a perpetual license', async () => {
     expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toEqual({
       valid: true,
       status: 200,
@@ -75,12 +75,12 @@ describe('verdicts', () => {
     const reply = await v2({ license: license() })
     expect(reply.status).toBe(400)
     expect(reply.body).toEqual({ valid: false, status: 400, message, code })
-    const old = await v1({ licenseKey: license() })
-    expect(old.status).toBe(200)
-    expect(old.body).toEqual({ valid: false, code, detail: message })
+    const onV1 = await v1({ licenseKey: license() })
+    expect(onV1.status).toBe(200)
+    expect(onV1.body).toEqual({ valid: false, code, detail: message })
   })
 
-  test('TOO_MANY_MACHINES tells the machines on v1', async () => {
+  test('TOO_MANY_MACHINES, with the number of machines on v1', async () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
     const message = 'The license is already active on the maximum number of machines.'
     for (let round = 0; round < 3; round++) {
@@ -97,14 +97,14 @@ describe('verdicts', () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
   })
 
-  test('a license without a limit needs no machine id', async () => {
+  test('VALID without a machine id for a license without a limit', async () => {
     expect((await v2({ license: key.free })).status).toBe(200)
     expect((await v2({ license: key.free, fingerprint: 'm' })).status).toBe(200)
   })
 })
 
 describe('machine ids', () => {
-  test('the first that is present counts: fingerprint, hwid, host, macAddress', async () => {
+  test('come from the first field present: fingerprint, hwid, host, macAddress', async () => {
     const license = await world.license({ maxMachines: 1 })
     const holds = { license: license.key, fingerprint: 'the machine' }
     await expect.poll(async () => (await v2(holds)).status).toBe(200)
@@ -127,7 +127,7 @@ describe('machine ids', () => {
     })
   })
 
-  test('Unicode is compared byte for byte', async () => {
+  test('are compared byte for byte', async () => {
     const { key: license } = await world.license({ maxMachines: 1 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'caf\u00e9' })).status).toBe(200)
     expect((await v2(`{"license":"${license}","fingerprint":"caf\\u00e9"}`)).status).toBe(200)
@@ -140,7 +140,7 @@ describe('machine ids', () => {
     expect((await v2({ license, fingerprint: 'caf\u00e9'.normalize('NFD') })).status).toBe(400)
   })
 
-  test('512 bytes are an id, also of two-byte characters and NULs', async () => {
+  test('have up to 512 bytes of any characters, including NUL', async () => {
     const { key: license } = await world.license({ maxMachines: 10 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'm'.repeat(512) })).status).toBe(200)
     expect((await v2({ license, fingerprint: 'é'.repeat(256) })).status).toBe(200)
@@ -149,15 +149,15 @@ describe('machine ids', () => {
   })
 })
 
-describe('malformed requests', () => {
+describe('invalid requests get 422', () => {
   const invalid2 = { status: 422, message: someText, code: 'INVALID_REQUEST' }
   const invalid1 = { code: 'INVALID_REQUEST', detail: someText }
 
   test.each([
-    ['nothing', ''],
+    ['an empty body', ''],
     ['not JSON', 'license=abc'],
-    ['half JSON', '{"license":"a"'],
-    ['two values', '{"license":"a"}{"license":"a"}'],
+    ['incomplete JSON', '{"license":"a"'],
+    ['two JSON values', '{"license":"a"}{"license":"a"}'],
     ['an array', '["a"]'],
     ['a string', '"a"'],
     ['null', 'null'],
@@ -181,12 +181,12 @@ describe('malformed requests', () => {
     const reply = await v2(body)
     expect(reply.status).toBe(422)
     expect(reply.body).toEqual(invalid2)
-    const old = await v1(body)
-    expect(old.status).toBe(422)
-    expect(old.body).toEqual(invalid1)
+    const onV1 = await v1(body)
+    expect(onV1.status).toBe(422)
+    expect(onV1.body).toEqual(invalid1)
   })
 
-  test('a host name of 513 bytes or of another type', async () => {
+  test('a hostname of 513 bytes or of another type', async () => {
     for (const hostname of ['h'.repeat(513), 7, {}]) {
       const reply = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })
       expect([reply.status, reply.body]).toEqual([422, invalid1])
@@ -195,19 +195,19 @@ describe('malformed requests', () => {
       expect((await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })).status).toBe(200)
   })
 
-  test('a repeated name counts as JSON.parse counts it, and other names count nothing', async () => {
+  test('except for repeated names, of which the last counts, and unknown names', async () => {
     expect((await v2(`{"license":"x","license":"${key.free}"}`)).status).toBe(200)
     expect((await v2(`{"license":"${key.free}","license":"x"}`)).status).toBe(400)
     expect((await v2({ license: key.free, other: [1, { deep: true }], valid: true })).status).toBe(200)
   })
 
-  test('the content type is not examined', async () => {
+  test('except for another content type', async () => {
     const body = { license: key.free }
     const headers = { 'content-type': 'text/plain' }
     expect((await send(validator.port, V2, { body, headers, secret: world.secret })).status).toBe(200)
   })
 
-  test('a body over 16 KiB is 413, one of 16 KiB is read', async () => {
+  test('except for a body over 16 KiB, which gets 413', async () => {
     const padded = (bytes: number): string => {
       const start = `{"license":"${key.free}","pad":"`
       return `${start}${'p'.repeat(bytes - start.length - 2)}"}`
@@ -215,7 +215,7 @@ describe('malformed requests', () => {
     expect((await v2(padded(16 * 1024))).status).toBe(200)
     const reply = await v2(padded(16 * 1024 + 1))
     expect([reply.status, reply.body]).toEqual([413, { status: 413, message: someText, code: 'PAYLOAD_TOO_LARGE' }])
-    const old = await v1(padded(16 * 1024 + 1))
-    expect([old.status, old.body]).toEqual([413, { code: 'PAYLOAD_TOO_LARGE', detail: someText }])
+    const onV1 = await v1(padded(16 * 1024 + 1))
+    expect([onV1.status, onV1.body]).toEqual([413, { code: 'PAYLOAD_TOO_LARGE', detail: someText }])
   })
 })

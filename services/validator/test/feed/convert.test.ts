@@ -32,7 +32,7 @@ const RULE: RuleRow = {
 const license = (row: LicenseRow): FeedChange => ({ entity: 'license', id: row.id, row })
 const rule = (changed: Partial<RuleRow>): FeedChange => ({ entity: 'rule', id: RULE.id, row: { ...RULE, ...changed } })
 
-test('passes on what needs no judgement, in order', () => {
+test('passes other changes on unchanged, in order', () => {
   const changes: FeedChange[] = [
     { entity: 'organization', id: id(2), row: { id: id(2) } },
     license(LICENSE),
@@ -43,7 +43,7 @@ test('passes on what needs no judgement, in order', () => {
   expect(convertChanges(changes)).toEqual({ changes, signingKeys: [], unreadable: [] })
 })
 
-test('takes signing keys apart', () => {
+test('separates the signing keys', () => {
   const gone: FeedChange = { entity: 'signingKey', id: id(7), row: null }
   expect(convertChanges([gone])).toEqual({ changes: [], signingKeys: [gone], unreadable: [] })
 })

@@ -31,7 +31,7 @@ const killFeed = (): Promise<unknown> =>
      where datname = current_database() and application_name in ('keyward validator feed', 'keyward validator listener')`,
   )
 
-test('changes by hand are enforced: made, changed, deleted', async () => {
+test('enforces inserts, updates and deletes that were made with SQL', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await until(() => says(license.key, 'VALID'))
@@ -50,7 +50,7 @@ test('changes by hand are enforced: made, changed, deleted', async () => {
   expect(await loads()).toBe(1)
 })
 
-test('a transaction that is long open hides nothing that others commit, nor its own', async () => {
+test('applies the changes of a long transaction, and those that others commit meanwhile', async () => {
   const { pool } = world.database
   const open = await pool.connect()
   const first = await world.license({ maxMachines: null })
@@ -66,7 +66,7 @@ test('a transaction that is long open hides nothing that others commit, nor its 
   expect(await loads()).toBe(1)
 })
 
-test('a listener whose backend is killed loses nothing', async () => {
+test('loses no change when the backends of its connections are terminated', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await until(() => says(license.key, 'VALID'))
@@ -82,7 +82,7 @@ test('a listener whose backend is killed loses nothing', async () => {
   expect(await loads()).toBe(1)
 })
 
-test('a log that no longer reaches back: everything is loaded again, and what is gone is gone', async () => {
+test('reloads when the log no longer contains its position, and removes deleted rows', async () => {
   const { pool } = world.database
   const gone = await world.license({ maxMachines: null })
   const kept = await world.license({ maxMachines: 1 })
@@ -91,7 +91,7 @@ test('a log that no longer reaches back: everything is loaded again, and what is
   await insertRule(pool, { organizationId: world.organizationId, licenseId: kept.id, type: 'HWID', value: 'bad' })
   await until(async () => (await check(kept.key, 'bad')).text.includes('BLACKLISTED'))
   const before = await loads()
-  // As one transaction: whatever the validator reads next, it finds a log that does not go back to its place.
+  // In one transaction, so that the next read of the validator finds a log without its position.
   const client = await pool.connect()
   await client.query('begin')
   await client.query('delete from licenses where id = $1', [gone.id])
@@ -106,7 +106,7 @@ test('a log that no longer reaches back: everything is loaded again, and what is
   expect((await check(kept.key, 'second')).text).toContain('TOO_MANY_MACHINES')
 })
 
-test('a change of thousands of rows', async () => {
+test('applies a change of thousands of rows', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await pool.query(
@@ -121,7 +121,7 @@ test('a change of thousands of rows', async () => {
   expect(await says('bulk-17', 'REVOKED')).toBe(true)
 })
 
-test('others can see what a validator has applied', async () => {
+test('publishes the snapshot that it has applied', async () => {
   const { pool } = world.database
   const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
   await until(async () => {

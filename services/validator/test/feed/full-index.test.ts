@@ -1,4 +1,4 @@
-/** A validator whose index has no room for all rows. */
+/** A validator whose index is too small for all rows. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { startValidator } from '../../src/validator.ts'
@@ -12,14 +12,14 @@ beforeAll(async () => {
 })
 afterAll(() => world.database.drop())
 
-/** A small index has room for 2,047 organizations. */
+/** The capacity of a small index is 2,047 organizations. */
 const addOrganizations = (count: number): Promise<unknown> =>
   world.database.pool.query(
     `insert into organizations (id, name, plan) select new_id(), 'Filler ' || i, 'FREE' from generate_series(1, $1::int) i`,
     [count],
   )
 
-test('that starts so is never ready and answers 503; one that serves goes on, also after a reload', async () => {
+test('is never ready and responds 503 when the first load does not fit; keeps serving when a reload does not fit', async () => {
   const { pool, validatorUrl } = world.database
   const license = await world.license({ maxMachines: null })
   await addOrganizations(1_000)
@@ -27,20 +27,20 @@ test('that starts so is never ready and answers 503; one that serves goes on, al
   await serving.loaded
   await addOrganizations(2_000)
   const late = await startValidator(configFor(validatorUrl), 'small')
-  const ask = (port: number) => send(port, V2, { body: { license: license.key }, secret: world.secret })
+  const check = (port: number) => send(port, V2, { body: { license: license.key }, secret: world.secret })
   const ready = (port: number) => send(port, '/readyz', { method: 'GET' })
   try {
     await until(async () => (await ready(late.adminPort)).text.includes('full'))
     const reasons = [matching(/^The index is full: \d+ rows do not fit\.$/)]
     expect(await ready(late.adminPort)).toMatchObject({ status: 503, body: { reasons } })
-    expect((await ask(late.port)).status).toBe(503)
-    expect((await ask(serving.port)).status).toBe(200)
+    expect((await check(late.port)).status).toBe(503)
+    expect((await check(serving.port)).status).toBe(200)
 
     await pool.query('select void_change_log()')
     await pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
-    await until(async () => (await ask(serving.port)).text.includes('SUSPENDED'))
+    await until(async () => (await check(serving.port)).text.includes('SUSPENDED'))
     expect((await ready(serving.adminPort)).status).toBe(200)
-    expect((await ask(late.port)).status).toBe(503)
+    expect((await check(late.port)).status).toBe(503)
   } finally {
     await Promise.all([serving.close(), late.close()])
   }

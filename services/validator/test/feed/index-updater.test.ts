@@ -42,7 +42,7 @@ function createWorld(): { updater: IndexUpdater; machines: () => number } {
 const machine = (held: boolean, used: number) =>
   ({ entity: 'machine', licenseId: id(4), machineId, held, used }) as const
 
-test('a read that does not see the own claim does not undo it, one that sees it tells the truth', () => {
+test('keeps an own claim until a read contains its transaction', () => {
   const { updater, machines } = createWorld()
   updater.applyOwn(machine(true, 1), 12n)
   updater.apply([machine(false, 0)], [], '12:12:')
@@ -51,9 +51,9 @@ test('a read that does not see the own claim does not undo it, one that sees it 
   expect(machines()).toBe(0)
 })
 
-test('an answer that comes later than a read that saw its transaction changes nothing', () => {
+test('ignores an own claim or a seen machine that a read has already shown', () => {
   const { updater, machines } = createWorld()
-  // Granted in 12 and released by another validator in 13; the answer to the claim is late.
+  // Transaction 12 granted the slot and 13 released it on another validator; the result of the claim arrives late.
   updater.apply([machine(false, 0)], [], '14:14:')
   updater.applyOwn(machine(true, 1), 12n)
   expect([machines(), updater.ownWriteCount]).toEqual([0, 0])
@@ -62,7 +62,7 @@ test('an answer that comes later than a read that saw its transaction changes no
   expect(machines()).toBe(1)
 })
 
-test('in another history nothing is pending: what a crash undid is undone here', () => {
+test('forgets own claims on a reload from another server', () => {
   const { updater, machines } = createWorld()
   updater.applyOwn(machine(true, 1), 500n)
   updater.beginReload(true)

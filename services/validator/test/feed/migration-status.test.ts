@@ -1,4 +1,4 @@
-/** A validator beside a database that lacks a migration: one sentence, not ready with it as the reason, and ready once it is there. */
+/** A validator with a database that lacks a migration: not ready, with one sentence as the reason, until it is applied. */
 import { NotMigrated } from '@keyward/database'
 import { expect, test } from 'vitest'
 
@@ -8,7 +8,7 @@ import { configFor, createWorld, send, until } from '../harness.ts'
 
 const sentence = 'The database has not been migrated yet; 0009_validator_role is missing. Run "npm run migrate".'
 
-test('is logged once, explains what fails for it, and ends when the log is followed', () => {
+test('logs a missing migration once, and explains its consequences until the feed works', () => {
   const logged: string[] = []
   const status = new MigrationStatus((text) => logged.push(text))
   const failure = Object.assign(new Error('function does not exist'), { code: '42883' })
@@ -22,7 +22,7 @@ test('is logged once, explains what fails for it, and ends when the log is follo
   expect(status.reason).toBeNull()
 })
 
-test('readiness names what is missing until it is there', async () => {
+test('names the missing migration in /readyz until it is applied', async () => {
   const { database } = await createWorld()
   const taken = `delete from kysely_migration where name = '0009_validator_role'`
   await database.pool.query(taken)

@@ -16,7 +16,7 @@ function license(n: number, used: number): Change {
   return { entity: 'license', id: id(n), row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, used } }
 }
 
-test('what a snapshot sees: before xmin, and below xmax unless it was running', () => {
+test('a snapshot contains transactions before xmin, and those before xmax that were not running', () => {
   const sees = parseSnapshot('10:15:11,13')
   expect([9n, 10n, 11n, 12n, 13n, 14n, 15n, 16n].map(sees)).toEqual([
     true,
@@ -31,7 +31,7 @@ test('what a snapshot sees: before xmin, and below xmax unless it was running', 
   expect(parseSnapshot('10:10:')(9n)).toBe(true)
 })
 
-test('an older read does not undo a claim, the read that sees it is believed', () => {
+test('filters outdated rows until the snapshot contains the claim', () => {
   const ownWrites = new OwnWrites()
   ownWrites.add(id(1), bytes('a'), 12n, 3)
   const older = '12:12:'
@@ -45,7 +45,7 @@ test('an older read does not undo a claim, the read that sees it is believed', (
   expect(ownWrites.size).toBe(0)
 })
 
-test('a transaction that was still running when the read began is not seen, whatever came after it', () => {
+test('keeps a claim whose transaction was running when the read began', () => {
   const ownWrites = new OwnWrites()
   ownWrites.add(id(1), bytes('a'), 12n, 1)
   ownWrites.add(id(1), bytes('b'), 14n, 2)
@@ -56,7 +56,7 @@ test('a transaction that was still running when the read began is not seen, what
   expect(ownWrites.filter([machine(1, 'a', true, 2)], '15:15:')).toEqual([machine(1, 'a', true, 2)])
 })
 
-test('a release after a claim replaces it, and another server ends it all', () => {
+test('replaces a claim by a later release, and forgets both on another server', () => {
   const ownWrites = new OwnWrites()
   ownWrites.add(id(1), bytes('a'), 12n, 1)
   ownWrites.add(id(1), bytes('a'), 13n, 0)

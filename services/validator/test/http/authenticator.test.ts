@@ -27,7 +27,7 @@ const check = (authorization?: string): Promise<Reply> =>
     ...(authorization === undefined ? {} : { headers: { authorization } }),
   })
 
-test('who does not say who they are gets 401', async () => {
+test('returns 401 without a valid API key', async () => {
   const stranger = createSecret('API_KEY').secret
   for (const header of [
     undefined,
@@ -49,21 +49,21 @@ test('who does not say who they are gets 401', async () => {
     expect([reply.status, reply.body], header).toEqual([401, { status: 401, message: someText, code: 'UNAUTHORIZED' }])
     expect(reply.headers['www-authenticate']).toBe('Bearer')
   }
-  const old = await send(validator.port, V1, { body: { licenseKey: license } })
-  expect([old.status, old.body]).toEqual([401, { code: 'UNAUTHORIZED', detail: someText }])
+  const onV1 = await send(validator.port, V1, { body: { licenseKey: license } })
+  expect([onV1.status, onV1.body]).toEqual([401, { code: 'UNAUTHORIZED', detail: someText }])
 })
 
-test('the scheme may be written in any case', async () => {
+test('accepts the scheme in any case', async () => {
   for (const scheme of ['Bearer', 'bearer', 'BEARER'])
     expect((await check(`${scheme} ${world.secret}`)).status).toBe(200)
 })
 
-test('credentials come before the body', async () => {
+test('checks the credential before the body', async () => {
   expect((await send(validator.port, V2, { body: 'junk' })).status).toBe(401)
   expect((await send(validator.port, V2, { body: 'junk', secret: world.secret })).status).toBe(422)
 })
 
-test('a key made while the validator runs works, and stops working when it is revoked or deleted', async () => {
+test('accepts a key that is created later, until it is revoked or deleted', async () => {
   const { pool } = world.database
   for (const end of [
     'update credentials set revoked_at = now() where id = $1',
@@ -77,7 +77,7 @@ test('a key made while the validator runs works, and stops working when it is re
   }
 })
 
-test('an expired key is no key, from its moment on and without a message', async () => {
+test('rejects an expired key from its expiry on, without any message', async () => {
   const { pool } = world.database
   const { organizationId } = world
   const past = await insertApiKey(pool, { organizationId, expiresAt: new Date(Date.now() - 1) })
@@ -87,7 +87,7 @@ test('an expired key is no key, from its moment on and without a message', async
   await until(async () => (await check(`Bearer ${soon.secret}`)).status === 401)
 })
 
-test('a management token is no API key', async () => {
+test('rejects a management token', async () => {
   const { secret } = await insertApiKey(world.database.pool, {
     organizationId: world.organizationId,
     kind: 'MANAGEMENT_TOKEN',
@@ -97,7 +97,7 @@ test('a management token is no API key', async () => {
   expect((await check(`Bearer ${secret}`)).status).toBe(401)
 })
 
-test("another organization's licenses do not exist", async () => {
+test("returns NOT_FOUND for another organization's license", async () => {
   const { pool } = world.database
   const organizationId = await insertOrganization(pool)
   const other = await insertApiKey(pool, { organizationId })
@@ -105,14 +105,20 @@ test("another organization's licenses do not exist", async () => {
   expect(own.key).toBe(license)
   await until(async () => (await check(`Bearer ${other.secret}`)).status !== 401)
   await until(async () => (await check(`Bearer ${other.secret}`)).text.includes('SUSPENDED'))
-  expect((await check(`Bearer ${world.secret}`)).body).toMatchObject({ code: 'VALID' })
+  const valid = { valid: true, status: 200, message: 'The license is valid.', code: 'VALID', expiresAt: null }
+  expect((await check(`Bearer ${world.secret}`)).body).toEqual(valid)
   const theirs = await insertLicense(pool, { organizationId, maxMachines: null })
   const body = { license: theirs.key }
   await until(async () => (await send(validator.port, V2, { body, secret: other.secret })).status === 200)
-  expect((await send(validator.port, V2, { body, secret: world.secret })).body).toMatchObject({ code: 'NOT_FOUND' })
+  expect((await send(validator.port, V2, { body, secret: world.secret })).body).toEqual({
+    valid: false,
+    status: 400,
+    message: 'No license with this key exists.',
+    code: 'NOT_FOUND',
+  })
 })
 
-test('public keys: the current one, and all that signed files in force', async () => {
+test('returns the current public key, and all public keys in force', async () => {
   const { pool } = world.database
   const get = (path: string, method = 'GET'): Promise<Reply> =>
     send(validator.port, path, { method, secret: world.secret })
@@ -142,7 +148,7 @@ test('public keys: the current one, and all that signed files in force', async (
   await until(async () => !(await get('/api/v1/public-keys')).text.includes('"first"'))
 })
 
-test('a secret that was changed in place is worth nothing, also where it was just used', async () => {
+test('rejects a secret that was replaced in its row, although it is cached', async () => {
   const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
   const next = createSecret('API_KEY')
   await until(async () => (await check(`Bearer ${secret}`)).status === 200)

@@ -1,4 +1,4 @@
-/** What one connection may carry: answers to HEAD, requests behind one another, and nothing behind an answer that closes. */
+/** Connections: HEAD, pipelined requests, and responses that close the connection (docs/api.md#h8). */
 
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
-import { answers, createWorld, raw, send, startLoaded, until, type World } from '../harness.ts'
+import { responses, createWorld, raw, send, startLoaded, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 const KEYS = '/api/v1/public-keys'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   license = (await world.license({ maxMachines: null })).key
   validator = await startLoaded(world.database.url)
 })
-beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer has connections of its own with the validator'))
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer has its own connections to the validator'))
 afterAll(async () => {
   await validator.close()
   await world.database.drop()
@@ -34,7 +34,7 @@ const check = (): string => message('POST', V2, JSON.stringify({ license }))
 const statusesIn = (text: string): string[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status ?? '')
 
-/** A connection that stays open, on which requests follow each other's answers. */
+/** A kept-alive connection, on which each request waits for the response to the one before. */
 class Line {
   readonly socket: Socket
   isClosed = false
@@ -47,9 +47,9 @@ class Line {
     this.socket.on('close', () => (this.isClosed = true))
   }
 
-  async ask(request: string): Promise<string> {
+  async request(text: string): Promise<string> {
     this.text = ''
-    this.socket.write(request)
+    this.socket.write(text)
     await until(() => this.text.includes('\r\n\r\n') || this.isClosed)
     return this.text
   }
@@ -59,10 +59,10 @@ test.each([
   ['a good one', KEYS, '200'],
   ['an unknown path', '/nowhere', '404'],
   ['a wrong method', V2, '405'],
-])('HEAD of %s has the length of the body, and the next request is answered', async (_name, path, status) => {
+])('HEAD of %s returns the length of the body and keeps the connection open', async (_name, path, status) => {
   const line = new Line(validator.port)
-  const head = await line.ask(message('HEAD', path))
-  const get = await line.ask(message('GET', path))
+  const head = await line.request(message('HEAD', path))
+  const get = await line.request(message('GET', path))
   line.socket.destroy()
   const [body] = get.split('\r\n\r\n').slice(1)
   expect([...statusesIn(head), ...statusesIn(get)]).toEqual([status, status])
@@ -71,20 +71,20 @@ test.each([
   expect(head).not.toMatch(/transfer-encoding|connection: close/i)
 })
 
-test('HEAD without an API key, then a check, in one packet', async () => {
+test('responds to HEAD and checks that are pipelined in one packet', async () => {
   const stranger = `HEAD ${KEYS} HTTP/1.1\r\nHost: x\r\n\r\n`
   const { text, closed } = await raw(validator.port, stranger + check() + stranger + check(), {
-    // HEAD is answered with the length of a body that does not come.
+    // The responses to HEAD have a content-length but no body.
     enough: (received) => statusesIn(received).length === 4 && received.endsWith('}'),
   })
   expect(statusesIn(text)).toEqual(['401', '200', '401', '200'])
   expect(closed).toBe(false)
 })
 
-test('connections that HEAD was asked on end with the validator, or when they are idle', async () => {
+test('closes connections after HEAD when they are idle or the validator stops', async () => {
   const other = await startLoaded(world.database.url)
   const lines = Array.from({ length: 50 }, () => new Line(other.port))
-  const heads = await Promise.all(lines.map((line) => line.ask(message('HEAD', KEYS))))
+  const heads = await Promise.all(lines.map((line) => line.request(message('HEAD', KEYS))))
   expect(heads.flatMap(statusesIn)).toEqual(Array.from({ length: 50 }, () => '200'))
   expect(lines.some((line) => line.isClosed)).toBe(false)
   if (!process.env['KEYWARD_LONG']) await other.close()
@@ -92,7 +92,7 @@ test('connections that HEAD was asked on end with the validator, or when they ar
   await other.close()
 }, 60_000)
 
-test('HEAD with a body that is too large is refused with its length, and closes', async () => {
+test('HEAD with a body over the limit gets 413 with its length and closes the connection', async () => {
   const { text, closed } = await raw(
     validator.port,
     `HEAD ${KEYS} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`,
@@ -104,7 +104,7 @@ test('HEAD with a body that is too large is refused with its length, and closes'
   expect(closed).toBe(true)
 })
 
-test('nothing is answered behind a 413', async () => {
+test('sends nothing after a 413', async () => {
   const large = message('POST', V2, 'x'.repeat(17_000))
   const alone = await raw(validator.port, large)
   expect([statusesIn(alone.text), alone.closed]).toEqual([['413'], true])
@@ -113,21 +113,21 @@ test('nothing is answered behind a 413', async () => {
   expect(closed).toBe(true)
 })
 
-test('a request that waits for Postgres is answered in its turn, and one behind it in the same packet ends the connection', async () => {
+test('responds in order around a request that waits for Postgres, and closes if another follows in the same packet', async () => {
   const { key } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
   const release = message('POST', '/api/v1/deactivate', JSON.stringify({ licenseKey: key, fingerprint: 'm' }))
-  const last = await raw(validator.port, check() + release, { enough: answers(2) })
+  const last = await raw(validator.port, check() + release, { enough: responses(2) })
   expect(statusesIn(last.text)).toEqual(['200', '200'])
   expect(last.text).toMatch(/"VALID".*"deactivated":true/s)
   const between = await raw(validator.port, release + check())
   expect(between).toEqual({ text: '', closed: true })
-  const again = await raw(validator.port, release, { enough: answers(1) })
+  const again = await raw(validator.port, release, { enough: responses(1) })
   expect(again.text).toContain('"deactivated":false')
 })
 
-test('a request that arrives while another waits for Postgres is answered after it', async () => {
+test('queues a request that arrives while another waits for Postgres', async () => {
   const { key, id } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
@@ -137,7 +137,7 @@ test('a request that arrives while another waits for Postgres is answered after 
   try {
     await holder.query('begin')
     await holder.query('select from license_slots where license_id = $1 for update', [id])
-    const released = line.ask(release)
+    const released = line.request(release)
     const waiting =
       'select from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())'
     await until(async () => ((await holder.query(waiting)).rowCount ?? 0) > 0)
@@ -155,7 +155,7 @@ test('a request that arrives while another waits for Postgres is answered after 
   }
 })
 
-test('answers tell the time and not the library', async () => {
+test('sends the date header and none that names the library', async () => {
   const { headers } = await send(validator.port, V2, { body: { license }, secret: world.secret })
   expect(Math.abs(Date.parse(String(headers['date'])) - Date.now())).toBeLessThan(60_000)
   expect(Object.keys(headers)).not.toContain('uwebsockets')

@@ -4,7 +4,7 @@ import { isBehindBalancer, random } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
-import { answers, createWorld, raw, send, startLoaded, type World, someText } from '../harness.ts'
+import { responses, createWorld, raw, send, startLoaded, type World, someText } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let world: World
@@ -16,13 +16,13 @@ beforeAll(async () => {
   license = (await world.license({ maxMachines: null })).key
   validator = await startLoaded(world.database.url)
 })
-beforeEach(({ skip }) => skip(isBehindBalancer, 'no balancer lets this through'))
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer rejects such requests itself'))
 afterAll(async () => {
   await validator.close()
   await world.database.drop()
 })
 
-const answersIn = (text: string): number => text.split('HTTP/1.1 ').length - 1
+const responsesIn = (text: string): number => text.split('HTTP/1.1 ').length - 1
 const body = (): string => JSON.stringify({ license })
 
 function message(headers: string, content = body(), path = V2): string {
@@ -30,7 +30,7 @@ function message(headers: string, content = body(), path = V2): string {
 }
 const good = (): string => message(`Content-Length: ${body().length}`)
 
-test('unknown paths are 404, other methods 405 with Allow', async () => {
+test('returns 404 for unknown paths and 405 with Allow for other methods', async () => {
   const { port } = validator
   for (const path of [
     '/',
@@ -52,8 +52,8 @@ test('unknown paths are 404, other methods 405 with Allow', async () => {
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND']) {
     const reply = await send(port, V2, { method })
     expect([reply.status, reply.headers['allow']], method).toEqual([405, 'POST'])
-    const answer = { status: 405, message: someText, code: 'METHOD_NOT_ALLOWED' }
-    expect(reply.body).toEqual(method === 'HEAD' ? undefined : answer)
+    const error = { status: 405, message: someText, code: 'METHOD_NOT_ALLOWED' }
+    expect(reply.body).toEqual(method === 'HEAD' ? undefined : error)
     expect(reply.headers['content-type']).toBe('application/json')
   }
   for (const method of ['POST', 'PUT', 'OPTIONS']) {
@@ -67,10 +67,10 @@ test('unknown paths are 404, other methods 405 with Allow', async () => {
   expect((await send(port, `${V2}?x=1`, { body: { license }, secret: world.secret })).status).toBe(200)
 })
 
-test('keep-alive and pipelining: answers in order', async () => {
+test('responds to pipelined requests in order', async () => {
   const packet = good() + message('Content-Length: 2', '{}') + good()
-  const { text } = await raw(validator.port, packet, { enough: answers(3) })
-  expect(answersIn(text)).toBe(3)
+  const { text } = await raw(validator.port, packet, { enough: responses(3) })
+  expect(responsesIn(text)).toBe(3)
   expect(text.split('HTTP/1.1 ').map((part) => part.slice(0, 3))).toEqual(['', '200', '422', '200'])
 })
 
@@ -96,25 +96,25 @@ test.each([
   ['a space before the colon', 'Content-Length : 0'],
   ['a tab in the name', 'Content-Length\t: 0'],
   ['a NUL in a value', 'X-A: a\0b\r\nContent-Length: 0'],
-])('%s smuggles nothing', async (_name, headers) => {
+])('%s cannot smuggle a second request', async (_name, headers) => {
   const smuggled = `0\r\n\r\n${message(`Content-Length: ${body().length}`)}`
   const { text } = await raw(validator.port, message(headers, smuggled), { limitMs: 200 })
-  expect(answersIn(text)).toBeLessThanOrEqual(1)
+  expect(responsesIn(text)).toBeLessThanOrEqual(1)
   expect(text).not.toContain('"valid"')
 })
 
-test('bodies over the limit, with and without a length', async () => {
+test('rejects bodies over the limit, with and without a length', async () => {
   const { port } = validator
   const big = await raw(port, message('Content-Length: 16385', ''))
   expect(big.text.slice(0, 12)).toBe('HTTP/1.1 413')
   expect(big.closed).toBe(true)
-  const none = await raw(port, message('X-None: 1', ''), { enough: answers(1) })
+  const none = await raw(port, message('X-None: 1', ''), { enough: responses(1) })
   expect(none.text.slice(0, 12)).toBe('HTTP/1.1 422')
   const much = await raw(port, message('Content-Length: 100000', 'x'.repeat(100_000)), { limitMs: 500 })
-  expect(answersIn(much.text)).toBeLessThanOrEqual(1)
+  expect(responsesIn(much.text)).toBeLessThanOrEqual(1)
 })
 
-test('large heads are refused, not stored', async () => {
+test('rejects too many or too large headers', async () => {
   const { port } = validator
   const headers = Array.from({ length: 200 }, (_, i) => `X-${i}: y`).join('\r\n')
   expect((await raw(port, message(`${headers}\r\nContent-Length: 2`))).text.slice(0, 12)).not.toBe('HTTP/1.1 200')
@@ -122,13 +122,13 @@ test('large heads are refused, not stored', async () => {
   expect(text).not.toContain('"valid"')
 })
 
-test('a slow client is told so after 2 seconds', async () => {
+test('returns 408 to a slow client after 2 seconds', async () => {
   const { text, closed } = await raw(validator.port, message('Content-Length: 60', '{"license"'))
   expect(text.slice(0, 12)).toBe('HTTP/1.1 408')
   expect(closed).toBe(true)
 })
 
-test('a thousand slow clients hold nobody up', async () => {
+test('serves other clients while a thousand are slow', async () => {
   const half = good().slice(0, -10)
   const sockets = Array.from({ length: 1_000 }, () => {
     const socket = connect(validator.port, '127.0.0.1', () => socket.write(half))
@@ -140,7 +140,7 @@ test('a thousand slow clients hold nobody up', async () => {
   await Promise.all(ends)
 }, 20_000)
 
-test('clients that leave at any byte leave nothing behind', async () => {
+test('survives clients that disconnect after any byte', async () => {
   const whole = Buffer.from(good())
   for (let at = 1; at <= whole.length; at += 3)
     await new Promise<void>((resolve) => {
@@ -152,12 +152,12 @@ test('clients that leave at any byte leave nothing behind', async () => {
       })
       socket.on('error', () => resolve())
     })
-  expect((await raw(validator.port, good(), { enough: answers(1) })).text).toContain('"code":"VALID"')
+  expect((await raw(validator.port, good(), { enough: responses(1) })).text).toContain('"code":"VALID"')
 })
 
-test('a request in pieces is one request', async () => {
+test('accepts a request in small pieces', async () => {
   const whole = good()
-  // The parser takes the request line in one piece only: any other is answered with 505.
+  // The parser accepts the request line in one piece only, and responds 505 otherwise.
   const lineEnd = whole.indexOf('\r\n') + 2
   const reply = await new Promise<string>((resolve, reject) => {
     const socket = connect(validator.port, '127.0.0.1')
@@ -180,7 +180,7 @@ test('a request in pieces is one request', async () => {
   expect(reply).toContain('"code":"VALID"')
 })
 
-test('mutated requests get at most one answer each, and never a crash', async () => {
+test('sends at most one response to each randomly mutated request, and does not crash', async () => {
   const rounds = process.env['KEYWARD_LONG'] ? 100_000 : 400
   const from = random(77)
   const base = Buffer.from(message(`Content-Length: ${body().length}`))
@@ -196,7 +196,7 @@ test('mutated requests get at most one answer each, and never a crash', async ()
   }
   for (let round = 0; round < rounds; round += 20) {
     const replies = await Promise.all(Array.from({ length: 20 }, () => raw(validator.port, mutate(), { limitMs: 60 })))
-    for (const { text } of replies) expect(answersIn(text)).toBeLessThanOrEqual(1)
+    for (const { text } of replies) expect(responsesIn(text)).toBeLessThanOrEqual(1)
   }
-  expect((await raw(validator.port, good(), { enough: answers(1) })).text).toContain('"code":"VALID"')
+  expect((await raw(validator.port, good(), { enough: responses(1) })).text).toContain('"code":"VALID"')
 }, 600_000)

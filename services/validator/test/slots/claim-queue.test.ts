@@ -38,12 +38,12 @@ function claimAll(claims: readonly Claim[]): Promise<(string | null)[]> {
   errors = []
   return Promise.all(
     claims.map(
-      (one) => new Promise<string | null>((resolve) => queue.claim(one, (answer) => resolve(answer?.outcome ?? null))),
+      (one) => new Promise<string | null>((resolve) => queue.claim(one, (result) => resolve(result?.outcome ?? null))),
     ),
   )
 }
 
-test('claims of one window, over many licenses, are one statement', async () => {
+test('executes the claims of one window as one statement, over many licenses', async () => {
   const licenses = await Promise.all(Array.from({ length: 10 }, () => world.license({ maxMachines: 3 })))
   const outcomes = await claimAll(licenses.flatMap(({ id }) => ['a', 'b', 'c', 'd'].map((name) => claim(id, name))))
   expect(batches).toEqual([40])
@@ -51,14 +51,14 @@ test('claims of one window, over many licenses, are one statement', async () => 
   expect(outcomes.filter((outcome) => outcome === 'limit')).toHaveLength(10)
 })
 
-test('a claim that comes again, even at once, is the same claim', async () => {
+test('treats claims of the same machine and license as one claim', async () => {
   const { id } = await world.license({ maxMachines: 1 })
   expect(await claimAll([claim(id, 'a'), claim(id, 'a'), claim(id, 'a')])).toEqual(['granted', 'granted', 'granted'])
   expect(batches).toEqual([1])
   expect(await claimAll([claim(id, 'a'), claim(id, 'b')])).toEqual(['known', 'limit'])
 })
 
-test('a claim that the database refuses fails alone', async () => {
+test('a claim that Postgres rejects fails alone', async () => {
   const { id } = await world.license({ maxMachines: 100 })
   const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? '' : `machine ${i}`))
   const outcomes = await claimAll(claims)
@@ -67,7 +67,7 @@ test('a claim that the database refuses fails alone', async () => {
   expect(errors.every((error) => !slots.isHopeless(error))).toBe(true)
 })
 
-test('an unknown license, a suspended one and a revoked one', async () => {
+test('rejects claims of unknown, suspended and revoked licenses', async () => {
   const suspended = await world.license({ status: 'suspended' })
   const revoked = await world.license({ status: 'revoked' })
   const unknown = '0190d9c0-0000-7000-8000-000000000000'
@@ -75,7 +75,7 @@ test('an unknown license, a suspended one and a revoked one', async () => {
   expect(outcomes).toEqual(['suspended', 'revoked', 'no_license'])
 })
 
-test('what comes again with every try is told from a refusal', () => {
+test('distinguishes an unavailable server from rejected data', () => {
   const withCode = (code?: string): Error => Object.assign(new Error('no'), code === undefined ? {} : { code })
   for (const code of [undefined, 'ECONNREFUSED', '08006', '53300', '57014', '57P01', '58030', '25006', '55P03'])
     expect(slots.isHopeless(withCode(code)), String(code)).toBe(true)

@@ -31,7 +31,7 @@ const deactivate = (i: number, licenseKey: string, fingerprint: string): Promise
   send(portOf(i), '/api/v1/deactivate', { body: { licenseKey, fingerprint }, secret: world.secret, agent })
 const codeOf = (reply: Reply): string => /"code":"(\w+)"/.exec(reply.text)?.[1] ?? reply.text
 
-/** Both validators know the license. */
+/** Waits until both validators have loaded the license. */
 async function loaded(license: string): Promise<void> {
   for (let i = 0; i < validators.length; i++)
     await until(async () =>
@@ -48,7 +48,7 @@ async function rowsOf(licenseId: string): Promise<{ machines: number; used: numb
   return rows[0] ?? { machines: -1, used: -1 }
 }
 
-test('200 machines racing for 5 slots through two validators: exactly 5, every time', async () => {
+test('grants exactly 5 slots to 200 machines that race through two validators', async () => {
   for (let round = 0; round < 50; round++) {
     const license = await world.license({ maxMachines: 5 })
     await loaded(license.key)
@@ -62,7 +62,7 @@ test('200 machines racing for 5 slots through two validators: exactly 5, every t
   }
 }, 60_000)
 
-test('one machine that comes many times at once takes one slot', async () => {
+test('grants one slot to many concurrent checks of one machine', async () => {
   const license = await world.license({ maxMachines: 5 })
   await loaded(license.key)
   const replies = await Promise.all(Array.from({ length: 50 }, (_, i) => check(i, license.key, 'the one')))
@@ -70,12 +70,12 @@ test('one machine that comes many times at once takes one slot', async () => {
   expect(await rowsOf(license.id)).toEqual({ machines: 1, used: 1 })
 })
 
-test('known machines cost Postgres nothing', async () => {
+test('decides known machines without Postgres', async () => {
   const license = await world.license({ maxMachines: 5 })
   await loaded(license.key)
   for (let i = 0; i < 2; i++) expect(codeOf(await check(i, license.key, 'known'))).toBe('VALID')
   const transactions = async (): Promise<number> => {
-    await new Promise((resolve) => setTimeout(resolve, 1_100)) // statistics are told once a second
+    await new Promise((resolve) => setTimeout(resolve, 1_100)) // Postgres publishes statistics once a second
     const { rows } = await world.database.pool.query<{ n: string }>(
       'select xact_commit + xact_rollback as n from pg_stat_database where datname = current_database()',
     )
@@ -86,11 +86,11 @@ test('known machines cost Postgres nothing', async () => {
   for (let round = 0; round < 100; round++)
     await Promise.all(Array.from({ length: 100 }, (_, i) => check(i, license.key, 'known')))
   const seconds = (performance.now() - startedMs) / 1_000 + 3
-  // Two validators read the log, beat and flush about once a second each, checks or not.
+  // Each of the two validators reads the log, writes its heartbeat and flushes about once a second anyway.
   expect((await transactions()) - before).toBeLessThan(20 * seconds + 20)
 }, 60_000)
 
-test('a released slot is free at once here and soon elsewhere', async () => {
+test('a released slot is free at once on the same validator, and soon on others', async () => {
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)
   expect(codeOf(await check(0, license.key, 'a'))).toBe('VALID')
@@ -102,7 +102,7 @@ test('a released slot is free at once here and soon elsewhere', async () => {
   await until(async () => codeOf(await check(1, license.key, 'b')) === 'TOO_MANY_MACHINES')
 })
 
-test('deactivation says false for what is not there, and works whatever the status', async () => {
+test('deactivation returns false for unknown keys and machines, and works for any status', async () => {
   const license = await world.license({ maxMachines: 2, status: 'revoked' })
   await insertMachine(world.database.pool, { licenseId: license.id, machineId: 'm' })
   await until(async () => codeOf(await check(0, license.key, 'm')) === 'REVOKED')
@@ -122,7 +122,7 @@ test('deactivation says false for what is not there, and works whatever the stat
   expect((await send(portOf(0), path, { body: {} })).status).toBe(401)
 })
 
-test('a machine that is recorded behind is released even before it was', async () => {
+test('deactivation releases a machine that is not recorded yet', async () => {
   const license = await world.license({ maxMachines: null })
   for (let i = 0; i < 2; i++) {
     const path = { body: { license: license.key }, secret: world.secret }
@@ -140,7 +140,7 @@ test('a machine that is recorded behind is released even before it was', async (
   }
 })
 
-test('limits raised and lowered', async () => {
+test('applies raised and lowered limits', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)
@@ -158,7 +158,7 @@ test('limits raised and lowered', async () => {
   await until(async () => codeOf(await check(0, license.key, 'c')) === 'VALID')
 })
 
-test('a license without a limit records its machines behind, up to a cap', async () => {
+test('records the machines of a license without a limit, up to 10,000', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   for (let i = 0; i < 2; i++) await until(async () => codeOf(await check(i, license.key, 'm 0')) === 'VALID')
@@ -189,7 +189,7 @@ test('a license without a limit records its machines behind, up to a cap', async
   expect(await rowsOf(license.id)).toEqual({ machines: 10_000, used: 10_000 })
 })
 
-test('a license whose row somebody holds delays nobody else', async () => {
+test('a locked license delays no other license', async () => {
   const held = await world.license({ maxMachines: 5 })
   const other = await world.license({ maxMachines: 5 })
   await loaded(held.key)
@@ -211,7 +211,7 @@ test('a license whose row somebody holds delays nobody else', async () => {
   expect(codeOf(await check(0, held.key, 'new'))).toBe('VALID')
 })
 
-test('a full license is no load, and a slot freed by hand is found', async () => {
+test('rechecks a full license at a bounded rate, and finds a slot that was released with SQL', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)

@@ -37,13 +37,13 @@ const blank = {
   matchedGenerations: new Int32Array(4),
 }
 
-/** Whatever tells machine ids apart: here their bytes, of which the longest has five. */
+/** Returns a hash that is unique for each machine id of these tests: its bytes, at most five. */
 function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number } {
   const padded = Buffer.concat([machine, Buffer.alloc(8)])
   return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }
 }
 
-/** Few of everything, so that most records meet one before; rows are used again under other generations. */
+/** Returns random records of few entities, so that most of them repeat. Rows are reused under other generations. */
 function records(seed: number, count: number): RecordView[] {
   const { int } = random(seed)
   return Array.from({ length: count }, () => {
@@ -106,14 +106,14 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
-test.each([1, 2, 3])('gathers what a plain count of all records gives, flush after flush (seed %i)', (seed) => {
+test.each([1, 2, 3])('equals a plain count of all records, over several flushes (seed %i)', (seed) => {
   const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
   for (let flush = 0; flush < 3; flush++) {
     const all = records(seed * 100 + flush, 3_000)
     for (const record of all) aggregator.add(record)
     const { activity, checks, rules } = expected(all)
-    const asked: number[] = []
-    const batch = aggregator.take((_, entry) => asked.push(entry) > 0)
+    const requested: number[] = []
+    const batch = aggregator.take((_, entry) => requested.push(entry) > 0)
     expect(
       new Map(
         toActivityRows(batch.activity).map(
@@ -138,7 +138,7 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
     for (const { id, count } of batch.rules) counted.set(hex(id), (counted.get(hex(id)) ?? 0) + count)
     expect(counted).toEqual(rules)
     const rows = toActivityRows(batch.activity)
-    expect(asked).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
+    expect(requested).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
     const due = rows.filter(({ code, machineId }) => code === 'VALID' && machineId !== null)
     expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
     expect(aggregator.rows).toBe(0)
@@ -146,7 +146,7 @@ test.each([1, 2, 3])('gathers what a plain count of all records gives, flush aft
   expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
-test('of what is gone since nothing is told, and the rest is as it was', () => {
+test('records nothing of deleted rows, and keeps what was recorded before their deletion', () => {
   const gone = { license: -1, product: -1, rule: -1 }
   const aggregator = new Aggregator(
     {
@@ -182,7 +182,7 @@ test('of what is gone since nothing is told, and the rest is as it was', () => {
   expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
 })
 
-test('what was handed over stays as it is while the next is aggregator, until that is handed over', () => {
+test('a taken batch stays unchanged until the next one is taken', () => {
   const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
   const take = (): ReturnType<typeof aggregator.take> => aggregator.take(() => true)
   for (const record of records(1, 3_000)) aggregator.add(record)
@@ -195,7 +195,7 @@ test('what was handed over stays as it is while the next is aggregator, until th
   expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
 })
 
-test('without room the machine leaves first, then activity is dropped and counted, and analytics stay exact', () => {
+test('aggregates per license when it fills up, then drops and counts activity, and keeps analytics exact', () => {
   const aggregator = new Aggregator(ids, { valid: 3, machines: 4, entries: 5, seen: 10 })
   const check = (license: number, machine: string): void =>
     aggregator.add({

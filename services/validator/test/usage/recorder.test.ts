@@ -43,7 +43,7 @@ async function countsOf(productId: string): Promise<{ code: string; count: numbe
   )
 }
 
-test('every ordinary check is counted, once, by code and machine', async () => {
+test('counts every check once, by code and machine', async () => {
   const license = await world.license({ maxMachines: 2 })
   await until(async () => (await check(license.key)).text.includes('FINGERPRINT'))
   for (const machine of ['a', 'b']) await check(license.key, machine)
@@ -67,7 +67,7 @@ test('every ordinary check is counted, once, by code and machine', async () => {
   expect(alerts).toEqual([{ kind: 'OVERUSE', count: 30 }])
 })
 
-test('unknown keys are counted for the organization', async () => {
+test('counts checks of unknown keys for the organization', async () => {
   for (let i = 0; i < 7; i++) await check(`no such key ${i}`, 'm')
   const counted = (): Promise<{ n: number }[]> =>
     query(
@@ -79,8 +79,8 @@ test('unknown keys are counted for the organization', async () => {
   expect((await counted())[0]?.n).toBeGreaterThanOrEqual(7)
 })
 
-test('a check that an exclusion decides counts for its rules alone; a blacklisted one is seen', async () => {
-  // Suspended, so that no check is VALID before the rules are known.
+test('records only rule matches of an excluded check, and everything of a blacklisted one', async () => {
+  // Suspended, so that no check is VALID before the rules are applied.
   const license = await world.license({ maxMachines: 5, status: 'suspended' })
   const { pool } = world.database
   const given = { organizationId: world.organizationId, type: 'HWID' as const }
@@ -88,7 +88,7 @@ test('a check that an exclusion decides counts for its rules alone; a blackliste
   const exclusion = await insertRule(pool, { ...lets, licenseId: license.id, value: 'vip' })
   const beside = await insertRule(pool, { ...given, productId: license.productId, value: 'vip' })
   const blacklist = await insertRule(pool, { ...given, licenseId: license.id, value: 'bad' })
-  // The blacklist came last: where it is known, the others are.
+  // The blacklist was inserted last: once it is applied, the others are too.
   await until(async () => (await check(license.key, 'bad')).text.includes('BLACKLISTED'))
   await check(license.key, 'vip')
   const countOf = async (id: string): Promise<number> =>
@@ -116,7 +116,7 @@ test('a check that an exclusion decides counts for its rules alone; a blackliste
   expect(await query('select from machines where license_id = $1', [license.id])).toEqual([])
 })
 
-test('when a machine was last seen moves with an ordinary check', async () => {
+test('updates the last use of a machine', async () => {
   const license = await world.license({ maxMachines: 5 })
   await until(async () => (await check(license.key, 'm')).status === 200)
   await query(`update machines set last_seen_at = now() - interval '1 day' where license_id = $1`, [license.id])
@@ -130,7 +130,7 @@ test('when a machine was last seen moves with an ordinary check', async () => {
   expect(row).toEqual({ recent: true })
 })
 
-test('a graceful stop loses nothing, and closing writes what the last second gathered', async () => {
+test('writes the usage of the last second when it stops', async () => {
   const license = await world.license({ maxMachines: null })
   const other = await startLoaded(world.database.validatorUrl, { workers: 2 })
   const body = { license: license.key }
@@ -139,7 +139,7 @@ test('a graceful stop loses nothing, and closing writes what the last second gat
   expect(await activityOf(license.id)).toEqual([{ code: 'VALID', machine: null, count: 123 }])
 })
 
-test('counts are exact though connections are cut all along', async () => {
+test('counts exactly although its connections are terminated repeatedly', async () => {
   const license = await world.license({ maxMachines: null })
   await until(async () => (await check(license.key)).status === 200)
   let sent = 1

@@ -5,13 +5,13 @@ import { SeenMachines } from '../../src/usage/seen-machines.ts'
 
 const blank = { minuteMs: 0, code: 'VALID', count: 1, firstAtMs: 0, lastAtMs: 0 }
 
-/** Whether the machine is due, which stands behind another in the columns. */
+/** Returns whether the machine is due. It is the second entry of the columns. */
 function isDue(seen: SeenMachines, license: string, machine: string): boolean {
   const row = { ...blank, licenseId: Buffer.from(license.padEnd(16)), machineId: Buffer.from(machine) }
   return seen.isDue(toActivityColumns([{ ...row, machineId: Buffer.from('other') }, row]), 1)
 }
 
-test('a machine is due once, as a set of strings would say', () => {
+test('a machine is due once, as in a set of strings', () => {
   const { int } = random(11)
   const seen = new SeenMachines(100_000)
   const model = new Set<string>()
@@ -23,7 +23,7 @@ test('a machine is due once, as a set of strings would say', () => {
   }
 })
 
-test('what was written two generations ago is due again, and nothing before', () => {
+test('a machine is due again after two generations, and not before', () => {
   const seen = new SeenMachines(10)
   const due = (name: string): boolean => isDue(seen, 'license', name)
   expect(due('first')).toBe(true)

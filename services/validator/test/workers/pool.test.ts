@@ -12,7 +12,7 @@ import { send, until } from '../harness.ts'
 
 const openPublicKeys = (): MessagePort => new MessageChannel().port2
 
-test('a worker that fails closes its connections, is replaced, and its counts stay', async () => {
+test('replaces a failed worker and keeps its counts', async () => {
   const faults: string[] = []
   const rings = new Set<SharedArrayBuffer>()
   const pool = new WorkerPool({
@@ -43,7 +43,7 @@ test('a worker that fails closes its connections, is replaced, and its counts st
   }
   for (let i = 0; i < 10; i++) await unloaded()
   const victims = [...pool.workers]
-  // A message that no worker expects: it throws outside of any request.
+  // An invalid message makes the worker throw outside of any request.
   for (const { thread } of victims) thread.postMessage({ type: 'responses' })
   await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.workers.size === 2)
   await until(async () => (await send(port, '/', {}).catch(() => null))?.status === 404)
@@ -55,7 +55,7 @@ test('a worker that fails closes its connections, is replaced, and its counts st
   expect([pool.workers.size, rings.size]).toEqual([0, 0])
 })
 
-test('connections are dealt out equally', async () => {
+test('passes the same number of connections to each worker', async () => {
   const counters: number[] = []
   const pool = new WorkerPool({
     count: 3,
