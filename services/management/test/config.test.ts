@@ -1,4 +1,4 @@
-/** Values that would start a service that cannot work as meant: each is refused at the start, in one line. */
+/** Configuration: every bad value stops the start with one line that names the variable. */
 import { ConfigError, readConfig } from '@keyward/process'
 import { expect, test } from 'vitest'
 
@@ -12,12 +12,12 @@ const required = {
 }
 const read = (env: Record<string, string>): Config => readConfig(configSchema, { ...required, ...env })
 
-test('what is set is taken', () => {
+test('reads the environment', () => {
   const config = read({ CLIENT_IP_HEADER: 'X-Real-IP', COUNTRY_HEADER: 'cf-ipcountry' })
   expect(config).toMatchObject({ CLIENT_IP_HEADER: 'x-real-ip', COUNTRY_HEADER: 'cf-ipcountry' })
 })
 
-test('the longest operator token that can be sent is taken', () => {
+test('accepts the longest operator token that a header can carry', () => {
   expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).OPERATOR_TOKEN).toHaveLength(512)
 })
 
@@ -30,7 +30,7 @@ test.each([
   ['OPERATOR_TOKEN', 'é'.repeat(20), '16 to 512 printable ASCII characters'],
   ['CORS_ORIGINS', '*', 'web origins such as https://example.com separated by commas'],
   ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas'],
-])('a bad %s, %j, is one line that names it', (name, value, takes) => {
+])('rejects %s = %j with one line that names the variable', (name, value, takes) => {
   let message = ''
   try {
     read({ [name]: value })

@@ -1,4 +1,4 @@
-/** What management does when it starts: it refuses a database that lacks a migration, and drops records past their age. */
+/** The start of the service: it requires every migration, and drops partitions past their retention. */
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
@@ -27,7 +27,7 @@ const start = () =>
     }),
   )
 
-test('a migration that is missing is named, and nothing starts', async () => {
+test('does not start on a database without a migration, and names it', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
     'delete from kysely_migration where name = (select max(name) from kysely_migration) returning name',
   )
@@ -39,7 +39,7 @@ test('a migration that is missing is named, and nothing starts', async () => {
   )
 })
 
-test('records past their age go, younger ones stay', async () => {
+test('drops partitions past their retention and keeps younger ones', async () => {
   const partitions = async () => {
     const { rows } = await database.pool.query<{ name: string }>(
       `select inhrelid::regclass::text as name from pg_inherits

@@ -1,4 +1,4 @@
-/** Activity, alerts and analytics as vendors read them. What validators write is written here straight to the tables. */
+/** Activity, alerts and analytics as vendors read them. The tests write to the tables what validators would write. */
 import { activityEntry, alert, analytics } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ afterAll(() => harness.close())
 const pageOf = <Schema extends z.ZodType>(schema: Schema) => z.object({ data: z.array(schema), nextCursor: z.null() })
 const query = (sql: string, values: unknown[]) => harness.database.pool.query(sql, values)
 
-test("a license's feed has its changes, its machines and its checks", async () => {
+test('lists changes, machines and checks in the activity of a license', async () => {
   const license = await vendor.license()
   await vendor.call('POST', `licenses/${license.id}/suspend`)
   await vendor.call('PATCH', `licenses/${license.id}`, { body: { metadata: { a: 1 } } })
@@ -31,8 +31,8 @@ test("a license's feed has its changes, its machines and its checks", async () =
      values (date_trunc('minute', now()), new_id(), $1, $2, 'CHECK', 'SUSPENDED', 'm1', 17, now(), now())`,
     [vendor.id, license.id],
   )
-  const answer = await vendor.call('GET', `licenses/${license.id}/activity`)
-  const { data } = expectBody(answer, 200, pageOf(activityEntry))
+  const response = await vendor.call('GET', `licenses/${license.id}/activity`)
+  const { data } = expectBody(response, 200, pageOf(activityEntry))
   expect(data.map((entry) => entry.type)).toEqual([
     'CHECK',
     'MACHINE_RELEASED',
@@ -46,7 +46,7 @@ test("a license's feed has its changes, its machines and its checks", async () =
   expect(all.data).toEqual(data)
 })
 
-test('an alert is acknowledged once', async () => {
+test('acknowledges an alert once', async () => {
   const license = await vendor.license()
   const id = uuidv7()
   await query(
@@ -60,10 +60,10 @@ test('an alert is acknowledged once', async () => {
   expect(expectBody(await vendor.call('POST', `alerts/${id}/acknowledge`), 200, alert)).toEqual(first)
 })
 
-test('checks are counted by hour and day, code and product', async () => {
+test('counts checks by hour, day, code and product', async () => {
   const productId = await vendor.product()
   const now = new Date()
-  // The one before last: nothing is counted in it yet, and it is kept.
+  // The month before last: it has no counts yet and is within the retention.
   const month = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 2)).toISOString().slice(0, 7)
   const rows: [string, string | null, string, number][] = [
     [`${month}-01T22:00:00Z`, productId, 'VALID', 5],
@@ -104,7 +104,7 @@ test('checks are counted by hour and day, code and product', async () => {
     { start: `${month}-01T22:00:00.000Z`, count: 5 },
     { start: `${month}-01T23:00:00.000Z`, count: 2 },
   ])
-  // From the middle of an hour on, only whole hours count.
+  // When the period begins within an hour, only whole hours count.
   const part = `from=${month}-01T22:30:00Z&to=${month}-02T00:30:00Z&interval=hour`
   const inPart = await vendor.call('GET', `analytics/checks?${part}`)
   expect(expectBody(inPart, 200, analytics).data.map((bucket) => bucket.count)).toEqual([2, 1])
@@ -112,7 +112,7 @@ test('checks are counted by hour and day, code and product', async () => {
   expect(
     expectBody(await other.call('GET', `analytics/checks?${span}`), 200, analytics).data.map((bucket) => bucket.count),
   ).toEqual([0, 0])
-  const refuse = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
-  expect(await refuse(`from=${month}-03T00:00:00Z&to=${month}-01T00:00:00Z`)).toBe('422 INVALID_REQUEST')
-  expect(await refuse('from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&interval=hour')).toBe('422 INVALID_REQUEST')
+  const outcomeOf = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
+  expect(await outcomeOf(`from=${month}-03T00:00:00Z&to=${month}-01T00:00:00Z`)).toBe('422 INVALID_REQUEST')
+  expect(await outcomeOf('from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&interval=hour')).toBe('422 INVALID_REQUEST')
 })

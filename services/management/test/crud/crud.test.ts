@@ -1,4 +1,4 @@
-/** Products, customers, licenses and their actions through HTTP. */
+/** Products, customers, licenses and the actions on licenses. */
 import { customer as customerSchema, license as licenseSchema, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -39,13 +39,13 @@ describe('products', () => {
 describe('customers', () => {
   test('may share an e-mail address, not an external id', async () => {
     const { call } = vendor
-    const first = await vendor.customer({ email: 'Twin@example.com', externalId: 'crm-1', name: 'Twin' })
-    const second = await vendor.customer({ email: 'twin@example.com' })
-    const body = { email: 'twin@example.com', externalId: 'crm-1' }
+    const first = await vendor.customer({ email: 'SHARED@example.com', externalId: 'crm-1', name: 'Ada' })
+    const second = await vendor.customer({ email: 'shared@example.com' })
+    const body = { email: 'shared@example.com', externalId: 'crm-1' }
     expect(outcome(await call('POST', 'customers', { body }))).toBe('409 EXTERNAL_ID_EXISTS')
     const patch = { body: { externalId: 'crm-1' } }
     expect(outcome(await call('PATCH', `customers/${second}`, patch))).toBe('409 EXTERNAL_ID_EXISTS')
-    const byEmail = await call('GET', 'customers?email=TWIN@example.com')
+    const byEmail = await call('GET', 'customers?email=SHARED@example.com')
     expect(expectBody(byEmail, 200, listOf(customerSchema)).data.map((one) => one.id)).toEqual([second, first])
     const byId = await call('GET', 'customers?externalId=crm-1')
     expect(expectBody(byId, 200, listOf(customerSchema)).data.map((one) => one.id)).toEqual([first])
@@ -53,7 +53,7 @@ describe('customers', () => {
 })
 
 describe('licenses', () => {
-  test('get a key of the documented shape, or keep the given one', async () => {
+  test('get a key of the documented form, or keep the given one', async () => {
     const generated = await vendor.license()
     expect(generated.key).toMatch(/^(?:[2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/)
     expect(generated).toMatchObject({ status: 'active', machines: { used: 0, max: 5 }, suspendedAt: null })
@@ -64,7 +64,7 @@ describe('licenses', () => {
     expect(outcome(await vendor.call('POST', 'licenses', { body }))).toBe('409 LICENSE_KEY_EXISTS')
   })
 
-  test('go from state to state as documented', async () => {
+  test('change their status as documented', async () => {
     const { call } = vendor
     const expiresAt = new Date(Date.now() - 1_000).toISOString()
     const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
@@ -87,7 +87,7 @@ describe('licenses', () => {
     expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
   })
 
-  test('keep a policy whole when a part of it is changed', async () => {
+  test('keep the other fields of the policy when one changes', async () => {
     const { call } = vendor
     const { id } = await vendor.license()
     const patch = (policy: object) => call('PATCH', `licenses/${id}`, { body: { policy } })
@@ -113,7 +113,7 @@ describe('licenses', () => {
     expect(await ids(`key=${encodeURIComponent(license.key.toLowerCase())}`)).toEqual([])
   })
 
-  test('keep their product and customer from being deleted', async () => {
+  test('prevent the deletion of their product and customer', async () => {
     const { call } = vendor
     const { id, productId, customerId } = await vendor.license()
     expect(outcome(await call('DELETE', `products/${productId}`))).toBe('409 IN_USE')

@@ -1,4 +1,4 @@
-/** A PATCH that changes nothing leaves no trace: the same `updatedAt`, no entry of the audit log, nothing in the change log. */
+/** A PATCH that changes nothing writes nothing: the same `updatedAt`, no audit entry, no entry of the change log. */
 import { member as memberSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -52,7 +52,7 @@ const cases: [string, () => Promise<string>, object, object][] = [
   ['members', member, { permissions: ['audit.read', 'audit.read'] }, { permissions: [] }],
 ]
 
-test.each(cases)('%s', async (path, make, same, other) => {
+test.each(cases)('%s: writes nothing', async (path, make, same, other) => {
   const id = await make()
   const patch = async (body: object) => expectBody(await vendor.call('PATCH', `${path}/${id}`, { body }), 200, shape)
   const before = expectBody(await vendor.call('GET', `${path}/${id}`), 200, shape)
@@ -66,7 +66,7 @@ test.each(cases)('%s', async (path, make, same, other) => {
   expect(await traces()).not.toEqual(standing)
 })
 
-test('organizations', async () => {
+test('organizations: writes nothing', async () => {
   const patch = (body: object) => harness.call('PATCH', `organizations/${vendor.id}`, { body })
   const standing = await traces()
   expect((await patch({ name: 'Acme', plan: 'STANDARD' })).status).toBe(200)

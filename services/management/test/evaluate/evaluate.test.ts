@@ -1,4 +1,4 @@
-/** The dry run: the engine's decision, which rules matched, and who the caller is. */
+/** Evaluation of a check: the verdict of the engine, the rules that match, and the caller's address. */
 import { inspect } from 'node:util'
 
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
@@ -28,7 +28,7 @@ async function evaluate(body: object) {
   return expectBody(await vendor.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
 }
 
-test('the most specific scope decides, an exclusion beats a blacklist in it, and all that match are told', async () => {
+test('returns the rule of the most specific scope as decider, exclusions first, and all matching rules', async () => {
   const license = await vendor.license()
   const check = { licenseKey: license.key, ip: '203.0.113.7', machineId: 'm1', country: 'de' }
   expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
@@ -53,7 +53,7 @@ test('the most specific scope decides, an exclusion beats a blacklist in it, and
   expect(rows).toEqual([{ n: 0 }])
 })
 
-test('many dry runs at once, of several vendors, are told apart and take no memory', async () => {
+test('keeps concurrent evaluations of several vendors apart and does not leak memory', async () => {
   const vendors = [vendor, await createVendor(harness), await createVendor(harness)]
   const worlds = await Promise.all(
     vendors.map(async (each, n) => {
@@ -75,7 +75,7 @@ test('many dry runs at once, of several vendors, are told apart and take no memo
   expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20)
 })
 
-test('machines and limits are told as a check would', async () => {
+test('returns the verdict on machines and limits that a check would get', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const of = (machineId?: string | null) => evaluate({ licenseId: license.id, machineId })
   for (const absent of [undefined, null, '']) expect(await of(absent)).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
@@ -86,17 +86,17 @@ test('machines and limits are told as a check would', async () => {
   expect(await evaluate({ licenseKey: 'nothing' })).toEqual({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
 })
 
-test('an unknown license id and an address that is none are refused', async () => {
-  const refuse = async (body: object) => outcome(await vendor.call('POST', 'access-rules/evaluate', { body }))
+test('rejects an unknown license id and an invalid address', async () => {
+  const outcomeOf = async (body: object) => outcome(await vendor.call('POST', 'access-rules/evaluate', { body }))
   const other = await (await createVendor(harness)).license()
-  expect(await refuse({ licenseId: other.id })).toBe('404 NOT_FOUND')
-  expect(await refuse({ licenseKey: 'k', ip: '1.2.3' })).toBe('422 INVALID_REQUEST')
-  expect(await refuse({ licenseKey: 'k', ip: '10.0.0.0/8' })).toBe('422 INVALID_REQUEST')
-  expect(await refuse({})).toBe('422 INVALID_REQUEST')
-  expect(await refuse({ licenseKey: 'k', licenseId: other.id })).toBe('422 INVALID_REQUEST')
+  expect(await outcomeOf({ licenseId: other.id })).toBe('404 NOT_FOUND')
+  expect(await outcomeOf({ licenseKey: 'k', ip: '1.2.3' })).toBe('422 INVALID_REQUEST')
+  expect(await outcomeOf({ licenseKey: 'k', ip: '10.0.0.0/8' })).toBe('422 INVALID_REQUEST')
+  expect(await outcomeOf({})).toBe('422 INVALID_REQUEST')
+  expect(await outcomeOf({ licenseKey: 'k', licenseId: other.id })).toBe('422 INVALID_REQUEST')
 })
 
-test('an expired rule no longer matches', async () => {
+test('does not match an expired rule', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
   const rule = await vendor.rule({ value: '198.51.100.9', scope: 'LICENSE', scopeId: license.id })
   const check = { licenseId: license.id, ip: '198.51.100.9' }
@@ -105,7 +105,7 @@ test('an expired rule no longer matches', async () => {
   expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
 })
 
-test('every prefix that covers an address is looked for, in canonical form', () => {
+test('lists every prefix that contains an address, in canonical form', () => {
   const four = coveringPrefixes({ family: 4, words: [0xcb007107], prefixLength: 32 })
   expect(four).toHaveLength(33)
   expect(four.slice(0, 3)).toEqual(['0.0.0.0/0', '128.0.0.0/1', '192.0.0.0/2'])
@@ -113,7 +113,7 @@ test('every prefix that covers an address is looked for, in canonical form', () 
   expect(new Set(coveringPrefixes({ family: 6, words: [0x20010db8, 0, 0, 1], prefixLength: 128 })).size).toBe(129)
 })
 
-test('Postgres is asked by the beginning of an address alone, and no covering rule begins otherwise', () => {
+test('sends Postgres only the beginning of an address, with which every rule that contains it begins', () => {
   const { int } = random(7)
   const half = (): number => [0, 0, 1, 0x20, 0xdb8, 0xffff, int(0x10000)][int(7)] ?? 0
   const word = (): number => half() * 0x10000 + half()
@@ -122,14 +122,14 @@ test('Postgres is asked by the beginning of an address alone, and no covering ru
     for (const text of coveringPrefixes(four).slice(9))
       expect(beginnings(four).some((start) => text.startsWith(start))).toBe(true)
     const six = { family: 6, words: [word(), word(), word(), word()], prefixLength: 128 } as const
-    if (six.words[0] === 0) continue // mapped addresses and their like
+    if (six.words[0] === 0) continue // mapped addresses and similar ones
     for (const text of coveringPrefixes(six).slice(33))
       expect([text, beginnings(six).some((start) => text.startsWith(start))]).toEqual([text, true])
     for (const start of [...beginnings(four), ...beginnings(six)]) expect(start.length).toBeLessThanOrEqual(10)
   }
 })
 
-test('a connection that lost the key to masked values finds the same rules, and neither way says what it looks for', async () => {
+test('finds the same rules with and without the masking key, and sends the searched values in neither case', async () => {
   const own = await createVendor(harness)
   const { id } = await own.license()
   for (const value of [
@@ -181,7 +181,7 @@ test('a connection that lost the key to masked values finds the same rules, and 
     expect(said).not.toContain(secret)
 })
 
-test('rules of addresses that begin alike are told apart, in either family', async () => {
+test('distinguishes rules whose addresses begin alike, in both families', async () => {
   const license = await vendor.license()
   const networks = [
     '10.20.30.0/24',
@@ -202,11 +202,11 @@ test('rules of addresses that begin alike are told apart, in either family', asy
   expect(await matches('::9')).toEqual([])
 })
 
-test('what is kept as a canonical value is what the trie matches', async () => {
+test('matches exactly the addresses that the canonical value contains', async () => {
   const { int } = random(11)
   const own = await createVendor(harness)
   const license = await own.license({ policy: { type: 'PERPETUAL' } })
-  // Few different bytes, so that ranges nest and addresses hit them.
+  // Few different bytes, so that ranges overlap and contain the addresses.
   const four = () => [10, 20 + int(2), int(3) * 100, int(256)].join('.')
   const six = () => ['2001', 'db8', int(2), 0, int(2), 0, int(3), int(4)].map((group) => group.toString(16)).join(':')
   const spellings = Array.from({ length: 80 }, (_, i) => {
@@ -217,8 +217,8 @@ test('what is kept as a canonical value is what the trie matches', async () => {
   expect((await own.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
   for (let round = 0; round < 40; round++) {
     const ip = [four(), six(), `::ffff:${four()}`][round % 3] ?? ''
-    const answer = await own.call('POST', 'access-rules/evaluate', { body: { licenseId: license.id, ip } })
-    const matched = expectBody(answer, 200, evaluation).matched.map((rule) => rule.value)
+    const response = await own.call('POST', 'access-rules/evaluate', { body: { licenseId: license.id, ip } })
+    const matched = expectBody(response, 200, evaluation).matched.map((rule) => rule.value)
     const address = noAddress()
     expect(parseAddress(ip, address)).toBe(true)
     const covering = spellings
@@ -228,12 +228,12 @@ test('what is kept as a canonical value is what the trie matches', async () => {
   }
 })
 
-// A balancer replaces what its callers say of their address.
+// A balancer replaces the header with the address of its caller.
 test.skipIf(isBehindBalancer)('my-ip is what the validators would see', async () => {
   const get = async (headers: Record<string, string>) => {
-    const answer = await vendor.call('GET', 'access-rules/my-ip', { headers })
-    expect(answer.headers.get('cache-control')).toBe('no-store')
-    return expectBody(answer, 200, myIp)
+    const response = await vendor.call('GET', 'access-rules/my-ip', { headers })
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    return expectBody(response, 200, myIp)
   }
   expect(await get({})).toEqual({ ip: '127.0.0.1', country: null })
   const forwarded = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7', 'x-country': 'fr' }

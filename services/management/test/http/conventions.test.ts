@@ -1,4 +1,4 @@
-/** What every endpoint has in common: ids of requests, methods, cursors, idempotency, rate limits, CORS, audit. */
+/** The conventions of all endpoints: request ids, methods, cursors, idempotency, rate limits, CORS, audit log. */
 import { accessRule, auditEntry, importedLicenses, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -19,14 +19,14 @@ afterAll(() => harness.close())
 const pageOf = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
 
-describe('every answer', () => {
-  test("has a request id, the caller's own when it is harmless", async () => {
+describe('every response', () => {
+  test("has a request id: the caller's if it is well-formed", async () => {
     const withId = (id: string) => vendor.call('GET', 'products', { headers: { 'x-request-id': id } })
     expect((await withId('my-id.1')).headers.get('x-request-id')).toBe('my-id.1')
     for (const id of ['x'.repeat(129), 'a b', '<script>'])
       expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
-    const refused = await vendor.call('GET', 'nowhere', { headers: { 'x-request-id': 'abc' } })
-    expect(refused.body).toMatchObject({
+    const rejected = await vendor.call('GET', 'nowhere', { headers: { 'x-request-id': 'abc' } })
+    expect(rejected.body).toMatchObject({
       requestId: 'abc',
       instance: '/api/v1/nowhere',
       code: 'NOT_FOUND',
@@ -34,7 +34,7 @@ describe('every answer', () => {
     })
   })
 
-  test('carries the protective headers and is not cached', async () => {
+  test('has the security headers and is not cached', async () => {
     const { headers } = await vendor.call('GET', 'products')
     expect(headers.get('x-content-type-options')).toBe('nosniff')
     expect(headers.get('cache-control')).toBe('no-store')
@@ -42,7 +42,7 @@ describe('every answer', () => {
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
   })
 
-  test('is a problem for paths that are none', async () => {
+  test('is a 404 problem for an unknown path', async () => {
     for (const path of [
       '/',
       '/api',
@@ -53,14 +53,14 @@ describe('every answer', () => {
       '/%ff',
       '/api/v1/%',
     ]) {
-      const answer = await vendor.call('GET', path)
-      expect(outcome(answer)).toBe('404 NOT_FOUND')
-      expect(answer.headers.get('content-type')).toContain('application/problem+json')
+      const response = await vendor.call('GET', path)
+      expect(outcome(response)).toBe('404 NOT_FOUND')
+      expect(response.headers.get('content-type')).toContain('application/problem+json')
     }
   })
 })
 
-test('other methods are 405 with Allow, on every path', async () => {
+test('returns 405 with Allow for an unknown method, on every path', async () => {
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.definition.path)
   for (const [path, list] of byPath) {
     const taken = list.map((endpoint) => endpoint.definition.method.toUpperCase())
@@ -69,28 +69,28 @@ test('other methods are 405 with Allow, on every path', async () => {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
       (one) => !allowed.includes(one),
     )) {
-      const answer = await vendor.call(method, concrete)
-      expect(`${method} ${path} ${answer.status}`).toBe(`${method} ${path} 405`)
-      expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(allowed.toSorted())
+      const response = await vendor.call(method, concrete)
+      expect(`${method} ${path} ${response.status}`).toBe(`${method} ${path} 405`)
+      expect(response.headers.get('allow')?.split(', ').toSorted()).toEqual(allowed.toSorted())
     }
   }
 })
 
-test('the pages take GET alone', async () => {
+test('returns 405 for a POST to the pages', async () => {
   for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
-    const answer = await harness.call('POST', path, { token: null })
-    expect(outcome(answer)).toBe('405 METHOD_NOT_ALLOWED')
-    expect(answer.headers.get('allow')).toBe('GET, HEAD')
+    const response = await harness.call('POST', path, { token: null })
+    expect(outcome(response)).toBe('405 METHOD_NOT_ALLOWED')
+    expect(response.headers.get('allow')).toBe('GET, HEAD')
   }
 })
 
-test('HEAD answers as GET does, without a body', async () => {
-  const answer = await vendor.call('HEAD', 'products')
-  expect(answer).toMatchObject({ status: 200, text: '' })
+test('responds to HEAD as to GET, without a body', async () => {
+  const response = await vendor.call('HEAD', 'products')
+  expect(response).toMatchObject({ status: 200, text: '' })
 })
 
 describe('lists', () => {
-  test('give every item once, newest first, while others are added and removed', async () => {
+  test('return every item once, newest first, while others are added and removed', async () => {
     const { call } = await createVendor(harness)
     const add = async (name: string) =>
       expectBody(await call('POST', 'products', { body: { name } }), 201, productSchema).id
@@ -99,8 +99,8 @@ describe('lists', () => {
     const seen: string[] = []
     let cursor = ''
     for (let turn = 0; ; turn++) {
-      const answer = await call('GET', `products?limit=3${cursor}`)
-      const page = expectBody(answer, 200, pageOf(productSchema))
+      const response = await call('GET', `products?limit=3${cursor}`)
+      const page = expectBody(response, 200, pageOf(productSchema))
       seen.push(...page.data.map((product) => product.id))
       await add(`later ${turn}`)
       if (turn === 0) await call('DELETE', `products/${page.data[2]?.id}`)
@@ -110,7 +110,7 @@ describe('lists', () => {
     expect(seen).toEqual(ids)
   })
 
-  test('refuse limits and cursors that are none, and cursors of other lists', async () => {
+  test('reject invalid limits, invalid cursors, and cursors of other lists', async () => {
     for (let i = 0; i < 2; i++) {
       await vendor.product()
       await vendor.customer()
@@ -129,7 +129,7 @@ describe('an idempotency key', () => {
   const post = (body: object, key: string, token = vendor.managementToken) =>
     vendor.call('POST', 'products', { body, token, headers: { 'idempotency-key': key } })
 
-  test('belongs to its credential, is bound to its body, and keeps refusals too', async () => {
+  test('belongs to its credential, is bound to its body, and replays errors too', async () => {
     const first = await post({ name: 'a' }, 'k1')
     expect((await post({ name: 'a' }, 'k1')).body).toEqual(first.body)
     expect(outcome(await post({ name: 'b' }, 'k1'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
@@ -139,16 +139,16 @@ describe('an idempotency key', () => {
     const headers = { 'idempotency-key': 'k2' }
     const body = { email: 'a@example.com', externalId: 'once' }
     await vendor.customer({ externalId: 'once' })
-    const refused = await vendor.call('POST', 'customers', { body, headers })
-    expect(outcome(refused)).toBe('409 EXTERNAL_ID_EXISTS')
+    const rejected = await vendor.call('POST', 'customers', { body, headers })
+    expect(outcome(rejected)).toBe('409 EXTERNAL_ID_EXISTS')
     await harness.database.pool.query(`update customers set external_id = null where external_id = 'once'`)
-    expect((await vendor.call('POST', 'customers', { body, headers })).text).toBe(refused.text)
+    expect((await vendor.call('POST', 'customers', { body, headers })).text).toBe(rejected.text)
     for (const bad of ['', 'x'.repeat(256), 'a b'])
       expect(outcome(await post({ name: 'a' }, bad))).toMatch(/^(?:422|201)/)
   })
 
-  test('answers as the first time before the body is judged, whose moments may have passed', async () => {
-    const headers = { 'idempotency-key': 'judged' }
+  test('replays the response before the body is validated, whose times may have passed', async () => {
+    const headers = { 'idempotency-key': 'expiring' }
     const expiresAt = new Date(Date.now() + 3_000).toISOString()
     const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.77', scope: 'ORGANIZATION', expiresAt }
     const send = (body: object) => vendor.call('POST', 'access-rules', { body, headers })
@@ -159,7 +159,7 @@ describe('an idempotency key', () => {
     expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 IDEMPOTENCY_KEY_REUSED')
   })
 
-  test('is forgotten after a day', async () => {
+  test('is deleted after a day', async () => {
     const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
     await harness.database.pool.query(
       `update idempotency_keys set created_at = now() - interval '25 hours' where key = 'old'`,
@@ -167,7 +167,7 @@ describe('an idempotency key', () => {
     expect(expectBody(await post({ name: 'b' }, 'old'), 201, productSchema).id).not.toBe(first.id)
   })
 
-  test('stores no secret, and replays bytes that jsonb could not hold', async () => {
+  test('stores no secret, and replays characters that jsonb cannot hold', async () => {
     const headers = { 'idempotency-key': 'secret' }
     const created = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] }, headers })
     const { secret } = expectBody(created, 201, z.object({ secret: z.string() }))
@@ -182,7 +182,7 @@ describe('an idempotency key', () => {
 })
 
 describe('the audit log', () => {
-  test('says who did what, in the transaction of the change, never a secret', async () => {
+  test('has an entry for each change with its actor and without secrets', async () => {
     const own = await createVendor(harness)
     const id = await own.product('Audited')
     await own.call('POST', 'tokens', { body: { name: 't', permissions: ['audit.read'] } })
@@ -201,7 +201,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(rows)).not.toMatch(/kw[kmp]_[0-9A-Za-z]{36}/)
   })
 
-  test('says what was deleted or revoked, and which rules went along', async () => {
+  test('has what was deleted or revoked, and the access rules deleted by cascade', async () => {
     const own = await createVendor(harness)
     const { id: licenseId, key, productId, customerId } = await own.license()
     const ids = [
@@ -239,7 +239,7 @@ describe('the audit log', () => {
     ])
   })
 
-  test('names what an import added', async () => {
+  test('has the ids that an import added', async () => {
     const own = await createVendor(harness)
     const license = { productId: await own.product(), customerId: await own.customer(), policy: { type: 'PERPETUAL' } }
     const body = { licenses: [license, license] }
@@ -251,7 +251,7 @@ describe('the audit log', () => {
     })
   })
 
-  test('has no entry for what was refused', async () => {
+  test('has no entry for a request that failed', async () => {
     const own = await createVendor(harness)
     await own.rule({ value: '192.0.2.1' })
     const count = async () =>
@@ -264,7 +264,7 @@ describe('the audit log', () => {
 })
 
 describe('CORS', () => {
-  test('is for the listed origins alone', async () => {
+  test('allows only the configured origins', async () => {
     const get = (origin: string) => vendor.call('GET', 'products', { headers: { origin } })
     expect((await get('https://app.example.com')).headers.get('access-control-allow-origin')).toBe(
       'https://app.example.com',
@@ -276,35 +276,35 @@ describe('CORS', () => {
     expect((await preflight('https://evil.example.com')).status).toBe(405)
   })
 
-  test('is off without any', async () => {
+  test('is off without configured origins', async () => {
     const plain = await startHarness()
     const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }
-    const answer = await plain.call('OPTIONS', 'products', { headers })
+    const response = await plain.call('OPTIONS', 'products', { headers })
     await plain.close()
-    expect(answer.status).toBe(405)
-    expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+    expect(response.status).toBe(405)
+    expect(response.headers.get('access-control-allow-origin')).toBeNull()
   })
 })
 
-test('the rate limit holds for each credential and says when to come back', async () => {
+test('limits the requests of each credential and returns Retry-After', async () => {
   const limited = await startHarness({ MANAGEMENT_RATE_LIMIT: '20' })
   try {
     const [own, other] = [await createVendor(limited), await createVendor(limited)]
-    const answers = await Promise.all(Array.from({ length: 30 }, () => own.call('GET', 'organization')))
-    const refused = answers.filter((answer) => outcome(answer) === '429 RATE_LIMITED')
-    expect(refused.length).toBe(10)
-    expect(Number(refused[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(refused[0]?.headers.get('ratelimit-remaining')).toBe('0')
-    const answer = await other.call('GET', 'organization')
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('ratelimit')).toMatch(/^"credential";r=19;t=\d+$/)
-    expect(answer.headers.get('ratelimit-policy')).toBe('"credential";q=20;w=10')
+    const responses = await Promise.all(Array.from({ length: 30 }, () => own.call('GET', 'organization')))
+    const rejected = responses.filter((response) => outcome(response) === '429 RATE_LIMITED')
+    expect(rejected.length).toBe(10)
+    expect(Number(rejected[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(rejected[0]?.headers.get('ratelimit-remaining')).toBe('0')
+    const response = await other.call('GET', 'organization')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('ratelimit')).toMatch(/^"credential";r=19;t=\d+$/)
+    expect(response.headers.get('ratelimit-policy')).toBe('"credential";q=20;w=10')
   } finally {
     await limited.close()
   }
 })
 
-test('the admin port says that it is ready and counts by route', async () => {
+test('reports readiness and counts requests by route on the admin port', async () => {
   await harness.call('GET', `organizations/${vendor.id}`, { token: operatorToken })
   expect((await fetch(`${harness.adminOrigin}/readyz`)).status).toBe(200)
   const metrics = await (await fetch(`${harness.adminOrigin}/metrics`)).text()

@@ -1,4 +1,4 @@
-/** The documentation page in a real browser: it renders, a call made from it works, and nothing is asked of another host. */
+/** The documentation page in a browser: it renders, a request sent from it succeeds, and it loads nothing from another host. */
 import { existsSync } from 'node:fs'
 
 import { chromium } from 'playwright-core'
@@ -15,7 +15,7 @@ test.skipIf(!existsSync(executablePath))(
   async () => {
     const harness = await startHarness()
     const vendor = await createVendor(harness, 'LITE', 'Acme in the browser')
-    // Without a sandbox, since tests may run as root; the page is our own.
+    // Without a sandbox, because tests may run as root. The browser opens only this page.
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
     try {
       const page = await browser.newPage()
@@ -32,9 +32,9 @@ test.skipIf(!existsSync(executablePath))(
       const operation = page.locator('#operations-Organizations-readOwnOrganization')
       await operation.locator('.opblock-summary-control').click()
       await operation.locator('button.execute').click()
-      const answer = operation.locator('.live-responses-table tbody .response-col_description')
-      await answer.getByText('Acme in the browser').first().waitFor()
-      expect(await answer.first().innerText()).toContain('"limit": 500')
+      const response = operation.locator('.live-responses-table tbody .response-col_description')
+      await response.getByText('Acme in the browser').first().waitFor()
+      expect(await response.first().innerText()).toContain('"limit": 500')
       expect(asked.filter((url) => !url.startsWith(harness.origin) && !url.startsWith('data:'))).toEqual([])
       expect(asked).toContain(`${harness.origin}/api/v1/organization`)
       expect(complaints).toEqual([])

@@ -1,4 +1,4 @@
-/** The OpenAPI document against the routes that the server really has, both ways, and against what is asked of a good document. */
+/** The OpenAPI document describes exactly the routes of the server, each with its errors, descriptions and examples. */
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
@@ -20,8 +20,8 @@ let document: Document
 
 beforeAll(async () => {
   harness = await startHarness()
-  const answer = await harness.call('GET', '/openapi.json', { token: null })
-  document = documentSchema.parse(answer.body)
+  const response = await harness.call('GET', '/openapi.json', { token: null })
+  document = documentSchema.parse(response.body)
 })
 afterAll(() => harness.close())
 
@@ -29,7 +29,7 @@ const layers = z.array(
   z.object({ route: z.object({ path: z.string(), methods: z.record(z.string(), z.boolean()) }).optional() }),
 )
 
-/** What Express itself says that it routes; `_all` is the answer 405. */
+/** Returns the routes of Express. `_all` is the handler that responds with 405. */
 async function routedOperations(): Promise<string[]> {
   const env = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, MASTER_KEY: masterKey }
   const config = configSchema.parse(env)
@@ -76,15 +76,15 @@ const operationSchema = z.looseObject({
   responses: z.record(z.string(), z.object({ description: z.string() })),
 })
 
-test('every operation has an id of its own, a summary, its permission, and every code it can answer', () => {
+test('every operation has a unique id, a summary, its permission and every error code it can return', () => {
   const ids = endpoints.map((endpoint) => {
     const { path, method, operationId, status } = endpoint.definition
     const operation = operationSchema.parse(document.paths[`/api/v1${path}`]?.[method])
     expect(operation.operationId).toBe(operationId)
     expect(Object.keys(operation.responses)).toContain(String(status))
     expect(operation.description).toContain(describeAccess(endpoint.access))
-    for (const { code, status: refused } of documentedErrors(endpoint))
-      expect(operation.responses[String(refused)]?.description).toContain(`\`${code}\``)
+    for (const { code, status: rejected } of documentedErrors(endpoint))
+      expect(operation.responses[String(rejected)]?.description).toContain(`\`${code}\``)
     return operationId
   })
   expect(new Set(ids).size).toBe(ids.length)
@@ -105,7 +105,7 @@ test('every error code and every permission is used by some endpoint', () => {
 
 const record = z.record(z.string(), z.unknown())
 
-/** Every field of every object schema in the document, with the place where it stands. */
+/** Yields every field of every object schema in the document, with its place. */
 function* fieldsOf(node: unknown, place: string): Generator<{ place: string; field: Record<string, unknown> }> {
   if (Array.isArray(node)) for (const [i, member] of node.entries()) yield* fieldsOf(member, `${place}/${i}`)
   const parsed = record.safeParse(node)
@@ -117,13 +117,13 @@ function* fieldsOf(node: unknown, place: string): Generator<{ place: string; fie
     if (name !== 'example') yield* fieldsOf(member, `${place}/${name}`)
 }
 
-/** Objects and lists of them are shown by their own fields. */
+/** Whether the field has fields of its own, which have the examples. */
 function isComposite(field: Record<string, unknown>): boolean {
   const items = record.safeParse(field['items']).data
   return '$ref' in field || 'properties' in field || (items !== undefined && ('$ref' in items || 'properties' in items))
 }
 
-test('every field has a description, and an example or fields of its own', () => {
+test('every field has a description, and an example or fields with examples', () => {
   const bare: string[] = []
   let count = 0
   for (const { place, field } of fieldsOf(document, '')) {
@@ -138,7 +138,7 @@ test('every field has a description, and an example or fields of its own', () =>
   expect(count).toBeGreaterThan(200)
 })
 
-test('the document and the page need no credential and load nothing from elsewhere', async () => {
+test('the document and the page require no credential and load nothing from other hosts', async () => {
   const page = await harness.call('GET', '/docs', { token: null })
   expect(page.status).toBe(200)
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")

@@ -1,4 +1,4 @@
-/** `Prefer: wait`, told by the snapshots that validators write down, and the operator's list of validators. */
+/** `Prefer: wait`, which compares the snapshots that validators write, and the operator's list of validators. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { validatorList } from '@keyward/contract'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 beforeEach(() => harness.database.pool.query('delete from validators'))
 afterAll(() => harness.close())
 
-/** What a validator writes once it has read the change log up to now. */
+/** Writes what a validator writes after it has read the change log up to now. */
 async function report(id: string, name = id): Promise<void> {
   await harness.database.pool.query(
     `insert into validators (id, name, applied, ready) values ($1, $2, pg_current_snapshot()::text, true)
@@ -33,7 +33,7 @@ let counter = 0
 const newRule = () => ({ kind: 'BLACKLIST', type: 'HWID', value: `m${++counter}`, scope: 'ORGANIZATION' })
 const create = (wait: number) => vendor.call('POST', 'access-rules', { body: newRule(), headers: headers(wait) })
 
-test('the answer comes when every live validator has applied the change', async () => {
+test('responds when every live validator has applied the change', async () => {
   const ids = [uuidv7(), uuidv7()]
   await Promise.all(ids.map((id) => report(id)))
   let answered = false
@@ -43,25 +43,25 @@ test('the answer comes when every live validator has applied the change', async 
     (await harness.database.pool.query('select from access_rules where value = $1', [Buffer.from(value)])).rowCount ===
     1
   while (!(await isCommitted())) await sleep(10)
-  // They live, but have not read on.
+  // They are live, but have not read the change log further.
   await harness.database.pool.query('update validators set seen_at = now()')
   await sleep(200)
   expect(answered).toBe(false)
   await Promise.all(ids.map((id) => report(id)))
-  const answer = await pending
-  expect(answer.status).toBe(201)
-  expect(answer.headers.get('preference-applied')).toBe('wait')
-  expect(answer.headers.get('x-applied-by')).toBe('2/2')
+  const response = await pending
+  expect(response.status).toBe(201)
+  expect(response.headers.get('preference-applied')).toBe('wait')
+  expect(response.headers.get('x-applied-by')).toBe('2/2')
 })
 
-test('when time runs out the change stands, and the header says how many have it', async () => {
+test('keeps the change at the timeout and reports how many validators have applied it', async () => {
   await report(uuidv7())
-  const answer = await create(1)
-  expect(answer.status).toBe(201)
-  expect(answer.headers.get('x-applied-by')).toBe('0/1')
+  const response = await create(1)
+  expect(response.status).toBe(201)
+  expect(response.headers.get('x-applied-by')).toBe('0/1')
 })
 
-test('no validator and a change of nothing do not wait; nobody waits unasked', async () => {
+test('does not wait without a validator, without a change, or without the header', async () => {
   expect((await create(10)).headers.get('x-applied-by')).toBe('0/0')
   const { id } = await vendor.license()
   await vendor.call('POST', `licenses/${id}/suspend`)
@@ -72,35 +72,35 @@ test('no validator and a change of nothing do not wait; nobody waits unasked', a
   expect(unasked.headers.get('preference-applied')).toBeNull()
 })
 
-test('a refusal waits for nobody and claims nothing, also one that is kept for a repeat', async () => {
+test('does not wait after an error, also when the error response is replayed', async () => {
   await report(uuidv7())
   const body = newRule()
   await vendor.call('POST', 'access-rules', { body })
-  for (const key of [{}, { 'idempotency-key': 'refused' }, { 'idempotency-key': 'refused' }]) {
-    const answer = await vendor.call('POST', 'access-rules', { body, headers: { ...headers(10), ...key } })
-    expect(answer.status).toBe(409)
-    expect(answer.headers.get('preference-applied')).toBeNull()
-    expect(answer.headers.get('x-applied-by')).toBeNull()
+  for (const key of [{}, { 'idempotency-key': 'rejected' }, { 'idempotency-key': 'rejected' }]) {
+    const response = await vendor.call('POST', 'access-rules', { body, headers: { ...headers(10), ...key } })
+    expect(response.status).toBe(409)
+    expect(response.headers.get('preference-applied')).toBeNull()
+    expect(response.headers.get('x-applied-by')).toBeNull()
   }
 })
 
-test('what takes access rules along waits as a change of them does', async () => {
+test('waits for deletions that cascade to access rules', async () => {
   await report(uuidv7())
   const [product, customer, license] = [await vendor.product(), await vendor.customer(), (await vendor.license()).id]
   for (const path of [`products/${product}`, `customers/${customer}`, `licenses/${license}`]) {
-    const answer = await vendor.call('DELETE', path, { headers: headers(0) })
-    expect([path, answer.status, answer.headers.get('x-applied-by')]).toEqual([path, 204, '0/1'])
+    const response = await vendor.call('DELETE', path, { headers: headers(0) })
+    expect([path, response.status, response.headers.get('x-applied-by')]).toEqual([path, 204, '0/1'])
   }
 })
 
-test('the preference is read as RFC 7240 has it', () => {
+test('parses the header as RFC 7240 requires', () => {
   expect(parsePrefer('wait=3')).toBe(3)
   expect(parsePrefer('respond-async, wait=100')).toBe(10)
   expect(parsePrefer('handling=lenient; wait = "2"')).toBe(2)
   for (const header of [undefined, '', 'wait', 'wait=x', 'await=3', 'wait=-1']) expect(parsePrefer(header)).toBeNull()
 })
 
-test('the operator sees who is live, what each has applied and how far behind it is', async () => {
+test('lists live validators with what each has applied and how far it is behind', async () => {
   const [late, current, dead] = [uuidv7(), uuidv7(), uuidv7()]
   await report(late, 'late')
   await vendor.rule(newRule())

@@ -1,4 +1,4 @@
-/** What never becomes a request: its answer has a request id and is a problem all the same. */
+/** Errors below the application: their responses are problems with a request id too. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,10 +14,10 @@ let harness: Harness
 beforeAll(async () => {
   harness = await startHarness()
 })
-beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer answers these itself'))
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer responses these itself'))
 afterAll(() => harness.close())
 
-/** What comes back for the bytes, until the connection ends. */
+/** Sends the bytes and returns everything received until the connection ends. */
 async function exchange(...parts: string[]): Promise<string> {
   const socket: Socket = connect(Number(new URL(harness.origin).port), '127.0.0.1')
   for (const part of parts) socket.write(part)
@@ -51,7 +51,7 @@ test.each([
   expect(problem.parse(JSON.parse(body))).toMatchObject({ status, code, requestId: headers.get('x-request-id') })
 })
 
-test('requests before it on the connection have their answers first', async () => {
+test('sends the responses to earlier requests of the connection first', async () => {
   const first = `${line}host: x\r\nauthorization: Bearer ${operatorToken}\r\n\r\n`
   const text = await exchange(first, first, 'GARBAGE\r\n\r\n')
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
@@ -61,7 +61,7 @@ const authorized = `host: x\r\nauthorization: Bearer ${operatorToken}\r\n`
 const chunked = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
 const broken = '5\r\n{"nam\r\nnonsense\r\n'
 
-test('a request that was done says so also where the body of the next breaks off', async () => {
+test('sends the response to a complete request when the body of the next one breaks off', async () => {
   const body = JSON.stringify({ name: 'Before' })
   const path = 'POST /api/v1/organizations HTTP/1.1\r\n'
   const length = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
@@ -69,12 +69,12 @@ test('a request that was done says so also where the body of the next breaks off
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 201', 'HTTP/1.1 400'])
 })
 
-test('what was refused before its body broke off has one answer', async () => {
+test('sends one response to a request that is rejected before its body breaks off', async () => {
   const text = await exchange(`POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\n${chunked}5\r\n{"nam\r\n`, broken)
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
 })
 
-test('however much is wrong behind a slow request, it is refused once', async () => {
+test('sends one error for any number of malformed bytes after a slow request', async () => {
   const warnings: Error[] = []
   const warn = (warning: Error): void => void warnings.push(warning)
   process.on('warning', warn)
@@ -97,7 +97,7 @@ test('however much is wrong behind a slow request, it is refused once', async ()
   expect(warnings).toEqual([])
 })
 
-test('a body that breaks off in the middle is refused once', async () => {
+test('sends one error for a body that breaks off', async () => {
   const head = `POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${operatorToken}\r\n`
   const body = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"nam\r\nnonsense\r\n'
   const text = await exchange(head + body)

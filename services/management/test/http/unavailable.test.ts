@@ -1,11 +1,11 @@
-/** Postgres away: 503 with Retry-After and no word of what broke, not ready meanwhile, and well again by itself. */
+/** A Postgres outage: 503 with Retry-After and without internals, not ready during the outage, ready again after it. */
 import { createTestDatabase, startProxy } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
 import { startHarness } from '../support/harness.ts'
 import { createVendor, outcome } from '../support/vendor.ts'
 
-test('without Postgres requests are refused, and with it they are answered again', { timeout: 30_000 }, async () => {
+test('returns 503 during a Postgres outage and recovers after it', { timeout: 30_000 }, async () => {
   const database = await createTestDatabase()
   const { hostname, port } = new URL(database.url)
   const proxy = await startProxy(Number(port), hostname)
@@ -15,10 +15,10 @@ test('without Postgres requests are refused, and with it they are answered again
   try {
     const vendor = await createVendor(harness)
     proxy.refuse()
-    const refused = await vendor.call('GET', 'products')
-    expect(outcome(refused)).toBe('503 UNAVAILABLE')
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(refused.text).not.toMatch(/ECONN|postgres|127\.0\.0\.1/i)
+    const rejected = await vendor.call('GET', 'products')
+    expect(outcome(rejected)).toBe('503 UNAVAILABLE')
+    expect(rejected.headers.get('retry-after')).toBe('1')
+    expect(rejected.text).not.toMatch(/ECONN|postgres|127\.0\.0\.1/i)
     const ready = async () => (await fetch(`${harness.adminOrigin}/readyz`)).status
     await expect.poll(ready, { timeout: 8_000 }).toBe(503)
     proxy.heal()

@@ -1,4 +1,4 @@
-/** What a refusal says: plain words, each place once, no more places than anybody reads, and no text of a library. */
+/** Validation errors: plain sentences, one for each place, at most 100, and no text of a library. */
 import { accessRule, customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -14,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => harness.close())
 
-async function faults(path: string, body: object): Promise<string[]> {
-  const answer = await vendor.call('POST', path, { body })
-  expect(outcome(answer)).toBe('422 INVALID_REQUEST')
-  return (problem.parse(answer.body).errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`)
+async function errorsOf(path: string, body: object): Promise<string[]> {
+  const response = await vendor.call('POST', path, { body })
+  expect(outcome(response)).toBe('422 INVALID_REQUEST')
+  return (problem.parse(response.body).errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`)
 }
 
 const blacklist = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.1', scope: 'ORGANIZATION' }
@@ -47,10 +47,10 @@ test.each<[string, object, string[]]>([
   ['access-rules/import', {}, ['#/rules is required']],
   ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
 ])('%s %j', async (path, body, expected) => {
-  expect(await faults(path, body)).toEqual(expected)
+  expect(await errorsOf(path, body)).toEqual(expected)
 })
 
-test('characters are counted as people and the document count them', async () => {
+test('counts characters as code points, as the OpenAPI document does', async () => {
   const rule = (note: string) =>
     vendor.call('POST', 'access-rules', { body: { ...blacklist, value: '192.0.2.9', note } })
   const note = '😀'.repeat(500)
@@ -66,33 +66,33 @@ test('characters are counted as people and the document count them', async () =>
     )
 })
 
-test('numbers have their own words', async () => {
+test('describes errors of numbers', async () => {
   const [productId, customerId] = [await vendor.product(), await vendor.customer()]
   const license = (maxMachines: unknown) => ({ productId, customerId, policy: { type: 'PERPETUAL', maxMachines } })
-  expect(await faults('licenses', license(0))).toEqual(['#/policy/maxMachines must be at least 1'])
-  expect(await faults('licenses', license(1.5))).toEqual(['#/policy/maxMachines must be a whole number'])
-  expect(await faults('licenses', license('5'))).toEqual(['#/policy/maxMachines must be a number'])
+  expect(await errorsOf('licenses', license(0))).toEqual(['#/policy/maxMachines must be at least 1'])
+  expect(await errorsOf('licenses', license(1.5))).toEqual(['#/policy/maxMachines must be a whole number'])
+  expect(await errorsOf('licenses', license('5'))).toEqual(['#/policy/maxMachines must be a number'])
 })
 
-test('a hundred places are listed, the rest is counted', async () => {
+test('lists at most a hundred validation errors and gives the number of all', async () => {
   const many = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`f${i}`, i]))
-  const answer = await vendor.call('POST', 'products', { body: { name: 'a', ...many } })
-  const { errors, detail } = problem.parse(answer.body)
+  const response = await vendor.call('POST', 'products', { body: { name: 'a', ...many } })
+  const { errors, detail } = problem.parse(response.body)
   expect(errors).toHaveLength(100)
   expect(detail).toBe('The request has 150 validation errors; the first 100 are listed.')
   const long = await vendor.call('POST', 'products', { body: { name: 'a', ['ü'.repeat(500_000)]: 1 } })
   expect(long.text.length).toBeLessThan(3_000)
 })
 
-test('what is not taken is named in a sentence, and a slash too many leads to the page', async () => {
+test('names the methods that are allowed, and redirects /docs/ to /docs', async () => {
   const detailOf = async (method: string, path: string) => problem.parse((await vendor.call(method, path)).body).detail
   expect(await detailOf('PUT', 'products')).toBe('Method PUT is not allowed here. Allowed: GET, HEAD, POST.')
-  const answer = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
-  expect([answer.status, answer.headers.get('location')]).toEqual([308, '../docs'])
+  const response = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
+  expect([response.status, response.headers.get('location')]).toEqual([308, '../docs'])
   expect((await fetch(`${harness.origin}/docs/`)).url).toBe(`${harness.origin}/docs`)
 })
 
-test('a name that JavaScript gives a meaning is refused wherever it stands', async () => {
+test('rejects the name __proto__ anywhere in a body', async () => {
   for (const raw of [
     '{"name":"a","metadata":{"__proto__":1}}',
     '{"name":"a","metadata":{"deep":[{"\\u005f_proto__":{"x":1}}]}}',
@@ -103,8 +103,8 @@ test('a name that JavaScript gives a meaning is refused wherever it stands', asy
   ])
     expect(outcome(await vendor.call('POST', 'products', { raw }))).toBe('422 INVALID_REQUEST')
   const kept = { constructor: 1, toString: { prototype: null }, text: '__proto__' }
-  const answer = await vendor.call('POST', 'products', { body: { name: ' a ', metadata: kept } })
-  expect(expectBody(answer, 201, productSchema)).toMatchObject({ name: ' a ', metadata: kept })
+  const response = await vendor.call('POST', 'products', { body: { name: ' a ', metadata: kept } })
+  expect(expectBody(response, 201, productSchema)).toMatchObject({ name: ' a ', metadata: kept })
 })
 
 test.each([
@@ -120,8 +120,8 @@ test.each([
   ['a@example.com.', false],
   ['a\u0000@example.com', false],
   [`${'a'.repeat(320)}@example.com`, false],
-])('the e-mail address %s: %s', async (email, taken) => {
-  const answer = await vendor.call('POST', 'customers', { body: { email } })
-  expect(outcome(answer)).toBe(taken ? '201' : '422 INVALID_REQUEST')
-  expect(customerSchema.safeParse(answer.body).data?.email).toBe(taken ? email : undefined)
+])('accepts the e-mail address %s: %s', async (email, taken) => {
+  const response = await vendor.call('POST', 'customers', { body: { email } })
+  expect(outcome(response)).toBe(taken ? '201' : '422 INVALID_REQUEST')
+  expect(customerSchema.safeParse(response.body).data?.email).toBe(taken ? email : undefined)
 })

@@ -1,4 +1,4 @@
-/** Offline files and signing keys: checked with OpenSSL and with packages/license-file, across rotations of both kinds of key. */
+/** License files and signing keys, verified with OpenSSL and with packages/license-file, also after rotations of both kinds of key. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,11 +37,11 @@ async function verificationKeys() {
 }
 
 async function download(id: string): Promise<string> {
-  const answer = await vendor.call('GET', `licenses/${id}/file`)
-  expect(answer.status).toBe(200)
-  expect(answer.headers.get('content-type')).toMatch(/^text\/plain/)
-  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="license-${id}.lic"`)
-  return answer.text
+  const response = await vendor.call('GET', `licenses/${id}/file`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(response.headers.get('content-disposition')).toBe(`attachment; filename="license-${id}.lic"`)
+  return response.text
 }
 
 const payloadOf = (file: string) => Buffer.from(file.split('.')[0] ?? '', 'base64url')
@@ -72,8 +72,8 @@ const withoutOpenssl = (() => {
   }
 })()
 
-describe('the file of a license', () => {
-  test('says what the API document says, and verifies', async () => {
+describe('the license file for a vendor', () => {
+  test('contains the documented payload and verifies', async () => {
     const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString()
     const license = await vendor.license({ policy: { type: 'SUBSCRIPTION', maxMachines: 2, expiresAt } })
     const file = await download(license.id)
@@ -91,14 +91,14 @@ describe('the file of a license', () => {
     expect(lifetime).toBe(30 * 86_400_000)
   })
 
-  test('opens with OpenSSL as it is', async (context) => {
+  test('verifies with OpenSSL', async (context) => {
     context.skip(withoutOpenssl, 'openssl is not installed')
     const file = await download((await vendor.license()).id)
     const [key] = await publicKeys()
     expect(opensslVerifies(file, key?.publicKey ?? '')).toBe(true)
   })
 
-  test('is only for an active license', async () => {
+  test('is issued only for an active license', async () => {
     const past = { type: 'TRIAL', expiresAt: new Date(Date.now() - 1_000).toISOString() }
     const expired = await vendor.license({ policy: past })
     const suspended = await vendor.license()
@@ -114,20 +114,20 @@ describe('the file of a license', () => {
   })
 })
 
-describe('the file for an app', () => {
+describe('the license file for an app', () => {
   const request = (licenseKey: string, fingerprint?: string | null) =>
     harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey, fingerprint } })
 
-  test('needs what a check would need, and takes no slot', async () => {
+  test('requires a check that would be VALID, and takes no slot', async () => {
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     expect((await request(unlimited.key)).status).toBe(200)
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     expect(outcome(await request(limited.key))).toBe('409 FINGERPRINT_REQUIRED')
     expect(outcome(await request(limited.key, 'm1'))).toBe('409 MACHINE_NOT_ACTIVE')
     await insertMachine({ harness, vendor }, limited.id, 'm1')
-    const answer = await request(limited.key, 'm1')
-    expect(answer.status).toBe(200)
-    expect(verifyLicenseFile(answer.text, await verificationKeys())).toMatchObject({ ok: true })
+    const response = await request(limited.key, 'm1')
+    expect(response.status).toBe(200)
+    expect(verifyLicenseFile(response.text, await verificationKeys())).toMatchObject({ ok: true })
     expect(outcome(await request(limited.key, 'm2'))).toBe('409 TOO_MANY_MACHINES')
     expect(outcome(await request('no such key'))).toBe('409 NOT_FOUND')
     await vendor.rule({ kind: 'EXCLUSION', type: 'HWID', value: 'm2', scope: 'LICENSE', scopeId: limited.id })
@@ -138,7 +138,7 @@ describe('the file for an app', () => {
     expect(rows).toEqual([{ used: 1 }])
   })
 
-  test('takes a key and a machine id as a check does', async () => {
+  test('accepts the license keys and machine ids that a check accepts', async () => {
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     for (const absent of [undefined, null, '']) {
@@ -156,19 +156,19 @@ describe('the file for an app', () => {
       expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
-  test("is refused where a rule refuses the caller's address", async () => {
+  test("is not issued when a rule blacklists the caller's address", async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await vendor.rule({ value: '127.0.0.0/8', scope: 'LICENSE', scopeId: license.id })
-    const refused = await request(license.key)
-    expect(outcome(refused)).toBe('409 BLACKLISTED')
-    expect(refused.text).not.toContain('127.')
+    const rejected = await request(license.key)
+    expect(outcome(rejected)).toBe('409 BLACKLISTED')
+    expect(rejected.text).not.toContain('127.')
     await vendor.rule({ kind: 'EXCLUSION', value: '127.0.0.1', scope: 'LICENSE', scopeId: license.id })
     expect((await request(license.key)).status).toBe(200)
   })
 })
 
 describe('signing keys', () => {
-  test('rotate: files of the older key still verify, new ones name the new key', async () => {
+  test('rotate: files of the older key stay valid, new files name the new key', async () => {
     const { id } = await vendor.license()
     const [before] = await publicKeys()
     const old = await download(id)
@@ -183,16 +183,16 @@ describe('signing keys', () => {
     expect(expectBody(withdrawn, 200, signingKey).withdrawnAt).not.toBeNull()
   })
 
-  test('there is one current key, however many rotations race', async () => {
+  test('have one current key after concurrent rotations', async () => {
     const own = await createVendor(harness)
-    const answers = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
-    expect(answers.map((answer) => answer.status)).toEqual(Array.from({ length: 10 }, () => 200))
+    const responses = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
+    expect(responses.map((response) => response.status)).toEqual(Array.from({ length: 10 }, () => 200))
     const { data } = expectBody(await own.call('GET', 'signing-keys'), 200, page(signingKey))
     expect(data.filter((key) => key.retiredAt === null)).toHaveLength(1)
     expect(data).toHaveLength(11)
   })
 
-  test('are sealed for their organization, and open under no other key or place', () => {
+  test('are sealed for their organization and open under no other master key or in another row', () => {
     const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
     const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.from('secret'))
     const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
@@ -206,7 +206,7 @@ describe('signing keys', () => {
     }
   })
 
-  test('are sealed anew when the master key changes, and the start is refused without the old one', async () => {
+  test('are sealed again when the master key changes; the start fails without the old one', async () => {
     const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
     const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }
     const start = (env: Record<string, string>) => startManagement(configSchema.parse({ ...base, ...ports, ...env }))
@@ -214,9 +214,9 @@ describe('signing keys', () => {
     await expect(start({ MASTER_KEY: next })).rejects.toThrow(/master key/)
     const changed = await start({ MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey })
     await changed.close()
-    // The process that runs on with the old key alone cannot sign until it is restarted.
-    const refused = await vendor.call('GET', `licenses/${(await vendor.license()).id}/file`)
-    expect(outcome(refused)).toBe('503 UNAVAILABLE')
+    // A process that has only the old master key cannot sign until it restarts.
+    const rejected = await vendor.call('GET', `licenses/${(await vendor.license()).id}/file`)
+    expect(outcome(rejected)).toBe('503 UNAVAILABLE')
     const back = await start({ MASTER_KEY: masterKey, MASTER_KEY_PREVIOUS: next })
     await back.close()
     await download((await vendor.license()).id)

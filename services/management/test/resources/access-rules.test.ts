@@ -1,4 +1,4 @@
-/** Access rules through HTTP: canonical values, every field's rule, twins, filters, changes, imports. */
+/** Access rules: canonical values, the rules of each field, duplicates, filters, changes, imports. */
 import { accessRule, importedAccessRules, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -76,13 +76,13 @@ describe('one rule', () => {
     [{ allowSuspendedOrExpired: true }, '#/allowSuspendedOrExpired'],
     [{ allowSuspendedOrExpired: 'yes', kind: 'EXCLUSION' }, '#/allowSuspendedOrExpired'],
     [{ surprise: 1 }, '#/surprise'],
-  ])('%j is refused at %s', async (change, pointer) => {
-    const answer = await post({ ...base, value: '198.51.100.1', ...change })
-    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
-    expect(problem.parse(answer.body).errors?.map((error) => error.pointer)).toContain(pointer)
+  ])('rejects %j with an error at %s', async (change, pointer) => {
+    const response = await post({ ...base, value: '198.51.100.1', ...change })
+    expect(outcome(response)).toBe('422 INVALID_REQUEST')
+    expect(problem.parse(response.body).errors?.map((error) => error.pointer)).toContain(pointer)
   })
 
-  test('is scoped to a product or license of the organization alone', async () => {
+  test('accepts only products and licenses of the organization as scope', async () => {
     const license = await vendor.license()
     const other = await (await createVendor(harness)).license()
     const scoped = await vendor.rule({ scope: 'LICENSE', scopeId: license.id.toUpperCase() })
@@ -96,7 +96,7 @@ describe('one rule', () => {
     expect(named.value).toBe(license.customerId)
   })
 
-  test('that is expired is replaced by a new one, counts from zero', async () => {
+  test('is replaced by a new rule after it expires, which counts from zero', async () => {
     const old = await vendor.rule({ value: '192.0.2.1' })
     await expire(old.id)
     await harness.database.pool.query('update access_rule_counters set match_count = 7 where rule_id = $1', [old.id])
@@ -107,7 +107,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${old.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('is changed in its note, expiry and option, and deleted', async () => {
+  test('can be changed in note, expiry and option, and deleted', async () => {
     const rule = await vendor.rule({ kind: 'EXCLUSION', value: '192.0.2.2' })
     const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
     const expiresAt = inFuture(60_000)
@@ -123,7 +123,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('goes with what it is scoped to or names', async () => {
+  test('is deleted with its product, license or customer', async () => {
     const license = await vendor.license()
     const { productId, customerId } = license
     const rules = [
@@ -137,7 +137,7 @@ describe('one rule', () => {
   })
 })
 
-test('rules are filtered by every documented field', async () => {
+test('lists rules by every documented filter', async () => {
   vendor = await createVendor(harness)
   const productId = await vendor.product()
   const ip = await vendor.rule({ value: '10.0.0.0/8' })
@@ -167,17 +167,17 @@ describe('an import', () => {
   const count = async () =>
     (await harness.database.pool.query('select from access_rules where organization_id = $1', [vendor.id])).rowCount
 
-  test('adds what is new, skips what exists and what comes twice, replaces what is expired', async () => {
+  test('adds new rules, skips existing and repeated ones, and replaces expired ones', async () => {
     const expired = await vendor.rule({ value: '192.0.2.1' })
     await expire(expired.id)
     await vendor.rule({ value: '192.0.2.2' })
     const values = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3/32', '::ffff:192.0.2.3']
-    const answer = await importRules(values.map(ipRule))
-    expect(expectBody(answer, 200, importedAccessRules)).toEqual({ created: 2, skipped: 3 })
+    const response = await importRules(values.map(ipRule))
+    expect(expectBody(response, 200, importedAccessRules)).toEqual({ created: 2, skipped: 3 })
     expect(await count()).toBe(3)
   })
 
-  test('adds nothing when a row is bad, and points to every bad row, whatever is wrong with it', async () => {
+  test('adds nothing when a row is bad, and lists every bad row', async () => {
     const before = await count()
     const other = await (await createVendor(harness)).license()
     const rows = [
@@ -193,9 +193,9 @@ describe('an import', () => {
       null,
       { ...base, expiresAt: '2020-01-01T00:00:00Z' },
     ]
-    const answer = await importRules(rows)
-    expect(outcome(answer)).toBe('422 INVALID_REQUEST')
-    expect(problem.parse(answer.body).errors).toEqual([
+    const response = await importRules(rows)
+    expect(outcome(response)).toBe('422 INVALID_REQUEST')
+    expect(problem.parse(response.body).errors).toEqual([
       { pointer: '#/rules/1/value', detail: 'must not be empty' },
       { pointer: '#/rules/2/value', detail: 'must be the id of a customer of this organization' },
       { pointer: '#/rules/3/scopeId', detail: 'must be the id of a product of this organization' },
@@ -213,14 +213,14 @@ describe('an import', () => {
     expect(await count()).toBe(before)
   })
 
-  test('lists a thousand bad rows, and beside them what is not known', async () => {
+  test('lists a thousand bad rows, and unknown fields beside them', async () => {
     const rows = Array.from({ length: 1_000 }, (_, i) => ({ ...base, value: i % 2 ? '' : `300.0.0.${i}` }))
-    const answer = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
-    const pointers = problem.parse(answer.body).errors?.map((error) => error.pointer)
+    const response = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
+    const pointers = problem.parse(response.body).errors?.map((error) => error.pointer)
     expect(pointers).toEqual(['#/more', ...rows.map((_, i) => `#/rules/${i}/value`)])
   })
 
-  test('takes a thousand rows and not one more', async () => {
+  test('accepts at most a thousand rows', async () => {
     const rows = Array.from({ length: 1_001 }, (_, i) => ({ ...base, value: `10.0.${i >> 8}.${i & 255}` }))
     expect(outcome(await importRules(rows))).toBe('422 IMPORT_TOO_LARGE')
     const taken = await importRules(rows.slice(0, 1_000))

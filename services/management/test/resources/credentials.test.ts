@@ -1,4 +1,4 @@
-/** Credentials and permissions: what a token may do, what it may grant, and when it stops. */
+/** Credentials and permissions: what a token may do and grant, and when it becomes invalid. */
 import { createdToken, member as memberSchema, type Permission } from '@keyward/contract'
 import { parseSecret } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -34,7 +34,7 @@ async function makeMember(permissions: Permission[]): Promise<string> {
   return expectBody(await vendor.call('POST', 'members', { body }), 201, memberSchema).id
 }
 
-test('secrets are checksummed, shown once, and kept as a hash alone', async () => {
+test('secrets have a checksum, are returned once, and are stored as a hash', async () => {
   const { id, secret } = await makeToken('tokens', { name: 't', permissions: [] })
   expect(parseSecret(secret)).toEqual({ kind: 'MANAGEMENT_TOKEN' })
   expect(parseSecret(vendor.apiKey)).toEqual({ kind: 'API_KEY' })
@@ -45,12 +45,12 @@ test('secrets are checksummed, shown once, and kept as a hash alone', async () =
   expect(JSON.stringify(rows)).not.toContain(secret.slice(8))
 })
 
-test('nobody can grant a permission that they lack', async () => {
+test('a credential grants only permissions that it has', async () => {
   const admin = await makeToken('tokens', { name: 'a', permissions: ['credentials.write', 'licenses.read'] })
   const wanted = { name: 'x', permissions: ['licenses.read', 'licenses.write'] }
-  const refused = await admin.call('POST', 'tokens', { body: wanted })
-  expect(outcome(refused)).toBe('403 FORBIDDEN')
-  expect(refused.text).toContain('licenses.write')
+  const rejected = await admin.call('POST', 'tokens', { body: wanted })
+  expect(outcome(rejected)).toBe('403 FORBIDDEN')
+  expect(rejected.text).toContain('licenses.write')
   const memberId = await makeMember(['licenses.write'])
   expect(outcome(await admin.call('POST', `members/${memberId}/access-tokens`, { body: wanted }))).toBe('403 FORBIDDEN')
   const email = 'new@example.com'
@@ -58,12 +58,12 @@ test('nobody can grant a permission that they lack', async () => {
   expect(outcome(await admin.call('POST', 'members', { body }))).toBe('403 FORBIDDEN')
   const patch = (permissions: string[]) => admin.call('PATCH', `members/${memberId}`, { body: { permissions } })
   expect(outcome(await patch(['audit.read']))).toBe('403 FORBIDDEN')
-  // What the member has already may stay, and may be taken away.
+  // Permissions that the member already has may stay, and may be taken away.
   expect(outcome(await patch(['licenses.write', 'licenses.read']))).toBe('200')
   expect(outcome(await patch([]))).toBe('200')
 })
 
-test('an access token can do what both it and its member may, at each call', async () => {
+test('an access token has the permissions that both it and its member have, at each request', async () => {
   const memberId = await makeMember(['products.read', 'customers.read'])
   const body = { name: 'laptop', permissions: ['products.read', 'products.write'] }
   const { call } = await makeToken(`members/${memberId}/access-tokens`, body)
@@ -79,7 +79,7 @@ test('an access token can do what both it and its member may, at each call', asy
   expect(outcome(await create())).toBe('401 UNAUTHENTICATED')
 })
 
-test('a revoked and an expired credential stop at once', async () => {
+test('a revoked or expired credential is rejected at once', async () => {
   const { id, call } = await makeToken('tokens', { name: 't', permissions: ['products.read'] })
   expect((await call('GET', 'products')).status).toBe(200)
   expect((await vendor.call('DELETE', `tokens/${id}`)).status).toBe(204)
@@ -95,7 +95,7 @@ test('a revoked and an expired credential stop at once', async () => {
   expect(outcome(await vendor.call('POST', 'tokens', { body: past }))).toBe('422 INVALID_REQUEST')
 })
 
-test('the last use is noted behind', async () => {
+test('the last use is written within seconds', async () => {
   const { id, call } = await makeToken('tokens', { name: 't', permissions: ['products.read'] })
   const lastUsedAt = async () =>
     expectBody(await vendor.call('GET', `tokens/${id}`), 200, z.object({ lastUsedAt: z.string().nullable() }))
@@ -105,7 +105,7 @@ test('the last use is noted behind', async () => {
   await expect.poll(lastUsedAt, { timeout: 8_000 }).not.toBeNull()
 })
 
-test('members have one e-mail address each', async () => {
+test('two members cannot have the same e-mail address', async () => {
   const body = { email: 'Same@example.com', permissions: [] }
   expect((await vendor.call('POST', 'members', { body })).status).toBe(201)
   const again = { email: 'same@example.com', permissions: [] }

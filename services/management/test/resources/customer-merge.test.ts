@@ -1,4 +1,4 @@
-/** Merging customers: licenses and rules move in one step, twins become one, and the old id says where it went. */
+/** Merging customers (docs/api.md#m10): licenses and rules move in one step, duplicates are combined, the old id leads to the new one. */
 import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
 import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
@@ -29,7 +29,7 @@ async function count(ruleId: string, matches: number, lastMatchedAt: string): Pr
   )
 }
 
-test('licenses and rules move, twins are folded together', async () => {
+test('moves licenses and rules, and combines duplicates', async () => {
   const first = await vendor.license()
   const second = await vendor.license()
   const [gone, kept] = [first.customerId, second.customerId]
@@ -40,8 +40,8 @@ test('licenses and rules move, twins are folded together', async () => {
   const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt: soon })
   await count(folded.id, 3, '2026-01-02T00:00:00.000Z')
   await count(remaining.id, 4, '2026-01-01T00:00:00.000Z')
-  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
-  expect(answer.id).toBe(kept)
+  const response = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(response.id).toBe(kept)
   expect(await readRule(moved.id)).toMatchObject({ value: kept, scope: 'PRODUCT' })
   const merged = { matchCount: 7, lastMatchedAt: '2026-01-02T00:00:00.000Z', expiresAt: later }
   expect(await readRule(remaining.id)).toMatchObject(merged)
@@ -50,13 +50,13 @@ test('licenses and rules move, twins are folded together', async () => {
   expect(license.customerId).toBe(kept)
 })
 
-/** What a validator writes of matches that it has gathered. */
+/** Writes matches as a validator does. */
 function writeMatches(client: Pick<pg.ClientBase, 'query'>, matches: readonly { id: string; count: number }[]) {
   const rules = matches.map(({ id, count: times }) => ({ id: uuidToBytes(id), count: times, lastAtMs: Date.now() }))
   return writeBehind(client, uuidv7(), 1, { rules, checks: [], activity: toActivityColumns([]) })
 }
 
-test('matches that validators write after it are counted for the rule that was kept, also through two merges', async () => {
+test('counts later matches of validators for the kept rule, also after two merges', async () => {
   const customers = [await vendor.customer(), await vendor.customer(), await vendor.customer()] as const
   const rules = [
     await vendor.rule({ type: 'CUSTOMER', value: customers[0] }),
@@ -74,7 +74,7 @@ test('matches that validators write after it are counted for the rule that was k
   expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
 })
 
-/** A transaction by hand; `blocks` waits until somebody waits for it. */
+/** A manual transaction. `blocks` waits until another transaction waits for it. */
 async function begin() {
   const client = await harness.database.pool.connect()
   await client.query('begin')
@@ -92,7 +92,7 @@ async function begin() {
   }
 }
 
-test('matches that are being written at the same moment are not lost', async () => {
+test('loses no matches that are written during the merge', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
@@ -105,7 +105,7 @@ test('matches that are being written at the same moment are not lost', async () 
   expect((await readRule(remaining.id)).matchCount).toBe(5)
 })
 
-test('matches that wait for one merge are not lost to the next', async () => {
+test('loses no matches that wait for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
@@ -142,7 +142,7 @@ test('matches that wait for one merge are not lost to the next', async () => {
   expect((await readRule(third ?? '')).matchCount).toBe(7)
 })
 
-test('a merge and the deletion of the rule that it would keep wait for each other in one order', async () => {
+test('does not deadlock with the deletion of the rule that it would keep', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const moved = await vendor.rule({ type: 'CUSTOMER', value: gone })
   const deleted = await vendor.rule({ type: 'CUSTOMER', value: kept })
@@ -164,7 +164,7 @@ test('a merge and the deletion of the rule that it would keep wait for each othe
   expect(await deadlocks()).toBe(before)
 })
 
-test('where rules went is forgotten in time', async () => {
+test('deletes the records of combined rules after 7 days', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   await vendor.rule({ type: 'CUSTOMER', value: kept })
@@ -178,7 +178,7 @@ test('where rules went is forgotten in time', async () => {
   expect(await known()).toBe(0)
 })
 
-test('an expiry of none is the latest', async () => {
+test('treats no expiry as the latest', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   await vendor.rule({ type: 'CUSTOMER', value: gone })
   const expiresAt = new Date(Date.now() + 60_000).toISOString()
@@ -187,17 +187,17 @@ test('an expiry of none is the latest', async () => {
   expect((await readRule(remaining.id)).expiresAt).toBeNull()
 })
 
-test('the external id is not lost: the remaining customer takes it over unless it has one', async () => {
+test('gives the external id to the remaining customer unless it has one', async () => {
   const read = async (id: string) => expectBody(await vendor.call('GET', `customers/${id}`), 200, customerSchema)
   const [gone, kept] = [await vendor.customer({ externalId: 'crm-1', name: 'Gone' }), await vendor.customer()]
-  const answer = expectBody(await merge(gone, kept), 200, customerSchema)
-  expect(answer).toMatchObject({ id: kept, externalId: 'crm-1', name: null })
-  expect(await read(kept)).toEqual(answer)
+  const response = expectBody(await merge(gone, kept), 200, customerSchema)
+  expect(response).toMatchObject({ id: kept, externalId: 'crm-1', name: null })
+  expect(await read(kept)).toEqual(response)
   const other = await vendor.customer({ externalId: 'crm-2' })
   expect(expectBody(await merge(kept, other), 200, customerSchema).externalId).toBe('crm-2')
 })
 
-test('the old id answers where it went, also after a second merge', async () => {
+test('returns the remaining customer for the old id, also after a second merge', async () => {
   const [a, b, c] = [await vendor.customer(), await vendor.customer(), await vendor.customer()]
   await merge(a, b)
   await merge(b, c)
@@ -208,17 +208,17 @@ test('the old id answers where it went, also after a second merge', async () => 
     ['POST', `${b}/merge`],
   ] as const) {
     const body = method === 'POST' ? { into: c } : {}
-    const answer = await vendor.call(
+    const response = await vendor.call(
       method,
       `customers/${path}`,
       method === 'GET' || method === 'DELETE' ? {} : { body },
     )
-    expect(outcome(answer)).toBe('404 NOT_FOUND')
-    expect(problem.parse(answer.body).mergedInto).toBe(c)
+    expect(outcome(response)).toBe('404 NOT_FOUND')
+    expect(problem.parse(response.body).mergedInto).toBe(c)
   }
 })
 
-test('nonsense is refused', async () => {
+test('rejects invalid merges', async () => {
   const mine = await vendor.customer()
   const other = await (await createVendor(harness)).customer()
   expect(outcome(await merge(mine, mine))).toBe('422 INVALID_REQUEST')
@@ -226,11 +226,11 @@ test('nonsense is refused', async () => {
   expect(outcome(await merge(other, mine))).toBe('404 NOT_FOUND')
 })
 
-test('two merges of one pair against each other: one wins, nothing is lost', async () => {
+test('lets one of two opposite concurrent merges win, and loses nothing', async () => {
   for (let round = 0; round < 5; round++) {
     const [a, b] = [await vendor.license(), await vendor.license()]
-    const answers = await Promise.all([merge(a.customerId, b.customerId), merge(b.customerId, a.customerId)])
-    expect(answers.map((answer) => answer.status === 200).filter(Boolean)).toHaveLength(1)
+    const responses = await Promise.all([merge(a.customerId, b.customerId), merge(b.customerId, a.customerId)])
+    expect(responses.map((response) => response.status === 200).filter(Boolean)).toHaveLength(1)
     const owners = await Promise.all(
       [a, b].map(
         async ({ id }) => expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId,
@@ -240,17 +240,17 @@ test('two merges of one pair against each other: one wins, nothing is lost', asy
   }
 })
 
-test('licenses made during a merge are never lost', async () => {
+test('never loses a license created during a merge', async () => {
   const productId = await vendor.product()
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const body = { productId, customerId: gone, policy: { type: 'PERPETUAL' } }
   const creates = Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body }))
-  const [merged, ...answers] = await Promise.all([merge(gone, kept), ...creates])
+  const [merged, ...responses] = await Promise.all([merge(gone, kept), ...creates])
   expect(merged?.status).toBe(200)
-  const refused = answers.filter((answer) => answer.status !== 201).map(outcome)
-  expect(refused.filter((one) => one !== '422 INVALID_REQUEST')).toEqual([])
-  for (const answer of answers.filter((one) => one.status === 201)) {
-    const { id } = licenseSchema.parse(answer.body)
+  const rejected = responses.filter((response) => response.status !== 201).map(outcome)
+  expect(rejected.filter((one) => one !== '422 INVALID_REQUEST')).toEqual([])
+  for (const response of responses.filter((one) => one.status === 201)) {
+    const { id } = licenseSchema.parse(response.body)
     expect(expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).customerId).toBe(kept)
   }
 })

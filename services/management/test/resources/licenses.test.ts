@@ -1,4 +1,4 @@
-/** Licenses in bulk and under concurrency, and the machines that hold their slots. */
+/** Imports of licenses, concurrent creation, and machines. */
 import { importedLicenses, license as licenseSchema, machine as machineSchema, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -26,10 +26,10 @@ async function count(): Promise<number | null> {
 }
 
 describe('an import', () => {
-  test('keeps given keys as they are and makes the others, in the order given', async () => {
+  test('keeps given keys, generates the others, and returns them in the order of the rows', async () => {
     const past = { type: 'SUBSCRIPTION', expiresAt: '2020-01-01T00:00:00Z', maxMachines: 3 }
-    const answer = await importLicenses([{ ...base, key: 'old 1' }, base, { ...base, key: 'old 2', policy: past }])
-    const { created, licenses } = expectBody(answer, 200, importedLicenses)
+    const response = await importLicenses([{ ...base, key: 'old 1' }, base, { ...base, key: 'old 2', policy: past }])
+    const { created, licenses } = expectBody(response, 200, importedLicenses)
     expect(created).toBe(3)
     expect(licenses.map((license) => license.key)).toEqual([
       'old 1',
@@ -40,7 +40,7 @@ describe('an import', () => {
     expect(expectBody(last, 200, licenseSchema)).toMatchObject({ status: 'expired', machines: { used: 0, max: 3 } })
   })
 
-  test('adds all or nothing, and points to every bad row', async () => {
+  test('adds all rows or none, and lists every bad row', async () => {
     const before = await count()
     const other = await createVendor(harness)
     const bad = await importLicenses([
@@ -52,7 +52,7 @@ describe('an import', () => {
     ])
     expect(outcome(bad)).toBe('422 INVALID_REQUEST')
     expect(pointers(bad.body)).toEqual(['#/licenses/1/productId', '#/licenses/2/customerId', '#/licenses/4/key'])
-    // A row without a shape keeps nothing of the others from being told.
+    // A malformed row does not hide the errors of other rows.
     const mixed = await importLicenses([
       { ...base, key: 'old 1' },
       { ...base, policy: { type: 'TRIAL' } },
@@ -87,7 +87,7 @@ describe('an import', () => {
     expect(await count()).toBe(before)
   })
 
-  test('takes a thousand and not one more', async () => {
+  test('accepts at most a thousand rows', async () => {
     const rows = Array.from({ length: 1_001 }, () => base)
     expect(outcome(await importLicenses(rows))).toBe('422 IMPORT_TOO_LARGE')
     const { licenses } = expectBody(await importLicenses(rows.slice(1)), 200, importedLicenses)
@@ -95,16 +95,16 @@ describe('an import', () => {
   })
 })
 
-test('one key given 20 times at once makes one license', async () => {
+test('20 concurrent requests with one key create one license', async () => {
   const body = { ...base, key: 'raced' }
-  const answers = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body })))
-  expect(answers.map(outcome).toSorted()).toEqual([
+  const responses = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body })))
+  expect(responses.map(outcome).toSorted()).toEqual([
     '201',
     ...Array.from({ length: 19 }, () => '409 LICENSE_KEY_EXISTS'),
   ])
 })
 
-test('machines are listed, and removing one gives its slot back', async () => {
+test('lists machines, and removing one releases its slot', async () => {
   const { id } = await vendor.license({ ...base, policy: { type: 'PERPETUAL', maxMachines: 2 } })
   const first = await insertMachine({ harness, vendor }, id, 'm\u0000 1')
   const second = await insertMachine({ harness, vendor }, id, 'Ünï-2')

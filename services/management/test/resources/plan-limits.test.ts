@@ -1,4 +1,4 @@
-/** Plan limits: only for adding, also under concurrent requests, and never on what exists (API document, "Limits"). */
+/** Plan limits (docs/api.md#r7): they apply to adding rules, also under concurrent requests, and never to existing rules. */
 import { accessRule, importedAccessRules, ownOrganization } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -22,26 +22,26 @@ function tally(outcomes: string[]): Record<string, number> {
 }
 
 async function unexpired(vendor: Vendor): Promise<number> {
-  const answer = await vendor.call('GET', 'organization')
-  return expectBody(answer, 200, ownOrganization).usage.rules.used
+  const response = await vendor.call('GET', 'organization')
+  return expectBody(response, 200, ownOrganization).usage.rules.used
 }
 
-test('50 concurrent creates against a limit of 10: exactly 10', async () => {
+test('50 concurrent requests add exactly 10 rules when the limit is 10', async () => {
   const vendor = await createVendor(harness, 'FREE')
-  const answers = await Promise.all(rows(50, 1).map((body) => vendor.call('POST', 'access-rules', { body })))
-  expect(tally(answers.map(outcome))).toEqual({ 201: 10, '403 RULE_LIMIT_REACHED': 40 })
+  const responses = await Promise.all(rows(50, 1).map((body) => vendor.call('POST', 'access-rules', { body })))
+  expect(tally(responses.map(outcome))).toEqual({ 201: 10, '403 RULE_LIMIT_REACHED': 40 })
   expect(await unexpired(vendor)).toBe(10)
 })
 
-test('imports racing creates: never over the limit, never a part of an import', async () => {
+test('concurrent imports and additions never exceed the limit, and an import is never partial', async () => {
   for (let round = 0; round < 5; round++) {
     const vendor = await createVendor(harness, 'FREE')
     const creates = rows(12, 2).map((body) => vendor.call('POST', 'access-rules', { body }))
     const imports = [3, 4, 5].map((net) =>
       vendor.call('POST', 'access-rules/import', { body: { rules: rows(4, net) } }),
     )
-    const created = (await Promise.all(creates)).filter((answer) => answer.status === 201).length
-    const imported = (await Promise.all(imports)).filter((answer) => answer.status === 200).length
+    const created = (await Promise.all(creates)).filter((response) => response.status === 201).length
+    const imported = (await Promise.all(imports)).filter((response) => response.status === 200).length
     const used = await unexpired(vendor)
     expect(used).toBe(created + 4 * imported)
     expect(used).toBeLessThanOrEqual(10)
@@ -49,14 +49,14 @@ test('imports racing creates: never over the limit, never a part of an import', 
   }
 })
 
-test('the same rule created 20 times at once exists once', async () => {
+test('20 concurrent requests for the same rule add it once', async () => {
   const vendor = await createVendor(harness)
   const body = { ...base, value: '192.0.2.1' }
-  const answers = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'access-rules', { body })))
-  expect(tally(answers.map(outcome))).toEqual({ 201: 1, '409 RULE_EXISTS': 19 })
+  const responses = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'access-rules', { body })))
+  expect(tally(responses.map(outcome))).toEqual({ 201: 1, '409 RULE_EXISTS': 19 })
 })
 
-test('after a downgrade rules go on matching, can be edited and deleted, and adding is refused', async () => {
+test('after a downgrade, rules still match and can be changed and deleted, and none can be added', async () => {
   const vendor = await createVendor(harness, 'LITE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(12, 1) } })
   const country = await vendor.rule({ type: 'COUNTRY', value: 'DE' })
@@ -78,7 +78,7 @@ test('after a downgrade rules go on matching, can be edited and deleted, and add
   expect((await vendor.call('DELETE', `access-rules/${country.id}`)).status).toBe(204)
 })
 
-test('rows that are skipped count against nothing, and an import over the limit adds nothing', async () => {
+test('skipped rows do not count, and an import over the limit adds nothing', async () => {
   const vendor = await createVendor(harness, 'FREE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(8, 1) } })
   const over = await vendor.call('POST', 'access-rules/import', { body: { rules: rows(11, 1) } })
@@ -89,7 +89,7 @@ test('rows that are skipped count against nothing, and an import over the limit 
   expect(expectBody(again, 200, importedAccessRules)).toEqual({ created: 0, skipped: 10 })
 })
 
-test('the order of refusals is 422, 409, 403', async () => {
+test('errors come in the order 422, 409, 403', async () => {
   const vendor = await createVendor(harness, 'FREE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(10, 1) } })
   const post = (body: object) => vendor.call('POST', 'access-rules', { body: { ...base, ...body } })
@@ -98,7 +98,7 @@ test('the order of refusals is 422, 409, 403', async () => {
   expect(outcome(await post({ value: '10.2.0.0' }))).toBe('403 RULE_LIMIT_REACHED')
 })
 
-test('making an expired rule unexpired counts as adding', async () => {
+test('a later expiry of an expired rule counts as adding a rule', async () => {
   const vendor = await createVendor(harness, 'FREE')
   const rule = await vendor.rule({ value: '192.0.2.1' })
   const sql = `update access_rules set expires_at = now() - interval '1 minute' where id = $1`

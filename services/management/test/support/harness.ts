@@ -1,4 +1,4 @@
-/** A management service over a database of its own, and a client that speaks JSON to it. */
+/** A management service with a database of its own, and a client for it. */
 import { createTestDatabase, startEdge, type TestDatabase } from '@keyward/testkit'
 
 import { configSchema } from '../../src/config.ts'
@@ -7,7 +7,7 @@ import { startManagement } from '../../src/server.ts'
 export const operatorToken = 'operator-token-of-the-tests'
 export const masterKey = '5e'.repeat(32)
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   headers: Headers
   text: string
@@ -23,7 +23,7 @@ export interface CallOptions {
   headers?: Record<string, string>
 }
 
-export type Caller = (method: string, path: string, options?: CallOptions) => Promise<Answer>
+export type Caller = (method: string, path: string, options?: CallOptions) => Promise<ApiResponse>
 
 export interface Harness {
   database: TestDatabase

@@ -1,4 +1,4 @@
-/** One valid request for every endpoint, by its operation id. What a request uses up is made anew each time. */
+/** One valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
 import { apiKey, createdToken, member as memberSchema, page, signingKey, token as tokenSchema } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 
@@ -26,7 +26,7 @@ const fixed =
   (path: string, body?: () => Record<string, unknown>): Maker =>
   async () => ({ path, ...(body && { body: body() }) })
 
-/** A path below a fresh resource. */
+/** Returns a request to a path below a new resource. */
 const below =
   (resource: string, make: (world: World) => Promise<string>, rest = '', body?: Record<string, unknown>): Maker =>
   async (world) => ({ path: `${resource}/${await make(world)}${rest}`, ...(body && { body }) })
@@ -49,10 +49,10 @@ const member = async ({ vendor }: World) => {
 
 async function accessToken(world: World): Promise<string> {
   const memberId = await member(world)
-  const answer = await world.vendor.call('POST', `members/${memberId}/access-tokens`, {
+  const response = await world.vendor.call('POST', `members/${memberId}/access-tokens`, {
     body: { name: 'p', permissions: ['licenses.read'] },
   })
-  return `members/${memberId}/access-tokens/${expectBody(answer, 201, createdToken).id}`
+  return `members/${memberId}/access-tokens/${expectBody(response, 201, createdToken).id}`
 }
 
 async function retiredKey({ vendor }: World): Promise<string> {
@@ -187,7 +187,7 @@ const makers: Record<string, Maker> = {
   listValidators: fixed('validators'),
 }
 
-/** Operation ids without a request, and requests without an operation: both are to be none. */
+/** Returns the operation ids without a request and the requests without an operation. Both should be none. */
 export function unmatched(): string[] {
   const operations = endpoints.map((endpoint) => endpoint.definition.operationId)
   const known = Object.keys(makers)

@@ -1,4 +1,4 @@
-/** A vendor made through the API itself, with what most tests need. Answers are parsed with the contract's schemas. */
+/** A vendor created through the API, and the resources that most tests need. Responses are parsed with the contract's schemas. */
 import {
   accessRule,
   createdOrganization,
@@ -9,21 +9,25 @@ import {
 } from '@keyward/contract'
 import { z } from 'zod'
 
-import type { Answer, Caller, Harness } from './harness.ts'
+import type { ApiResponse, Caller, Harness } from './harness.ts'
 
-/** The body of an answer, which must have the status. */
-export function expectBody<Schema extends z.ZodType>(answer: Answer, status: number, schema: Schema): z.output<Schema> {
-  if (answer.status !== status) throw new Error(`Expected ${status}, got ${answer.status}: ${answer.text}`)
-  return schema.parse(answer.body)
+/** Returns the parsed body of a response. Throws unless the response has the status. */
+export function expectBody<Schema extends z.ZodType>(
+  response: ApiResponse,
+  status: number,
+  schema: Schema,
+): z.output<Schema> {
+  if (response.status !== status) throw new Error(`Expected ${status}, got ${response.status}: ${response.text}`)
+  return schema.parse(response.body)
 }
 
 const strings = createdOrganization.required()
 const coded = z.object({ code: z.string() })
 
-/** The status and code of a refusal, as `409 IN_USE`. */
-export function outcome(answer: Answer): string {
-  const parsed = coded.safeParse(answer.body)
-  return answer.status >= 400 && parsed.success ? `${answer.status} ${parsed.data.code}` : String(answer.status)
+/** Returns the status, and for an error also the code: `409 IN_USE`. */
+export function outcome(response: ApiResponse): string {
+  const parsed = coded.safeParse(response.body)
+  return response.status >= 400 && parsed.success ? `${response.status} ${parsed.data.code}` : String(response.status)
 }
 
 export interface Vendor {
@@ -40,8 +44,8 @@ export interface Vendor {
 export const perpetual = { type: 'PERPETUAL', maxMachines: 5 }
 
 export async function createVendor(harness: Harness, plan: Plan = 'STANDARD', name = 'Acme'): Promise<Vendor> {
-  const answer = await harness.call('POST', 'organizations', { body: { name, plan } })
-  const { id, managementToken, apiKey } = expectBody(answer, 201, strings)
+  const response = await harness.call('POST', 'organizations', { body: { name, plan } })
+  const { id, managementToken, apiKey } = expectBody(response, 201, strings)
   const call = harness.as(managementToken)
   const product = async (productName = 'Studio') =>
     expectBody(await call('POST', 'products', { body: { name: productName } }), 201, productSchema).id
