@@ -1,5 +1,5 @@
--- Organizations (vendors), who may act for them, and the keys that sign their offline files.
--- Ids are UUIDv7, made by the program that inserts; their order is the order of creation.
+-- Organizations (vendors), their members and credentials, and the keys that sign their offline license files.
+-- Ids are UUIDv7, created by the program that inserts; their order is the order of creation.
 
 create table organizations (
   id uuid primary key,
@@ -19,7 +19,7 @@ create table members (
 );
 create unique index members_email on members (organization_id, lower(email));
 
--- API keys, management tokens and personal access tokens. Only the SHA-256 of a secret is kept.
+-- API keys, management tokens and personal access tokens. Only the SHA-256 of a secret is stored.
 create table credentials (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
@@ -37,7 +37,7 @@ create table credentials (
 create index credentials_organization on credentials (organization_id, kind, id);
 create index credentials_member on credentials (member_id) where member_id is not null;
 
--- Apart from `credentials`, so that noting a use wakes no validator.
+-- Separate from `credentials`, so that recording a use wakes no validator.
 create table credential_uses (
   credential_id uuid primary key references credentials on delete cascade,
   last_used_at timestamptz not null

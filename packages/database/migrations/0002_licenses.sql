@@ -25,7 +25,7 @@ create table customers (
 );
 create index customers_email on customers (organization_id, lower(email));
 
--- What is left of a customer that was merged into another: its id answers where it went.
+-- The id of a customer that was merged into another, and that other customer.
 create table merged_customers (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
@@ -57,12 +57,12 @@ create table licenses (
 create index licenses_product on licenses (organization_id, product_id, id);
 create index licenses_customer on licenses (organization_id, customer_id, id);
 
--- How many slots of a license are taken: the number of its machines. Claims, releases and limit changes lock this row,
--- never `licenses`: a claim must not wake the listeners of `licenses`, nor wait for somebody who holds a license's row.
+-- How many slots of a license are taken: the number of its machines. Claims, releases and changes of the limit lock this row,
+-- never `licenses`: a claim must neither wake the validators nor wait for a transaction that has locked the license.
 create table license_slots (
   license_id uuid primary key references licenses on delete cascade,
   used integer not null default 0 check (used >= 0),
-  -- Of a license without a limit: how often a machine came that was not recorded, because there were too many.
+  -- For a license without a limit: how often a machine was not recorded, because the maximum is recorded already.
   unrecorded bigint not null default 0
 ) with (fillfactor = 70);
 
@@ -75,7 +75,7 @@ end $$;
 create trigger licenses_slots after insert on licenses
   referencing new table as new_rows for each statement execute function add_license_slots();
 
--- A limit changes only while no claim is under way, so that each claim goes by the limit before or after.
+-- The limit changes only while no claim is in progress, so every claim sees the limit before or after the change.
 create function lock_license_slots() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -85,7 +85,7 @@ end $$;
 create trigger licenses_limit before update of max_machines on licenses
   for each row when (old.max_machines is distinct from new.max_machines) execute function lock_license_slots();
 
--- A machine id is the bytes that the app sent, so that no collation or encoding makes two of them one.
+-- A machine id is the bytes that the app sent, so that no collation or encoding makes two of them equal.
 create table machines (
   id uuid not null,
   license_id uuid not null references license_slots on delete cascade,

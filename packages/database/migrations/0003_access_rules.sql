@@ -1,11 +1,11 @@
--- Access rules: blacklists and exclusions. What a rule is scoped to, or names, takes the rule along when it goes.
+-- Access rules: blacklists and exclusions. Deleting the scope of a rule, or the customer that it names, deletes the rule.
 
 create table access_rules (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
   kind text not null check (kind in ('BLACKLIST', 'EXCLUSION')),
   type text not null check (type in ('IP', 'HWID', 'COUNTRY', 'CUSTOMER')),
-  -- Canonical, as UTF-8 bytes: a machine id may hold any character, also NUL, which `text` cannot.
+  -- Canonical, as UTF-8 bytes: a machine id may contain any character, even NUL, which `text` cannot store.
   value bytea not null check (length(value) between 1 and 512),
   scope text not null check (scope in ('LICENSE', 'PRODUCT', 'ORGANIZATION')),
   product_id uuid,
@@ -33,8 +33,8 @@ create index access_rules_product on access_rules (organization_id, product_id) 
 create index access_rules_license on access_rules (organization_id, license_id) where license_id is not null;
 create index access_rules_customer on access_rules (organization_id, customer_id) where customer_id is not null;
 
--- Apart from `access_rules`, so that counting wakes no validator. Made with each rule, so that counting is an update
--- alone, which waits for nobody who holds the rule's row and fails for no rule that is being deleted.
+-- Separate from `access_rules`, so that counting wakes no validator. Created with each rule, so that counting is only an
+-- update, which neither waits for a transaction that has locked the rule nor fails while the rule is being deleted.
 create table access_rule_counters (
   rule_id uuid primary key references access_rules on delete cascade,
   match_count bigint not null default 0,

@@ -1,4 +1,4 @@
--- What is recorded about checks (never an address, never a country), what was changed by whom, and answers kept for a repeat.
+-- Records of checks (never an address or a country), the audit log, and stored responses for idempotency.
 
 -- Counts of checks per organization, product, code and hour. `product_id` is null for a key that does not exist.
 create table check_counts (
@@ -10,8 +10,8 @@ create table check_counts (
   constraint check_counts_key unique nulls not distinct (hour, organization_id, product_id, code)
 ) partition by range (hour);
 
--- The activity feed. Checks are coalesced per license, code, machine and minute (`at` is the minute);
--- state changes and machine activations are entries of their own (`count` 1, `at` the moment).
+-- The activity feed. Checks are aggregated per license, code, machine and minute (`at` is the minute); changes of a license
+-- and of its machines are entries of their own (`count` is 1, `at` the time of the change).
 create table activity (
   at timestamptz not null,
   id uuid not null,
@@ -33,7 +33,7 @@ create index activity_organization on activity (organization_id, id);
 create table alerts (
   id uuid primary key,
   organization_id uuid not null,
-  -- Not `licenses`: raising an alert must not wait for somebody who holds a license's row.
+  -- Not `licenses`: raising an alert must not wait for a transaction that has locked the license.
   license_id uuid not null references license_slots on delete cascade,
   kind text not null default 'OVERUSE' check (kind = 'OVERUSE'),
   count bigint not null,
@@ -44,7 +44,7 @@ create table alerts (
 create unique index alerts_open on alerts (license_id, kind) where acknowledged_at is null;
 create index alerts_listing on alerts (organization_id, id);
 
--- The last flush of each validator, written in the statement that applies it, so that a retry is exact.
+-- The number of each validator's last flush, written in the statement that applies it, so that a retry applies nothing twice.
 create table flushes (
   validator_id uuid primary key,
   number bigint not null,
@@ -67,7 +67,7 @@ create table idempotency_keys (
   owner text not null, -- the credential that sent the key
   key text not null,
   request_hash bytea not null,
-  status integer, -- null: the first request still runs
+  status integer, -- null: the first request is still running
   headers jsonb,
   body jsonb,
   created_at timestamptz not null default now(),
@@ -75,20 +75,20 @@ create table idempotency_keys (
 );
 create index idempotency_keys_age on idempotency_keys (created_at);
 
--- Kept by rate-limiter-flexible; its columns are that library's.
+-- Used by rate-limiter-flexible, which defines the columns.
 create table rate_limits (
   key varchar(255) primary key,
   points integer not null default 0,
   expire bigint
 );
 
--- Each live validator and the last snapshot of the change log that it has applied.
+-- Every running validator and the last snapshot of the change log that it has applied.
 create table validators (
   id uuid primary key,
   name text not null,
   started_at timestamptz not null default now(),
   seen_at timestamptz not null default now(),
-  applied text, -- a pg_snapshot; null until loaded
+  applied text, -- a pg_snapshot; null until the index is loaded
   ready boolean not null default false,
   details jsonb not null default '{}'
 );

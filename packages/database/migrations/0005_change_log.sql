@@ -1,8 +1,9 @@
--- The change log: what changed, in the transaction that changed it, so that a validator reads exactly what became visible
--- since its last read. An entry says which row changed, never how; the reader fetches the row as it is now. Triggers
--- write the log, so a hand-written UPDATE counts too. NOTIFY only wakes; the log is the truth.
+-- The change log. Triggers write it in the transaction that makes a change, so an UPDATE by hand is logged too, and a
+-- validator reads exactly what became visible since its last read. An entry contains which row changed, not how; the reader
+-- fetches the row as it is now. NOTIFY only wakes readers; the log is authoritative.
 --
--- A reader keeps a snapshot (pg_snapshot), not a number: numbers are given out in another order than transactions commit.
+-- A reader stores a snapshot (pg_snapshot), not a sequence number: sequence numbers are assigned in another order than
+-- transactions commit.
 
 create table change_log (
   xid xid8 not null default pg_current_xact_id(),
@@ -13,8 +14,8 @@ create table change_log (
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index change_log_xid on change_log (xid);
 
--- One row. Entries that are visible in `pruned` are gone, or will be. `server` is where the log was written; a restored log is void,
--- because the numbers of its transactions mean nothing here.
+-- One row. Entries that are visible in `pruned` have been deleted, or will be. `server` is the server that wrote the log; a
+-- restored log is void, because its transaction ids mean nothing on another server.
 create table feed_state (
   single boolean primary key default true check (single),
   pruned pg_snapshot not null,
@@ -22,27 +23,26 @@ create table feed_state (
 );
 insert into feed_state (pruned, server) values ('1:1:', '');
 
--- One row, or none after a crash, a failover or the restore of a running copy: unlogged tables are empty then. Numbers of
--- transactions that were lost with the crash are given out again, so no snapshot of before may be read on from.
+-- Not used; dropped in 0012.
 create unlogged table feed_incarnation (
   single boolean primary key default true check (single),
   id uuid not null
 );
 
--- Snapshots taken now and then, by which pruning knows what every reader has seen that is not older than one of them.
+-- Snapshots taken at intervals. Pruning deletes what is visible in one of them that is old enough.
 create table feed_marks (
   at timestamptz not null,
   snapshot pg_snapshot not null
 );
 create index feed_marks_at on feed_marks (at);
 
--- Whether everything that is visible in `b` is visible in `a`, too.
+-- Whether everything that is visible in `b` is also visible in `a`.
 create function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean language sql immutable parallel safe as $$
   select pg_snapshot_xmax(a) >= pg_snapshot_xmax(b)
      and not exists (select from pg_snapshot_xip(a) x where pg_visible_in_snapshot(x, b)) $$;
 
--- What changed after a snapshot and is visible now. Stable, so that it sees what the statement sees that calls it. The
--- planner cannot know how little that is, so it is told to use the index.
+-- Returns what changed after a snapshot and is visible now. Stable, so that it has the snapshot of the calling statement. The
+-- planner cannot estimate how few entries match, so sequential scans are off.
 create function changed_since(since pg_snapshot) returns table (entity "char", id uuid, machine_id bytea) language plpgsql
   stable rows 100 set search_path = public, pg_temp set enable_seqscan = off as $$
 begin
@@ -51,8 +51,8 @@ begin
   where l.xid >= pg_snapshot_xmax(since) or l.xid = any (array(select pg_snapshot_xip(since)));
 end $$;
 
--- Arguments: the entity's letter, the columns that a verdict depends on, and optionally which rows count at all. An
--- update that leaves those columns alone is not logged and wakes nobody.
+-- Arguments: the letter of the entity, the columns that a verdict depends on, and optionally a condition for the rows that
+-- count. An update that changes none of these columns is not logged and wakes no validator.
 create function log_changes() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   wanted text := format('select %s from %%s where %s', tg_argv[1], coalesce(tg_argv[2], 'true'));
@@ -73,8 +73,9 @@ begin
   return null;
 end $$;
 
--- Keeps license_slots.used equal to the rows, whoever writes them, and logs. The slots rows are locked in the order in
--- which claims lock them. A claim wakes nobody: other validators need it only when the same machine comes to them.
+-- Logs changes of machines and keeps license_slots.used equal to the number of rows, whoever writes them. It locks the rows
+-- of license_slots in the same order as claims do. A claim wakes no validator: the others need it only when the same machine
+-- checks there.
 create function log_machines() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
@@ -92,7 +93,7 @@ create trigger machines_added after insert on machines
 create trigger machines_removed after delete on machines
   referencing old table as changed for each statement execute function log_machines();
 
--- Makes every reader load everything again: their snapshots cover none that contains this transaction.
+-- Makes every reader reload: no reader's snapshot covers one that contains this transaction.
 create function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   delete from change_log;
   delete from feed_marks;
@@ -151,10 +152,10 @@ begin
   end loop;
 end $$;
 
--- Empty after every crash, since it is not in the write-ahead log. A crash may take transactions along that readers have
--- seen (roll-backs, commits that did not wait for the disk), and then gives their numbers to others; so a log is good only
--- as long as this row stands.
--- More than one row stands here only after a backup was restored under readers that already asked.
+-- One row per run of the server. The table is empty after every crash, because it is not in the write-ahead log. A crash may
+-- lose transactions that readers have seen (rollbacks, commits that did not wait for the disk) and assign their ids again, so
+-- a log is valid only as long as this row exists.
+-- It has more than one row only after a backup was restored while readers were already connected.
 create unlogged table server_run (id uuid primary key);
 
 create function log_place() returns text language plpgsql security definer set search_path = public, pg_temp as $$
@@ -170,9 +171,9 @@ begin
     'change_log'::regclass::oid, (select string_agg(id::text, ' ' order by id) from server_run));
 end $$;
 
--- Names the server, its run since the last crash, its timeline and this very log; called by each reader on each connect. A
--- log that was written elsewhere (a restored backup) or before a crash is voided first. Fails on a standby, whose snapshots
--- lack open transactions, so that a reader there would lose changes.
+-- Returns the identity of the server, its run since the last crash, its timeline and this log. Every reader calls it on every
+-- connect. A log that was written on another server (a restored backup) or before a crash is voided first. Fails on a
+-- standby, whose snapshots lack open transactions, so that a reader there would lose changes.
 create function open_change_log() returns text language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   if pg_is_in_recovery() then
@@ -189,9 +190,9 @@ begin
   return format('%s/%s', log_place(), left(pg_walfile_name(pg_current_wal_lsn()), 8));
 end $$;
 
--- Forgets what every reader has seen that is not further behind than `keep`, at most so many entries, so that it is soon
--- done. To be called about once a minute by whoever is there, and again at once while it returns `most`. Returns the number
--- of entries that went, or null when somebody else is at it.
+-- Deletes entries older than `keep`, at most `most` of them, so that a call is short. Every validator calls it about once a
+-- minute, and again immediately while it returns `most`. Returns how many entries it deleted, or null when another call is
+-- in progress.
 create function prune_change_log(keep interval, most integer) returns bigint language plpgsql
   security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare

@@ -1,15 +1,15 @@
--- Partitions by time: activity by week, counts of checks by month, both in UTC. Whoever writes asks for the partition that
--- it needs, which is made when it is missing; no job has to run for that.
+-- Partitions by time: activity by week, counts of checks by month, both in UTC. A writer requests the partition that it needs,
+-- which is created when it is missing, so no job has to run.
 
 create function partition_unit(parent text) returns text language sql immutable as $$
   select case parent when 'activity' then 'week' when 'check_counts' then 'month' end $$;
 
--- A clock that is far off must not make partitions for times in which nobody looks.
+-- Returns the time, or the current time when it is implausible, so that a wrong clock creates no distant partitions.
 create function sane_time(at timestamptz) returns timestamptz language sql stable as $$
   select case when at between now() - interval '400 days' and now() + interval '400 days' then at else now() end $$;
 
--- The partition is made on its own and then attached, which disturbs neither readers nor writers of the table. To be
--- called before any row is locked, since it may wait for another that makes the same.
+-- Creates the partition by itself and then attaches it, which blocks neither readers nor writers of the table. Call it before
+-- locking any row, because it may wait for another call that creates the same partition.
 create function ensure_partition(parent text, at timestamptz) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare
@@ -33,8 +33,8 @@ begin
   end if;
 end $$;
 
--- Drops the partitions that lie whole before the given ages and returns their names. One that is in use at the moment is
--- left for the next time.
+-- Drops the partitions that are entirely older than the given ages and returns their names. A partition in use stays until
+-- the next call.
 create function drop_old_partitions(activity_days integer, analytics_days integer) returns setof text language plpgsql
   security definer set search_path = public, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -57,13 +57,13 @@ end $$;
 
 select ensure_partition('activity', now()), ensure_partition('check_counts', now());
 
--- A UUIDv7, for rows that are made in the database.
+-- Returns a UUIDv7, for rows that the database creates.
 create function new_id() returns uuid language sql volatile as $$
   select encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
     52, 1), 53, 1), 'hex')::uuid $$;
 
--- Entries of activity that are no checks: a state change of licenses, a machine that came or went.
+-- Records an activity that is no check: a change of licenses, or a machine that was added or released.
 create function record_activity(licenses_changed uuid[], kind text, machine bytea, acting jsonb) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin

@@ -1,20 +1,20 @@
--- Machine slots. A license's row in license_slots is the lock: whoever holds it decides alone about the license's slots.
--- Rows are locked in the order of their ids, and a batch never waits for one, so a held row delays nobody else.
+-- Machine slots. A license's row in license_slots is the lock for its slots. Rows are locked in the order of their ids, and a
+-- batch never waits for one, so a locked row delays no other license.
 --
--- The functions are planned once, for look-ups by index: planning anew costs more than a claim, and a plan that was made
--- while the tables were small would scan them when they have grown.
+-- The functions are planned once, for index lookups: planning again costs more than a claim, and a plan that was made while the
+-- tables were small would scan them when they have grown.
 
--- Claims many slots at once; the answers stand in the order of the claims. `patient`: wait for a held row (half a second
--- at most, then an error), for a license that another call has reported busy.
---   granted     the machine has a slot from now on
---   known       it had one before
---   limit       none is free
---   recorded    the license has no limit; the machine is on record from now on
---   capped      the license has no limit, but so many machines are on record that no more are kept; this one was counted
---   suspended, revoked   the license's status; nothing was granted
---   no_license  there is no such license
---   busy        somebody holds the license's row; ask for it alone, patiently
--- `used` is the count after the call. `xid` is the transaction: a feed that has seen it has seen these claims.
+-- Claims many slots at once and returns the outcomes in the order of the claims. `patient`: waits for locked rows up to half
+-- a second, then fails; for a license that another call has reported busy.
+--   granted     the machine has got a slot
+--   known       it had one already
+--   limit       no slot is free
+--   recorded    the license has no limit; the machine has been recorded
+--   capped      the license has no limit, but the maximum number of machines is recorded; this one was only counted
+--   suspended, revoked   the status of the license; nothing was granted
+--   no_license  the license does not exist
+--   busy        the row of the license is locked; claim for it alone, with `patient`
+-- `used` is the count after the call. `xid` is the transaction: a feed whose snapshot sees it has seen these claims.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -85,7 +85,7 @@ begin
   order by j.i;
 end $$;
 
--- Releases a machine's slot. Doing it again changes nothing. Waits for a held row half a second at most, then fails.
+-- Releases a machine's slot. A repeat changes nothing. Waits for a locked row up to half a second, then fails.
 create function release_slot(license uuid, machine bytea, acting jsonb)
   returns table (released boolean, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp

@@ -1,15 +1,15 @@
--- What validators gather in memory and write about once a second. Nothing here wakes anybody: no table below is logged.
+-- The usage that validators aggregate in memory and write about once a second. Nothing here wakes a validator: no table below
+-- is logged.
 
--- Applies one batch, exactly once: the number of the batch is checked and kept in the same transaction, so a batch whose
--- answer was lost can be sent again. Numbers of one validator rise. Returns false when it had been applied before.
--- Moments are milliseconds.
+-- Applies one batch exactly once: the number of the batch is compared and stored in the same transaction, so a batch whose
+-- response was lost can be sent again. The numbers of a validator increase. Returns false when the batch was applied before.
+-- Times are milliseconds.
 --   rules     [{id, count, at}]                              matches of access rules
 --   checks    [{hour, organization, product, code, count}]   analytics; product may be null
 --   the rest  one element for each entry of activity         its machine may be null; with `seen` the machine was last seen
---                                                            at the last moment; TOO_MANY_MACHINES raises the alert as well
--- Rows whose rule, license, machine or organization is gone are left out. All validators write in one order, table by
--- table and row by row, so that they never wait for each other in a circle. A held row makes the batch fail after half a
--- second; it is then to be sent again.
+--                                                            at the last time; TOO_MANY_MACHINES also raises the alert
+-- Rows whose rule, license, machine or organization was deleted are skipped. All validators write in one order, table by table
+-- and row by row, so that there is no deadlock. A locked row makes the batch fail after half a second; send it again then.
 create function write_behind(validator uuid, flush bigint, rules jsonb, checks jsonb, minutes float8[], license_ids uuid[],
     codes text[], machine_ids bytea[], counts integer[], firsts float8[], lasts float8[], seen boolean[])
   returns boolean language plpgsql security definer set search_path = public, pg_temp
@@ -99,7 +99,7 @@ create function write_overuse(license_ids uuid[], codes text[], counts integer[]
     first_at = least(alerts.first_at, excluded.first_at), last_at = greatest(alerts.last_at, excluded.last_at);
 $$;
 
--- What a validator says of itself. It is said again a second later, so it need not reach the disk at once.
+-- The heartbeat of a validator. The next one follows a second later, so it need not wait for the disk.
 create function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb)
   returns void language plpgsql security definer set search_path = public, pg_temp as $$
 begin

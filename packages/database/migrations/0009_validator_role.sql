@@ -1,6 +1,6 @@
--- What a validator may do in the database: read what a verdict needs, call the functions below, nothing else.
--- `keyward_validator` is a role without login; the user that validators connect as is made a member of it.
--- Roles belong to the whole server, so several databases may come to create it at the same moment.
+-- The permissions of a validator in the database: it reads what a verdict needs and calls the functions below, nothing else.
+-- `keyward_validator` is a role without login; the user that validators connect as becomes a member of it.
+-- Roles belong to the whole server, so several databases may create it at the same time.
 
 create function grant_validator() returns void language plpgsql as $$
 begin

@@ -1,5 +1,7 @@
-// Ids are UUIDv7: 48 bits of milliseconds, 12 bits that count within one millisecond, 62 random bits. So their order is
-// the order of creation, within a process strictly, and a list sorted by id needs no other column.
+/**
+ * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. Their order is the order
+ * of creation, strictly so within a process, and a list sorted by id needs no other column (docs/api.md#m1).
+ */
 
 import { randomFillSync } from 'node:crypto'
 
@@ -11,7 +13,7 @@ let poolAt = pool.length
 let lastMs = 0
 let counter = 0
 
-/** Eight random bytes, drawn many at a time because each call into the system's source is dear. */
+/** Returns eight random bytes. They are drawn many at a time, because each call of the system's source is expensive. */
 function randomBytes(): Uint8Array {
   if (poolAt === pool.length) {
     randomFillSync(pool)
@@ -21,11 +23,11 @@ function randomBytes(): Uint8Array {
   return pool.subarray(poolAt - 8, poolAt)
 }
 
-/** The 16 bytes of a new id. A clock that was set back does not disturb the order. */
+/** Returns the 16 bytes of a new id. The order holds when the clock is set back. */
 export function uuidv7Bytes(nowMs: number = Date.now()): Uint8Array {
   if (nowMs > lastMs) {
     lastMs = nowMs
-    counter = (randomBytes()[0] ?? 0) << 3 // the lower half, which leaves room to count
+    counter = (randomBytes()[0] ?? 0) << 3 // in the lower half, so that it can be incremented
   } else if (++counter === COUNTER_LIMIT) {
     lastMs++
     counter = 0
@@ -45,31 +47,31 @@ export function uuidv7Bytes(nowMs: number = Date.now()): Uint8Array {
   return bytes
 }
 
-/** A new id as text, such as `01912d68-783e-7a03-8467-5661c1243ad4`. */
+/** Returns a new id as text, such as `01912d68-783e-7a03-8467-5661c1243ad4`. */
 export function uuidv7(nowMs?: number): string {
   return bytesToUuid(uuidv7Bytes(nowMs))
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The 16 bytes of an id's text. Throws on anything but the usual form with dashes. */
+/** Returns the 16 bytes of an id's text. Throws a TypeError for any other form than the usual one with dashes. */
 export function uuidToBytes(text: string): Uint8Array {
-  if (!UUID.test(text)) throw new TypeError('An id is 32 hexadecimal digits in groups of 8-4-4-4-12')
+  if (!UUID.test(text)) throw new TypeError('An id must be 32 hexadecimal digits in groups of 8-4-4-4-12')
   return Uint8Array.from(Buffer.from(text.replaceAll('-', ''), 'hex'))
 }
 
-/** The text of an id's 16 bytes, in lower case. */
+/** Returns the text of an id's 16 bytes, in lower case. */
 export function bytesToUuid(bytes: Uint8Array): string {
   const hex = toHex(bytes)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Hexadecimal digits; Postgres reads them as a uuid, too. */
+/** Returns hexadecimal digits, which Postgres also accepts as a uuid. */
 export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
-/** A string for maps: equal for the same machine of the same license, different for all others. Begins with the license's hex. */
+/** Returns a key for maps that is unique for a machine of a license. Its first 32 characters are the license in hexadecimal. */
 export function machineKey(licenseId: Uint8Array, machineId: Uint8Array): string {
   return toHex(licenseId) + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.byteLength).toString('latin1')
 }

@@ -11,7 +11,7 @@ export {
 } from './errors.ts'
 export type * from './feed/entities.ts'
 export { type LoadedFeed, loadFeed, type LoadOptions, openChangeLog } from './feed/load.ts'
-export { type Listening, listenForChanges, type ListenOptions } from './feed/listen.ts'
+export { type Listener, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read.ts'
 export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'

@@ -1,5 +1,7 @@
-// Brings a database to the schema of this version: forward only, each file of migrations/ once, in the order of their
-// names. Any number of processes may do it at once: a lock of the database lets one work and the others wait.
+/**
+ * Migrates a database to the schema of this version: forward only, each file of migrations/ once, in the order of their names.
+ * Any number of processes may do this at the same time: a lock lets one work while the others wait.
+ */
 
 import { readFile } from 'node:fs/promises'
 
@@ -25,7 +27,7 @@ export interface MigrationReport {
   readonly warnings: readonly string[]
 }
 
-/** Throws one readable sentence when the server is too old, or the database belongs to a newer version. */
+/** Throws an error for operators when the server is too old or the database belongs to a newer version. */
 export async function migrate(url: string): Promise<MigrationReport> {
   const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 })
   pool.on('error', () => undefined)
@@ -55,7 +57,7 @@ async function migrateToLatest(pool: pg.Pool): Promise<string[]> {
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
   const migrations = await readMigrations()
   const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } })
-  await refuseNewer(pool, Object.keys(migrations))
+  await requireNoNewer(pool, Object.keys(migrations))
   const { error, results } = await migrator.migrateToLatest()
   if (error !== undefined) {
     const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'the migrations'
@@ -82,7 +84,7 @@ async function requireServer(client: pg.ClientBase): Promise<void> {
     throw new Error(`Keyward needs Postgres 15 or newer; this server is ${rows[0]?.text}`)
 }
 
-async function refuseNewer(pool: pg.Pool, known: readonly string[]): Promise<void> {
+async function requireNoNewer(pool: pg.Pool, known: readonly string[]): Promise<void> {
   const { rows: tables } = await pool.query(`select from pg_tables where tablename = 'kysely_migration'`)
   if (tables.length === 0) return
   const { rows } = await pool.query<{ name: string }>('select name from kysely_migration order by name')

@@ -1,4 +1,4 @@
-// Which migrations this version knows, and whether a database has them.
+/** The migrations that this version contains, and whether a database has them. */
 
 import { readdir } from 'node:fs/promises'
 
@@ -7,13 +7,13 @@ import type pg from 'pg'
 const FOLDER = new URL('../migrations/', import.meta.url)
 const SUFFIX = '.sql'
 
-/** In the order in which they are to be applied. */
+/** Returns the migrations in the order in which they apply. */
 export async function listMigrations(): Promise<{ name: string; file: URL }[]> {
   const files = (await readdir(FOLDER)).filter((file) => file.endsWith(SUFFIX)).toSorted()
   return files.map((file) => ({ name: file.slice(0, -SUFFIX.length), file: new URL(file, FOLDER) }))
 }
 
-/** The database lacks what this version needs. The message is a sentence for operators. */
+/** The database lacks migrations that this version needs. The message is for operators. */
 export class NotMigrated extends Error {
   override readonly name = 'NotMigrated'
 
@@ -26,8 +26,8 @@ export class NotMigrated extends Error {
 }
 
 /**
- * Throws NotMigrated when a migration that this version knows has not been applied. What a newer version has applied beyond
- * is no matter: an older version of the services runs on a newer schema. A user who may not look is not stopped.
+ * Throws NotMigrated when a migration of this version has not been applied. Migrations of newer versions are allowed: an older
+ * version of the services runs on a newer schema. Does nothing for a user who may not read the list of migrations.
  */
 export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   const known = (await listMigrations()).map(({ name }) => name)

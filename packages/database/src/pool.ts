@@ -1,5 +1,7 @@
-// Connections to Postgres. Every pool has time-outs, so that a server that has gone silent never holds a caller, and an
-// error handler, so that a connection that breaks while idle does not end the process.
+/**
+ * Connections to Postgres. Every pool has timeouts, so that a silent server never blocks a caller, and an error handler, so that
+ * a connection that breaks while idle does not end the process.
+ */
 
 import pg from 'pg'
 
@@ -7,17 +9,17 @@ export interface PoolOptions {
   /** Shown in `pg_stat_activity`. */
   readonly name: string
   readonly max?: number
-  /** The server gives up on a statement after this. Default 10 s; 0: never. */
+  /** The server cancels a statement after this time. Default 10 s; 0: never. */
   readonly statementTimeoutMs?: number
-  /** The client gives up on an answer after this, should the server not even say so. Default 2 s more than the server. */
+  /** The client stops waiting after this time, when the server does not cancel. Default 2 s more than the server's timeout. */
   readonly queryTimeoutMs?: number
   /** Default 2 s. */
   readonly connectTimeoutMs?: number
-  /** Hears of connections that broke while idle. The pool replaces them by itself. */
+  /** Receives the errors of connections that broke while idle. The pool replaces them by itself. */
   readonly onError?: (error: Error) => void
 }
 
-/** Opens nothing yet. `end()` closes it. */
+/** Returns a pool without opening a connection. `end()` closes it. */
 export function createPool(url: string, options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000
   const pool = new pg.Pool({
@@ -32,13 +34,13 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
     types,
   })
   pool.on('error', (error) => options.onError?.(error))
-  // One that breaks between the statements of a transaction belongs to no idle connection and to no statement; unheard, it
-  // would end the process. The next statement of the transaction fails by itself.
+  // An error between two statements of a transaction belongs neither to an idle connection nor to a statement. Without a handler
+  // it would end the process. The next statement of the transaction fails by itself.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** `bigint` arrives as a number: the counts kept in such columns stay far below 2^53. */
+/** `bigint` becomes a number: the counts in such columns stay far below 2^53. */
 const types = new pg.TypeOverrides()
 types.setTypeParser(pg.types.builtins.INT8, parseBigint)
 

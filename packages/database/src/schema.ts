@@ -1,5 +1,7 @@
-// The tables as kysely sees them, in camel case. What a column means is said in migrations/; `Generated` columns have a
-// default. Ids are UUID text, `bytea` is a Buffer, `bigint` a number (see pool.ts), moments are Dates.
+/**
+ * The tables as kysely sees them, in camel case. migrations/ explains the columns; `Generated` columns have a default. Ids are
+ * UUID text, `bytea` is a Buffer, `bigint` a number (pool.ts), times are Dates.
+ */
 
 import type { ColumnType, Generated } from 'kysely'
 
@@ -8,7 +10,7 @@ export type Moment = ColumnType<Date, Date | string, Date | string>
 type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }
-/** Read as an object; written as JSON text, because pg takes an array for a Postgres array. */
+/** Read as an object; written as JSON text, because pg converts an array to a Postgres array. */
 type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
@@ -97,7 +99,7 @@ export interface Database {
     suspendedAt: Moment | null
     revokedAt: Moment | null
   }
-  /** Made with each license by a trigger; `used` is the number of its machines, kept by a trigger. */
+  /** A trigger creates it with each license; another keeps `used` equal to the number of machines. */
   licenseSlots: { licenseId: string; used: Generated<number>; unrecorded: Generated<number> }
   machines: {
     id: string
@@ -125,9 +127,9 @@ export interface Database {
     updatedAt: DefaultMoment
     createdBy: JsonColumn
   }
-  /** Made with each rule by a trigger. */
+  /** A trigger creates it with each rule. */
   accessRuleCounters: { ruleId: string; matchCount: Generated<number>; lastMatchedAt: Moment | null }
-  /** What is counted for `gone` belongs to `kept`. */
+  /** Matches of the rule `gone` count for the rule `kept`. */
   foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
   activity: {

@@ -1,6 +1,8 @@
-// Secrets of callers: API keys, management tokens and personal access tokens. A secret is a prefix that says its kind,
-// 30 random base62 characters and a CRC-32 of those in 6 more, so that a typo is told from a guess without a look-up and
-// a scanner finds leaked ones. Only a SHA-256 is ever stored: the secret has 178 random bits, which need no slow hash.
+/**
+ * Secrets of callers: API keys, management tokens and personal access tokens (docs/api.md#a1). A secret is a prefix for its
+ * kind, 30 random base62 characters, and their CRC-32 in 6 more: a typing mistake is recognized without a lookup, and a
+ * scanner recognizes leaked secrets. Only the SHA-256 is stored. A secret has 178 random bits, so no slow hash is needed.
+ */
 
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -16,26 +18,27 @@ const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = /^(kwk_|kwm_|kwp_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
 
-/** How many characters of a secret a list shows, the kind's prefix included. */
+/** How many characters of a secret a list shows, including the prefix of its kind. */
 const SHOWN_LENGTH = 8
 
 export interface Secret {
   readonly kind: SecretKind
-  /** The whole secret, to be shown once. */
+  /** The whole secret, which is shown once. */
   readonly secret: string
-  /** Its first characters, by which people tell their secrets apart. */
+  /** Its first characters, by which people recognize it. */
   readonly prefix: string
   /** The 32 bytes that are stored. */
   readonly hash: Uint8Array
 }
 
+/** Returns a new random secret. */
 export function createSecret(kind: SecretKind): Secret {
   const random = randomBase62(RANDOM_LENGTH)
   const secret = PREFIXES[kind] + random + checksum(random)
   return { kind, secret, prefix: secret.slice(0, SHOWN_LENGTH), hash: hashSecret(secret) }
 }
 
-/** What kind of secret the text is, or null when it has not the form of one or its checksum is wrong. */
+/** Returns the kind of a secret, or null when the text does not have the form of one or the checksum is wrong. */
 export function parseSecret(text: string): { kind: SecretKind } | null {
   const match = SHAPE.exec(text)
   if (match === null || checksum(match[2] ?? '') !== match[3]) return null
@@ -43,11 +46,12 @@ export function parseSecret(text: string): { kind: SecretKind } | null {
   return kind === undefined ? null : { kind }
 }
 
+/** Returns the SHA-256 of a secret. */
 export function hashSecret(text: string): Uint8Array {
   return createHash('sha256').update(text).digest()
 }
 
-/** Each character from a byte below 248 = 4 x 62; the rest is drawn again, so that all are equally likely. */
+/** Uses bytes below 248 = 4 x 62 and discards the others, so that all characters are equally likely. */
 function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {

@@ -1,4 +1,4 @@
-// What a live validator says of itself, so that others know what it has applied.
+/** The heartbeat of a validator: what it has applied, so that a change can wait until all validators have it. */
 
 import type pg from 'pg'
 
@@ -9,11 +9,11 @@ export interface ValidatorNote {
   /** The snapshot of the last feed read that it has applied; null until it has loaded. */
   readonly applied: string | null
   readonly ready: boolean
-  /** Anything worth showing to an operator. */
+  /** Anything that operators should see. */
   readonly details: object
 }
 
-/** To be said at least every second, and at once when something was applied that others may wait for. */
+/** Writes the heartbeat. Call it at least every second, and immediately after applying changes that others may wait for. */
 export async function noteValidator(client: Pick<pg.ClientBase, 'query'>, note: ValidatorNote): Promise<void> {
   await client.query({
     name: 'keyward-note-validator',
@@ -22,7 +22,7 @@ export async function noteValidator(client: Pick<pg.ClientBase, 'query'>, note: 
   })
 }
 
-/** Says that it has stopped, so that nobody waits for it. */
+/** Removes the heartbeat of a validator that has stopped, so that nothing waits for it. */
 export async function forgetValidator(client: Pick<pg.ClientBase, 'query'>, id: string): Promise<void> {
   await client.query('select forget_validator($1::uuid)', [id])
 }

@@ -1,26 +1,28 @@
-// Hears that something changed, with pg-listen. A notification only wakes: what changed is read from the change log.
-// pg-listen's own reconnecting is off, because it can give up for good; whoever listens connects anew when it is lost.
+/**
+ * Listens for notifications that something changed, with pg-listen. A notification only wakes: the change log contains what
+ * changed. pg-listen's own reconnecting is off, because it can stop for good; the caller reconnects when `onLost` is called.
+ */
 
 import pgListen from 'pg-listen'
 
 const CHANNEL = 'keyward_changes'
-/** So often the connection is asked for a sign of life; a silent one is lost after this and the time-out. */
+/** How often the connection is probed. A silent one is lost after this time plus the timeout. */
 const CHECK_MS = 1_000
 const TIMEOUT_MS = 1_500
 
 export interface ListenOptions {
   readonly onWake: () => void
-  /** The connection broke or fell silent; called at most once, and not after `close`. */
+  /** Called at most once, and not after `close`, when the connection breaks or falls silent. */
   readonly onLost: () => void
   readonly applicationName: string
 }
 
-export interface Listening {
+export interface Listener {
   close(): void
 }
 
-/** Resolves when it listens. Connect directly: behind a pooler in transaction mode LISTEN hears nothing. */
-export async function listenForChanges(url: string, options: ListenOptions): Promise<Listening> {
+/** Resolves when it listens. Connect directly: behind a pooler in transaction mode, LISTEN receives nothing. */
+export async function listenForChanges(url: string, options: ListenOptions): Promise<Listener> {
   let isOver = false
   const subscriber = pgListen.default(
     {
@@ -33,7 +35,7 @@ export async function listenForChanges(url: string, options: ListenOptions): Pro
   )
   const close = (): void => {
     isOver = true
-    // Not waited for: a server that no longer answers would never let it end.
+    // Not awaited: with a server that no longer responds, it would never end.
     subscriber.close().catch(() => undefined)
   }
   subscriber.notifications.on(CHANNEL, options.onWake)

@@ -1,5 +1,7 @@
-// Machine slots: claims of many machines in one statement, and releases. Who may have a slot is decided in the database
-// alone, under the lock of the license's row in `license_slots`, so that the limit holds across all validators.
+/**
+ * Machine slots: claims of many machines in one statement, and releases (docs/api.md#s1, docs/api.md#s3). The database alone
+ * decides who gets a slot, under the lock of the license's row in `license_slots`, so the limit holds across all validators.
+ */
 
 import type pg from 'pg'
 
@@ -14,15 +16,15 @@ export interface Claim {
 }
 
 const OUTCOMES = [
-  'granted', // the machine has a slot from now on
+  'granted', // the machine has got a slot
   'known', // it had one before
-  'limit', // none is free
-  'recorded', // the license has no limit; the machine is on record from now on
-  'capped', // the license has no limit, but so many machines are on record that no more are kept; it was counted
+  'limit', // no slot is free
+  'recorded', // the license has no limit; the machine has been recorded
+  'capped', // the license has no limit, but the maximum number of machines is recorded; the machine was only counted
   'suspended',
   'revoked',
   'no_license',
-  'busy', // somebody holds the license's row; claim for it alone, with `patient`
+  'busy', // the license's row is locked; claim for this license alone, with `patient`
 ] as const
 export type ClaimOutcome = (typeof OUTCOMES)[number]
 
@@ -32,15 +34,15 @@ export interface ClaimAnswer {
   readonly used: number | null
   /** Null without a limit, when busy, or without a license. */
   readonly max: number | null
-  /** The transaction, as `pg_visible_in_snapshot` takes it: a feed that has seen it has seen this claim. */
+  /** The id of the transaction. A feed whose snapshot sees it has seen this claim. */
   readonly xid: string
 }
 
 /**
- * Claims slots for many machines in one statement; answers in the order of the claims. Machines of licenses without a limit
- * are put on record, at most 10,000 a license. It never waits for a row that
- * somebody holds: those licenses are answered `busy`. With `patient` it waits half a second at most and then rejects with
- * code 55P03. A repeat after an answer that was lost says `known`. Give the pool a statement time-out.
+ * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses
+ * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A locked license is never waited for: its outcome
+ * is `busy`. With `patient` the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated claim whose first
+ * response was lost yields `known`. Set a statement timeout on the pool.
  */
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
@@ -62,14 +64,14 @@ export async function claimSlots(
   return rows.map(({ outcome, used, max, xid }) => ({ outcome: toOutcome(outcome), used, max, xid }))
 }
 
-function toOutcome(said: string): ClaimOutcome {
-  const outcome = OUTCOMES.find((candidate) => candidate === said)
-  if (outcome === undefined) throw new Error(`A claim was answered with ${said}, which nobody knows`)
+function toOutcome(text: string): ClaimOutcome {
+  const outcome = OUTCOMES.find((candidate) => candidate === text)
+  if (outcome === undefined) throw new Error(`claim_slots returned the unknown outcome ${text}`)
   return outcome
 }
 
 export interface ReleaseAnswer {
-  /** False when the machine held no slot, also when a repeat finds it released. */
+  /** False when the machine held no slot, for example because an earlier call released it. */
   readonly released: boolean
   readonly used: number
   /** Null without a limit, or without a license. */
@@ -77,7 +79,7 @@ export interface ReleaseAnswer {
   readonly xid: string
 }
 
-/** Releases a machine's slot, as `actor` when it was not the app. Waits for a held row half a second at most, then rejects with code 55P03. */
+/** Releases a machine's slot. `actor` is null for the app itself. Rejects with SQLSTATE 55P03 when a row stays locked for half a second. */
 export async function releaseSlot(
   client: Pick<pg.ClientBase, 'query'>,
   licenseId: Id,
@@ -89,7 +91,7 @@ export async function releaseSlot(
     text: 'select released, used, max, xid from release_slot($1::uuid, $2::bytea, $3::jsonb)',
     values: [toHex(licenseId), machineId, actor === null ? null : JSON.stringify(actor)],
   })
-  const answer = rows[0]
-  if (answer === undefined) throw new Error('A release was not answered')
-  return answer
+  const [release] = rows
+  if (release === undefined) throw new Error('release_slot returned no row')
+  return release
 }

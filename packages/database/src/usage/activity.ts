@@ -1,5 +1,7 @@
-// Entries of a license's activity that are no checks. Machines that come and go note themselves (slots.ts); checks come
-// with what validators write behind.
+/**
+ * The changes in a license's activity (docs/api.md#d3). Claims and releases of machines record themselves (slots/slots.ts);
+ * checks are written behind (write-behind.ts).
+ */
 
 import { type Kysely, sql } from 'kysely'
 
@@ -18,13 +20,13 @@ export type ActivityType =
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK'>
-  /** Each license gets an entry; one that does not exist is passed over. */
+  /** Each license gets an entry; unknown ones are skipped. */
   readonly licenseIds: readonly string[]
   readonly machineId?: Uint8Array
   readonly actor: object | null
 }
 
-/** Notes a state change in the transaction that makes it. */
+/** Records a change of licenses in the transaction that makes it. */
 export async function recordActivity(transaction: Kysely<Database>, entry: ActivityEntry): Promise<void> {
   const { type, licenseIds, machineId = null } = entry
   const actor = entry.actor === null ? null : JSON.stringify(entry.actor)

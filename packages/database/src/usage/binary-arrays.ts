@@ -1,29 +1,29 @@
 /**
- * Arrays of one dimension as Postgres receives them in binary (`array_recv` in its source; the driver sends a Buffer so):
- * no digits are written here and none are read there, and a flush of thousands of values leaves a few buffers to the garbage
- * collector instead of some objects and strings for each value.
+ * One-dimensional arrays in the binary format of Postgres (`array_recv` in its source), which the driver sends when a parameter
+ * is a Buffer. No number is formatted or parsed, and a flush of thousands of values leaves a few buffers to the garbage
+ * collector instead of several objects and strings per value.
  *
- *   | dimensions | may hold nulls | type of the elements | how many | lower bound | of each element: length, bytes |
+ *   | dimensions | may contain nulls | OID of the elements' type | length | lower bound | of each element: length, bytes |
  */
 
 const HEADER_BYTES = 20
-/** Of pg_type; those of built-in types never change. */
+/** OIDs in pg_type; those of built-in types never change. */
 const TYPES = { boolean: 16, bytea: 17, integer: 23, text: 25, float8: 701, uuid: 2950 }
 const NULL = -1
 
 export function booleanArray(values: Uint8Array): Buffer {
-  return arrayOf(TYPES.boolean, 1, values.length, (to, at, i) => to.setUint8(at, values[i] ?? 0))
+  return arrayOf(TYPES.boolean, 1, values.length, (to, at, i) => to.setUint8(at, values[i]!))
 }
 
 export function integerArray(values: Int32Array): Buffer {
-  return arrayOf(TYPES.integer, 4, values.length, (to, at, i) => to.setInt32(at, values[i] ?? 0))
+  return arrayOf(TYPES.integer, 4, values.length, (to, at, i) => to.setInt32(at, values[i]!))
 }
 
 export function float8Array(values: Float64Array): Buffer {
-  return arrayOf(TYPES.float8, 8, values.length, (to, at, i) => to.setFloat64(at, values[i] ?? 0))
+  return arrayOf(TYPES.float8, 8, values.length, (to, at, i) => to.setFloat64(at, values[i]!))
 }
 
-/** `ids`: 16 bytes for each. */
+/** `ids`: 16 bytes per element. */
 export function uuidArray(ids: Uint8Array): Buffer {
   const from = new DataView(ids.buffer, ids.byteOffset, ids.byteLength)
   return arrayOf(TYPES.uuid, 16, ids.length / 16, (to, at, i) => {
@@ -31,33 +31,33 @@ export function uuidArray(ids: Uint8Array): Buffer {
   })
 }
 
-/** Element i is `bytes` from `offsets[i]` to `offsets[i + 1]`, null when that is nothing. */
+/** Element i is `bytes` from `offsets[i]` to `offsets[i + 1]`; null when that is empty. */
 export function byteaArray(offsets: Int32Array, bytes: Uint8Array): Buffer {
   const count = offsets.length - 1
-  const first = offsets[0] ?? 0
-  const array = Buffer.allocUnsafe(HEADER_BYTES + count * 4 + (offsets[count] ?? 0) - first)
+  const first = offsets[0]!
+  const array = Buffer.allocUnsafe(HEADER_BYTES + count * 4 + offsets[count]! - first)
   const view = begin(array, TYPES.bytea, count)
   let at = HEADER_BYTES
   for (let i = 0, start = first; i < count; i++) {
-    const end = offsets[i + 1] ?? 0
+    const end = offsets[i + 1]!
     view.setInt32(at, start === end ? NULL : end - start)
     at += 4
-    while (start < end) array[at++] = bytes[start++] ?? 0
+    while (start < end) array[at++] = bytes[start++]!
   }
   return array
 }
 
-/** Element i is `words[places[i]]`, of ASCII. Throws a RangeError when there is no such word. */
-export function textArray(places: Uint8Array, words: readonly string[]): Buffer {
+/** Element i is `words[indexes[i]]`; words are ASCII. Throws a RangeError when there is no such word. */
+export function textArray(indexes: Uint8Array, words: readonly string[]): Buffer {
   const encoded = words.map((word) => Buffer.from(word, 'latin1'))
-  let size = HEADER_BYTES + places.length * 4
-  for (const place of places) size += encoded[place]?.length ?? 0
+  let size = HEADER_BYTES + indexes.length * 4
+  for (const index of indexes) size += encoded[index]?.length ?? 0
   const array = Buffer.allocUnsafe(size)
-  const view = begin(array, TYPES.text, places.length)
+  const view = begin(array, TYPES.text, indexes.length)
   let at = HEADER_BYTES
-  for (const place of places) {
-    const word = encoded[place]
-    if (word === undefined) throw new RangeError(`There is no word ${place}`)
+  for (const index of indexes) {
+    const word = encoded[index]
+    if (word === undefined) throw new RangeError(`There is no word ${index}`)
     view.setInt32(at, word.length)
     array.set(word, at + 4)
     at += 4 + word.length
@@ -65,7 +65,7 @@ export function textArray(places: Uint8Array, words: readonly string[]): Buffer 
   return array
 }
 
-/** An array of elements of `size` bytes each, which `put` writes to their places. */
+/** Returns an array of elements of `size` bytes each, which `put` writes. */
 function arrayOf(
   type: number,
   size: number,

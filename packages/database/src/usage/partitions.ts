@@ -1,11 +1,10 @@
-// Retention: what is too old goes partition by partition, which costs nothing however much it is. New partitions need no
-// care: whoever writes makes those that are missing.
+/** Retention (docs/api.md#d6): expired partitions are dropped whole, whatever their size. Writers create missing partitions. */
 
 import type pg from 'pg'
 
 /**
- * Drops the weeks of activity and the months of analytics that lie whole before the given ages, and returns the names of
- * the dropped tables. One that is being read is left for the next call; an hour later is soon enough.
+ * Drops the weeks of activity and the months of analytics that are entirely older than the given ages. Returns the names of the
+ * dropped tables. A partition that is in use stays until the next call; hourly calls suffice.
  */
 export async function dropOldPartitions(
   client: Pick<pg.ClientBase, 'query'>,

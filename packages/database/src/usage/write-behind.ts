@@ -1,5 +1,7 @@
-// What validators gather about checks and write about once a second: never an address, never a country. A batch is applied
-// exactly once, however often it is sent, and wakes nobody.
+/**
+ * Writes the usage that validators aggregate, about once a second (docs/api.md#d5). It never contains an address or a country
+ * (docs/api.md#d1). A batch is applied exactly once, however often it is sent, and wakes no validator.
+ */
 
 import type pg from 'pg'
 
@@ -7,11 +9,11 @@ import type { Id } from '../feed/entities.ts'
 import { bytesToUuid } from '../ids.ts'
 import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
 
-/** Moments are milliseconds since 1970. */
+/** Times are milliseconds since 1970. */
 export interface RecordBatch {
   /** Matches of access rules. */
   readonly rules: readonly { readonly id: Id; readonly count: number; readonly lastAtMs: number }[]
-  /** Analytics; without a product for a key that does not exist. */
+  /** Analytics. The product is null for an unknown key. */
   readonly checks: readonly {
     readonly hourMs: number
     readonly organizationId: Id
@@ -23,35 +25,35 @@ export interface RecordBatch {
 }
 
 /**
- * Checks in licenses' activity, coalesced per license, code, machine and minute. Columns, since there are thousands in a
- * flush; entry i is element i of each. Entries of `TOO_MANY_MACHINES` count in the license's alert, too.
+ * Checks, aggregated per license, code, machine and minute (docs/api.md#d3). Entry i is element i of each column; columns
+ * instead of objects, because a flush has thousands of entries. `TOO_MANY_MACHINES` also counts in the license's alert.
  */
 export interface ActivityColumns {
   readonly minutesMs: Float64Array
-  /** 16 bytes for each. */
+  /** 16 bytes per entry. */
   readonly licenseIds: Uint8Array
-  /** Each is a place in `codeNames`. */
+  /** Indexes into `codeNames`. */
   readonly codes: Uint8Array
   /** ASCII. */
   readonly codeNames: readonly string[]
-  /** Entry i's machine id is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; none when that is nothing. */
+  /** The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; empty: the check had none. */
   readonly machineAt: Int32Array
   readonly machineBytes: Uint8Array
   readonly counts: Int32Array
   readonly firstsMs: Float64Array
   readonly lastsMs: Float64Array
-  /** 1: the machine was last seen at the entry's last moment, and that is to be written. */
+  /** 1: write the entry's last time as the time at which the machine was last seen. */
   readonly seen: Uint8Array
 }
 
-/** Rows that one batch writes, of all tables together; more makes a long transaction. */
+/** How many rows one batch writes at most, in all tables together; more would make a long transaction. */
 export const BATCH_ROWS = 1_000
 const OVERUSE = 'TOO_MANY_MACHINES'
 
 /**
- * Applies a batch and says whether it was new. `number` rises from batch to batch of a validator; a batch whose answer
- * was lost is sent again, unchanged, under the same number. Rejects with code 55P03 when somebody holds a row for half a
- * second; send it again then, too. Rows whose license, rule, machine or organization is gone are left out.
+ * Applies a batch and returns whether it was new. `number` increases with each batch of a validator. When the response is lost,
+ * send the same batch again under the same number. Rejects with SQLSTATE 55P03 when a row stays locked for half a second; send
+ * the batch again then as well. Rows whose license, rule, machine or organization was deleted are skipped.
  */
 export async function writeBehind(
   client: Pick<pg.ClientBase, 'query'>,
@@ -82,7 +84,7 @@ export async function writeBehind(
   return rows[0]?.applied === true ? 'applied' : 'repeated'
 }
 
-/** Cuts what was gathered into batches that write at most `BATCH_ROWS` rows each. An empty one yields none. */
+/** Splits a batch into batches that write at most `BATCH_ROWS` rows each. An empty batch yields none. */
 export function splitBatch({ rules, checks, activity }: RecordBatch): RecordBatch[] {
   const batches: RecordBatch[] = []
   const done = { rules: 0, checks: 0, activity: 0 }
@@ -98,24 +100,24 @@ export function splitBatch({ rules, checks, activity }: RecordBatch): RecordBatc
   return batches
 }
 
-/** How many rows a batch writes at most. */
+/** Returns how many rows a batch writes at most. */
 export function countRows({ rules, checks, activity }: RecordBatch): number {
   let rows = rules.length + checks.length
   for (let entry = 0; entry < activity.counts.length; entry++) rows += rowsOf(activity, entry)
   return rows
 }
 
-/** Rows that an entry writes: its own, its machine's, its license's alert. */
+/** Returns how many rows an entry writes: its own, its machine's, its license's alert. */
 function rowsOf({ codes, codeNames, seen }: ActivityColumns, entry: number): number {
   return 1 + (seen[entry] ?? 0) + (codeNames[codes[entry] ?? 0] === OVERUSE ? 1 : 0)
 }
 
-/** The entry after the last that fits when entries from `start` on are to write at most `room` rows. */
-function endOfRows(activity: ActivityColumns, start: number, room: number): number {
+/** Returns the end of the entries from `start` on that write at most `capacity` rows. */
+function endOfRows(activity: ActivityColumns, start: number, capacity: number): number {
   let end = start
   for (let rows = 0; end < activity.counts.length; end++) {
     rows += rowsOf(activity, end)
-    if (rows > room) break
+    if (rows > capacity) break
   }
   return end
 }

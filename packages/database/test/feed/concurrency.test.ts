@@ -56,7 +56,7 @@ async function write(seed: number, committed: Set<string>): Promise<void> {
   await client.end()
 }
 
-test('under 16 writers, roll-backs, savepoints and a long open transaction: nothing lost, nothing twice', async () => {
+test('reads every committed change exactly once under 16 writers, rollbacks, savepoints and a long transaction', async () => {
   const seed = 20_261_120
   const reader = await connected(database.validatorUrl)
   let { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
@@ -97,7 +97,7 @@ test('under 16 writers, roll-backs, savepoints and a long open transaction: noth
   await Promise.all([long.end(), reader.end()])
 }, 60_000)
 
-test('a reader whose connection is killed again and again goes on from its snapshot and misses nothing', async () => {
+test('misses nothing when the connection of the reader is killed repeatedly', async () => {
   const writer = await connected(database.url)
   let reader = await connected(database.validatorUrl)
   let { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })

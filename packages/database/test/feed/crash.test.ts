@@ -45,7 +45,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('after an orderly restart the feed goes on where it was', async () => {
+test('continues from the snapshot after an orderly restart', async () => {
   const before = await joined()
   await onServer(insertOrganization)
   await postgres.stop()
@@ -57,7 +57,7 @@ test('after an orderly restart the feed goes on where it was', async () => {
   expect((await joined()).server).toBe(before.server)
 })
 
-test('after a crash everything is loaded again, for transactions that were seen may be gone and their numbers with others', async () => {
+test('reports another log after a crash, because the ids of lost transactions may be assigned again', async () => {
   const before = await joined()
   // Seen by a reader, but not on disk: neither a roll-back nor such a commit waits for it.
   const seen = await onServer(async (client) => {

@@ -57,7 +57,7 @@ async function sql(text: string, values: unknown[] = []): Promise<void> {
 }
 
 describe('loadFeed', () => {
-  test('loads every kind of row as it is, of whatever form, and readFeed yields the same shapes', async () => {
+  test('loads every entity as it is stored, and readFeed yields the same rows', async () => {
     const organizationId = await insertOrganization(database.pool)
     const expiresAt = new Date(Date.UTC(2030, 1, 2, 3, 4, 5, 678))
     const license = await insertLicense(database.pool, { organizationId, key: 'é-1', maxMachines: null, expiresAt })
@@ -95,7 +95,7 @@ describe('loadFeed', () => {
     })
   })
 
-  test('hands on the same as it comes', async () => {
+  test('delivers the same rows immediately', async () => {
     const load = async (immediate: boolean): Promise<unknown[]> => {
       const loaded: FeedChange[] = []
       await loadFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes), immediate })
@@ -106,7 +106,7 @@ describe('loadFeed', () => {
     expect(await load(true)).toEqual(whole)
   })
 
-  test('hands batches on one after the other and passes a failure on', async () => {
+  test('delivers one batch at a time and rejects when the consumer fails', async () => {
     let working = 0
     const onBatch = async () => {
       expect(++working).toBe(1)
@@ -124,8 +124,8 @@ describe('loadFeed', () => {
   })
 })
 
-describe('what is logged', () => {
-  test('only what a verdict depends on', async () => {
+describe('the change log', () => {
+  test('contains only changes that a verdict depends on', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     const ruleId = await insertRule(database.pool, { organizationId, value: '1.2.3.4' })
@@ -146,7 +146,7 @@ describe('what is logged', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('what goes with something else, too: rules of a deleted license, machines, everything of an organization', async () => {
+  test('contains what a deletion cascades to: rules and machines of a license, everything of an organization', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await insertRule(database.pool, { organizationId, value: '1.2.3.4', licenseId: license.id })
@@ -159,7 +159,7 @@ describe('what is logged', () => {
     expect(await readNames()).toEqual(['credential gone', 'customer gone', 'organization gone', 'product gone'])
   })
 
-  test('machines, with the count of their license', async () => {
+  test('contains machines with the number of slots that their license has taken', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await read()
@@ -182,7 +182,7 @@ describe('what is logged', () => {
     expect(await read()).toMatchObject([{ entity: 'license', row: { status: 'frozen' } }])
   })
 
-  test('nothing of a transaction, or of a part of one, that was rolled back', async () => {
+  test('contains nothing that was rolled back, in whole or in part', async () => {
     const client = await database.pool.connect()
     await client.query('begin')
     await insertOrganization(client)
@@ -200,8 +200,8 @@ describe('what is logged', () => {
   })
 })
 
-describe('falling behind', () => {
-  test('a log pruned past the reader, and one that says too much, is reported; a pruned one that was read is not', async () => {
+describe('a reader that has fallen behind', () => {
+  test('is reported when the log is pruned past it or contains too much, but not when it has read the pruned entries', async () => {
     const old = snapshot
     await insertOrganization(database.pool)
     await pruneFeed(reader) // sets a mark
@@ -221,20 +221,20 @@ describe('falling behind', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('a long log is pruned in pieces', async () => {
+  test('prunes a long log in several transactions', async () => {
     for (let i = 0; i < 10; i++) await insertOrganization(database.pool)
     expect(await pruneFeed(database.pool, 0, 3)).toBeGreaterThanOrEqual(10)
     expect((await database.pool.query('select from change_log')).rows).toEqual([])
   })
 
-  test('a truncated table makes every reader load again', async () => {
+  test('reloads when a table is truncated', async () => {
     await sql('truncate signing_keys')
     expect((await readFeed(reader, snapshot)).behind).toBe(true)
     snapshot = (await loadFeed(database.validatorUrl, { onBatch: () => undefined })).snapshot
     expect(await readNames()).toEqual([])
   })
 
-  test('so does a reader that read while the log was being voided', async () => {
+  test('reloads when the log is voided during a read', async () => {
     const client = await database.pool.connect()
     await client.query('begin; select void_change_log()')
     await insertOrganization(database.pool)
@@ -244,7 +244,7 @@ describe('falling behind', () => {
     expect((await readFeed(reader, snapshot)).behind).toBe(true)
   })
 
-  test('a log that was written by another server is void', async () => {
+  test('reloads when the log was written by another server', async () => {
     const before = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     await sql(`update feed_state set server = 'elsewhere'`)
     await insertOrganization(database.pool)
@@ -254,7 +254,7 @@ describe('falling behind', () => {
     expect((await readFeed(reader, after.snapshot)).behind).toBe(false)
   })
 
-  test('a voided log is followed again at once, also beside a transaction that was open before', async () => {
+  test('follows a voided log again immediately, even while an older transaction is open', async () => {
     const open = await database.pool.connect()
     await open.query('begin; select pg_current_xact_id()')
     await sql('select void_change_log()')
@@ -268,7 +268,7 @@ describe('falling behind', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('a backup that is restored while readers ask brings its own mark beside theirs, and is another log', async () => {
+  test('takes a backup that is restored while readers are connected for another log', async () => {
     const before = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     await sql('insert into server_run (id) values (gen_random_uuid())')
     const after = await loadFeed(database.validatorUrl, { onBatch: () => undefined })

@@ -27,7 +27,7 @@ function through(port: number): string {
   return url.href
 }
 
-test('loading gives up on a server that falls silent', async () => {
+test('rejects when the server falls silent', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   for (let i = 0; i < 5; i++) await insertOrganization(database.pool)
   const onBatch = (): void => proxy.swallow()
@@ -35,13 +35,13 @@ test('loading gives up on a server that falls silent', async () => {
   await proxy.close()
 })
 
-test('a connection that breaks while everything is loaded ends the load', async () => {
+test('rejects when the connection breaks', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   await expect(loadFeed(through(proxy.port), { onBatch: proxy.cut })).rejects.toThrow(/terminated|reset/i)
   await proxy.close()
 })
 
-test('a database that was not migrated is told as such', async () => {
+test('rejects a database that has not been migrated', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_empty_${randomBytes(4).toString('hex')}`
   await onServer(server, (client) => client.query(`create database ${name}`))
@@ -50,7 +50,7 @@ test('a database that was not migrated is told as such', async () => {
   await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
 })
 
-test('a standby is refused', async () => {
+test('rejects a standby', async () => {
   await database.pool.query(
     `create or replace function pg_temp_standby() returns boolean language sql as 'select true'`,
   )
