@@ -16,6 +16,8 @@ export interface Call {
   path: string
   body?: object
   as?: 'operator'
+  /** The response is text, not JSON. */
+  text?: true
   /** Retries the call while the service is unavailable. An idempotency key makes that safe for a call that changes data. */
   retry?: { idempotencyKey?: string; attempts?: number }
   /** How many seconds to wait until every live validator has applied the change. */
@@ -63,7 +65,7 @@ export function createApi(connection: Connection): Api {
       const response = await send(connection, call)
       const body = await response.text()
       if (!response.ok) throw failureOf(response.status, body)
-      const parsed = schema.safeParse(parseJson(body))
+      const parsed = schema.safeParse(call.text === true ? body : parseJson(body))
       if (!parsed.success)
         throw new Failure(EXIT.unreachable, `The response of ${connection.baseUrl} is not one that Keyward sends`, {
           details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),

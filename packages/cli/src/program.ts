@@ -6,10 +6,15 @@ import tab from '@bomb.sh/tab/commander'
 import { Command, CommanderError } from 'commander'
 
 import { asFailure } from './api.ts'
+import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
+import { addCustomerCommands } from './commands/customers.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addLicenseCommands } from './commands/licenses.ts'
+import { addMachineCommands } from './commands/machines.ts'
+import { addMemberCommands } from './commands/members.ts'
 import { addOrganizationCommands } from './commands/organizations.ts'
+import { addProductCommands } from './commands/products.ts'
 import { addRuleCommands } from './commands/rules.ts'
 import { addStatusCommand } from './commands/status.ts'
 import { addTokenCommands } from './commands/tokens.ts'
@@ -30,7 +35,7 @@ Completion: put packages/cli/bin on the PATH, then  source <(keyward complete ba
 /** Creates the tree of commands. */
 export function createProgram(context: RunContext): Command {
   const program = new Command('keyward')
-    .description('Keyward from a terminal: licenses, access rules, credentials, validators')
+    .description('manage Keyward from a terminal')
     .option('--url <address>', 'base address of the service')
     .option('--token <secret>', 'management token or personal access token')
     .option('--operator-token <secret>', 'operator token, for organizations and validators')
@@ -46,7 +51,12 @@ export function createProgram(context: RunContext): Command {
   const open = (command: Command): Session => openSession(context, command)
   addOrganizationCommands(program, open)
   addTokenCommands(program, open)
+  addApiKeyCommands(program, open)
+  addMemberCommands(program, open)
+  addProductCommands(program, open)
+  addCustomerCommands(program, open)
   addLicenseCommands(program, open)
+  addMachineCommands(program, open)
   addRuleCommands(program, open)
   addCheckCommand(program, open)
   addStatusCommand(program, open)

@@ -45,10 +45,3 @@ export function describeLicense(shown: License): string {
     ...(shown.revokedAt === null ? {} : { revoked: shown.revokedAt }),
   })
 }
-
-/** Formats the result of `Prefer: wait` as a sentence. Returns null when the call did not wait. */
-export function describeApplied(appliedBy: string | null): string | null {
-  if (appliedBy === null) return null
-  const [applied, all] = appliedBy.split('/')
-  return applied === all ? `Applied by all ${all} validators.` : `Applied by ${applied} of ${all} validators so far.`
-}

@@ -1,17 +1,25 @@
 /** The commands for licenses. They name a license by its id or by its key. */
-import { license, policyType } from '@keyward/contract'
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+
+import { license, licenseFile, policyType } from '@keyward/contract'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 
+import type { Call } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
-import { describeApplied, describeLicense, findLicense } from './license-format.ts'
+import { describeLicense, findLicense } from './license-format.ts'
+import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+import { describeApplied, waitOf, withWait } from './wait.ts'
+
+const licenseStatus = license.shape.status
 
 type Open = (command: Command) => Session
 
 export function addLicenseCommands(parent: Command, open: Open): void {
-  const group = parent.command('license').description('licenses: create, show, revoke')
+  const group = parent.command('license').description('licenses')
   addCreate(group, open)
   group
     .command('show')
@@ -22,25 +30,95 @@ export function addLicenseCommands(parent: Command, open: Open): void {
       const found = await findLicense(api, idOrKey)
       output.result(found, describeLicense(found))
     })
-  group
-    .command('revoke')
-    .description('revoke a license, which is final')
+  addList(group, open)
+  addAction(group, open, 'suspend', 'suspend a license; checks are rejected until it is reinstated')
+  addAction(group, open, 'reinstate', 'end the suspension of a license')
+  addAction(group, open, 'revoke', 'revoke a license, which is final')
+  addRenew(group, open)
+  addFile(group, open)
+}
+
+/** Adds a command that changes the status of a license. */
+function addAction(group: Command, open: Open, action: string, description: string): void {
+  withWait(group.command(action).description(description))
     .argument('<license>', 'its id or its key')
-    .option('--wait <seconds>', 'how long to wait until every validator has applied it (0 to 10)', wholeSeconds, 5)
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const { api, output } = open(command)
-      const { wait } = z.object({ wait: z.int() }).parse(flags)
-      const { id } = await findLicense(api, idOrKey)
-      const waitS = wait === 0 ? {} : { waitS: wait }
-      const call = { method: 'POST', path: `/licenses/${id}/revoke`, ...waitS } as const
-      const { data, appliedBy } = await api.call(call, license)
-      const applied = describeApplied(appliedBy)
-      output.result(
-        { ...data, appliedBy },
-        [describeLicense(data), applied].filter((part) => part !== null).join('\n\n'),
-      )
+      const session = open(command)
+      const { id } = await findLicense(session.api, idOrKey)
+      await change(session, { method: 'POST', path: `/licenses/${id}/${action}`, ...waitOf(flags) })
     })
 }
+
+function addRenew(group: Command, open: Open): void {
+  withWait(group.command('renew').description('set a new expiry; an expired license is active again'))
+    .argument('<license>', 'its id or its key')
+    .requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
+    .action(async (idOrKey: string, flags: unknown, command: Command) => {
+      const session = open(command)
+      const { expires } = z.object({ expires: z.string() }).parse(flags)
+      const expiresAt = parseMoment(expires, session.context.nowMs())
+      const { id } = await findLicense(session.api, idOrKey)
+      await change(session, { method: 'POST', path: `/licenses/${id}/renew`, body: { expiresAt }, ...waitOf(flags) })
+    })
+}
+
+/** Sends a change of a license and prints the license as it is now. */
+async function change({ api, output }: Session, call: Call): Promise<void> {
+  const { data, appliedBy } = await api.call(call, license)
+  const applied = describeApplied(appliedBy)
+  output.result({ ...data, appliedBy }, [describeLicense(data), applied].filter((part) => part !== null).join('\n\n'))
+}
+
+function addList(group: Command, open: Open): void {
+  withLimit(group.command('list').description('list licenses, newest first'))
+    .option('--product <id>', 'only licenses of this product')
+    .option('--customer <id>', 'only licenses of this customer')
+    .addOption(new Option('--status <status>', 'only licenses with this status').choices(licenseStatus.options))
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { limit, product: productId, customer: customerId, status } = filterFlags.parse(flags)
+      const list = await fetchList(session.api, '/licenses', license, limit, { productId, customerId, status })
+      printList(session, list, ['KEY', 'licenseStatus', 'MACHINES', 'EXPIRES', 'ID'], (one) => [
+        one.key,
+        one.status,
+        `${one.machines.used} of ${one.machines.max ?? 'any number'}`,
+        one.policy.expiresAt ?? 'never',
+        one.id,
+      ])
+    })
+}
+
+function addFile(group: Command, open: Open): void {
+  group
+    .command('file')
+    .description('download the offline license file, for a machine that is never online')
+    .argument('<license>', 'its id or its key')
+    .option('--out <file>', 'the file to write (default: standard output)')
+    .action(async (idOrKey: string, flags: unknown, command: Command) => {
+      const { api, output, context } = open(command)
+      const { out } = z.object({ out: z.string().optional() }).parse(flags)
+      const { id } = await findLicense(api, idOrKey)
+      const { data: file } = await api.call({ method: 'GET', path: `/licenses/${id}/file`, text: true }, licenseFile)
+      if (out === undefined) {
+        output.result({ licenseId: id, file }, file)
+        return
+      }
+      const path = resolve(context.folder, out)
+      await writeFile(path, file).catch((error: unknown) => {
+        throw new Failure(
+          EXIT.usage,
+          `${path} cannot be written: ${error instanceof Error ? error.message : 'unknown'}`,
+        )
+      })
+      output.result({ licenseId: id, path }, `Wrote ${path}.`)
+    })
+}
+
+const filterFlags = listFlags.extend({
+  product: z.string().optional(),
+  customer: z.string().optional(),
+  status: licenseStatus.optional(),
+})
 
 const createFlags = z.object({
   product: z.string().optional(),
@@ -80,10 +158,4 @@ function addCreate(group: Command, open: Open): void {
 function wholeNumber(text: string): number {
   if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
   return Number(text)
-}
-
-function wholeSeconds(text: string): number {
-  const value = /^\d{1,2}$/.test(text) ? Number(text) : 11
-  if (value > 10) throw new InvalidArgumentError('It must be a whole number from 0 to 10.')
-  return value
 }

@@ -1,167 +1,118 @@
-/** `rules import`: validates a list of any length, then sends it in batches. A later run resumes an interrupted one. */
-import { access } from 'node:fs/promises'
-import { resolve } from 'node:path'
-
-import { ownOrganization, ruleKind, ruleType } from '@keyward/contract'
+/** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`. */
+import { type AccessRule, accessRule, ruleKind, ruleType } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
-import { csvRows } from '../import/csv-rows.ts'
-import { jsonLineRows, jsonRows } from '../import/json-rows.ts'
-import { freshProgress, openProgress, type ProgressState } from '../import/progress.ts'
-import { type Format, formatOf, FORMATS, type Rows } from '../import/rows.ts'
-import { type LocatedRule, sendAll } from '../import/send.ts'
-import { textRows } from '../import/text-rows.ts'
 import { type Defaults, validateRow } from '../import/validate-row.ts'
+import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
+import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
+import { addRuleImport } from './rule-import.ts'
+import { describeApplied, waitOf, withWait } from './wait.ts'
 
-const MAX_PROBLEMS_SHOWN = 20
+type Open = (command: Command) => Session
 
-const flagsOf = z.object({
-  format: z.enum(FORMATS).optional(),
+const scopeFlags = z.object({ product: z.string().optional(), license: z.string().optional() })
+const addFlags = scopeFlags.extend({
   kind: ruleKind,
   type: ruleType,
-  product: z.string().optional(),
-  license: z.string().optional(),
   note: z.string().optional(),
   expires: z.string().optional(),
-  skipInvalid: z.boolean().default(false),
-  dryRun: z.boolean().default(false),
-  restart: z.boolean().default(false),
+  allowSuspendedOrExpired: z.boolean().optional(),
 })
-type Flags = z.infer<typeof flagsOf>
+const filterFlags = listFlags.extend({
+  ...scopeFlags.shape,
+  kind: ruleKind.optional(),
+  type: ruleType.optional(),
+  value: z.string().optional(),
+})
 
-export function addRuleCommands(parent: Command, open: (command: Command) => Session): void {
-  const rules = parent.command('rules').description('access rules: blacklists and exclusions')
-  rules
-    .command('import')
-    .description('add a list of rules of any length; rules that exist are skipped')
-    .argument('<file>', 'txt (a value a line), csv (with a heading line), json or jsonl')
-    .addOption(new Option('--format <format>', "format of the file (default: by the file's name)").choices(FORMATS))
-    .addOption(
-      new Option('--kind <kind>', 'kind of rows that have none').choices(ruleKind.options).default('BLACKLIST'),
-    )
-    .addOption(new Option('--type <type>', 'type of rows that have none').choices(ruleType.options).default('IP'))
-    .option('--product <id>', 'product of rows that have no scope (default: the whole organization)')
-    .addOption(new Option('--license <id>', 'license of rows that have no scope').conflicts('product'))
-    .option('--note <text>', 'note of rows that have none')
-    .option('--expires <when>', 'expiry of rows that have none: a date, or 30d, 12h, 1y from the start of the import')
-    .option('--skip-invalid', 'leave out invalid rows instead of sending nothing')
-    .option('--dry-run', 'validate the file and send nothing')
-    .option('--restart', 'start from the beginning instead of resuming an interrupted import of the same file')
-    .action(async (file: string, given: unknown, command: Command) => {
-      await importRules(open(command), file, flagsOf.parse(given))
+export function addRuleCommands(parent: Command, open: Open): void {
+  const group = parent.command('rules').description('access rules: blacklists and exclusions')
+  addRuleImport(group, open)
+  addAdd(group, open)
+  addList(group, open)
+  withWait(group.command('delete').description('delete access rules'))
+    .argument('<id...>', 'the ids of the rules')
+    .action(async (ids: string[], flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      let appliedBy: string | null = null
+      for (const id of ids) {
+        const path = `/access-rules/${encodeURIComponent(id)}`
+        appliedBy = (await api.call({ method: 'DELETE', path, ...waitOf(flags) }, noContent)).appliedBy
+      }
+      const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
+      output.result({ deleted: ids, appliedBy }, withApplied(text, appliedBy))
     })
 }
 
-async function importRules(session: Session, file: string, flags: Flags): Promise<void> {
-  const { api, output, context } = session
-  const path = resolve(context.folder, file)
-  await access(path).catch(() => {
-    throw new Failure(EXIT.usage, `${path} cannot be read`)
-  })
-  const format = flags.format ?? formatOf(path)
-  const nowMs = context.nowMs()
-  const survey = await surveyRows(openRows(path, format, defaultsOf(flags, nowMs)))
-  if (survey.problems.length > 0 && !flags.skipInvalid)
-    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid; nothing was sent`, {
-      details: survey.problems,
+function addAdd(group: Command, open: Open): void {
+  withWait(group.command('add').description('add an access rule'))
+    .argument('<value>', 'an address or network, a machine id, a country code or the id of a customer')
+    .addOption(new Option('--kind <kind>', 'the kind of the rule').choices(ruleKind.options).default('BLACKLIST'))
+    .addOption(new Option('--type <type>', 'the type of the value').choices(ruleType.options).default('IP'))
+    .option('--product <id>', 'only for this product (default: the whole organization)')
+    .addOption(new Option('--license <id>', 'only for this license').conflicts('product'))
+    .option('--note <text>', 'a note')
+    .option('--expires <when>', 'when it stops matching: a date, or 30d, 12h, 1y from now; default never')
+    .option('--allow-suspended-or-expired', 'let suspended and expired licenses through; only with EXCLUSION')
+    .action(async (value: string, given: unknown, command: Command) => {
+      const { api, output, context } = open(command)
+      const { product, license, expires, kind, type, ...fields } = addFlags.parse(given)
+      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
+      const defaults: Defaults = { kind, type, ...scopeOf({ product, license }) }
+      const row = { where: 'rule', fields: { value, ...fields, ...expiresAt } }
+      const validated = validateRow(row, defaults)
+      if ('problem' in validated) throw new Failure(EXIT.usage, validated.problem)
+      const call = { method: 'POST', path: '/access-rules', body: validated.rule, ...waitOf(given) } as const
+      const { data, appliedBy } = await api.call(call, accessRule)
+      output.result({ ...data, appliedBy }, withApplied(describeRule(data), appliedBy))
     })
-  const counts = { rows: survey.rows, invalid: survey.invalid }
-  if (flags.dryRun) {
-    output.result({ ...counts, dryRun: true }, `Nothing was sent; ${survey.rows - survey.invalid} rules are valid.`)
-    return
-  }
-  const organization = (await api.call({ method: 'GET', path: '/organization', retry: {} }, ownOrganization)).data
-  const { expires, restart: _restart, dryRun: _dryRun, ...same } = flags
-  const scope = { ...same, expires, url: api.baseUrl, organization: organization.id }
-  const progress = await openProgress(context.home, path, scope)
-  const start = flags.restart || progress.earlier === null ? freshProgress(nowMs) : progress.earlier
-  const resumes = start === progress.earlier
-  if (resumes)
-    output.note(
-      `Resuming after ${start.batches} batches of ${describeRun(start)} (--restart starts from the beginning).`,
-    )
-  const defaults = defaultsOf(flags, start.begunMs)
-  if (resumes && defaults.expiresAt !== undefined && Date.parse(defaults.expiresAt) <= nowMs)
-    throw new Failure(
-      EXIT.usage,
-      `--expires ${expires} of ${describeRun(start)} has passed; --restart starts from the beginning`,
-    )
-  const total = survey.rows - survey.invalid
-  const sent = await sendAll(api, validRules(openRows(path, format, defaults)), progress, start, (state) =>
-    output.progress(`${Math.min(state.batches * 1_000, total)} of ${total} rules sent, ${state.created} new`),
-  )
-  const { created, skipped } = sent
-  output.result(
-    { ...counts, created, skipped },
-    `${created} rules added, ${skipped} already existed, ${survey.invalid} rows left out.`,
-  )
 }
 
-function describeRun({ begunMs }: ProgressState): string {
-  return `the run that began at ${new Date(begunMs).toISOString()}`
+function addList(group: Command, open: Open): void {
+  withLimit(group.command('list').description('list access rules, newest first'))
+    .addOption(new Option('--kind <kind>', 'only this kind').choices(ruleKind.options))
+    .addOption(new Option('--type <type>', 'only this type').choices(ruleType.options))
+    .option('--product <id>', 'only rules of this product')
+    .addOption(new Option('--license <id>', 'only rules of this license').conflicts('product'))
+    .option('--value <value>', 'only rules with exactly this value')
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { limit, product, license, ...query } = filterFlags.parse(flags)
+      const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
+      const list = await fetchList(session.api, '/access-rules', accessRule, limit, { ...query, ...scope })
+      const heading = ['ID', 'KIND', 'TYPE', 'VALUE', 'SCOPE', 'MATCHES', 'EXPIRES', 'NOTE']
+      printList(session, list, heading, (one) => [
+        one.id,
+        one.kind,
+        one.type,
+        one.value,
+        describeScope(one),
+        String(one.matchCount),
+        one.expiresAt ?? 'never',
+        one.note ?? '',
+      ])
+    })
 }
 
-function defaultsOf(flags: Flags, nowMs: number): Defaults {
-  const { kind, type, note, expires, product, license } = flags
-  return {
-    kind,
-    type,
-    ...(product !== undefined
-      ? { scope: 'PRODUCT', scopeId: product }
-      : license !== undefined
-        ? { scope: 'LICENSE', scopeId: license }
-        : { scope: 'ORGANIZATION' }),
-    ...(note === undefined ? {} : { note }),
-    ...(expires === undefined ? {} : { expiresAt: parseMoment(expires, nowMs) }),
-  }
+function scopeOf({ product, license }: z.infer<typeof scopeFlags>): Pick<Defaults, 'scope' | 'scopeId'> {
+  if (product !== undefined) return { scope: 'PRODUCT', scopeId: product }
+  return license === undefined ? { scope: 'ORGANIZATION' } : { scope: 'LICENSE', scopeId: license }
 }
 
-type CheckedRow = LocatedRule | { problem: string }
-
-async function* openRows(path: string, format: Format, defaults: Defaults): AsyncGenerator<CheckedRow> {
-  for await (const row of readRows(path, format, defaults)) {
-    const validated = validateRow(row, defaults)
-    if ('problem' in validated) yield validated
-    else yield { where: row.where, rule: validated.rule }
-  }
+function describeRule(rule: AccessRule): string {
+  const { id, kind, type, value, note, expiresAt } = rule
+  return describe({ id, kind, type, value, scope: describeScope(rule), expires: expiresAt ?? 'never', note })
 }
 
-function readRows(path: string, format: Format, defaults: Defaults): Rows {
-  switch (format) {
-    case 'txt':
-      return textRows(path, defaults.type === 'HWID')
-    case 'csv':
-      return csvRows(path)
-    case 'json':
-      return jsonRows(path)
-    case 'jsonl':
-      return jsonLineRows(path)
-    default:
-      return format satisfies never
-  }
+function describeScope({ scope, scopeId }: AccessRule): string {
+  return scopeId === null ? 'organization' : `${scope.toLowerCase()} ${scopeId}`
 }
 
-async function* validRules(rows: AsyncIterable<CheckedRow>): AsyncGenerator<LocatedRule> {
-  for await (const row of rows) if ('rule' in row) yield row
-}
-
-/** Counts all rows and collects the first problems. */
-async function surveyRows(
-  checked: AsyncIterable<CheckedRow>,
-): Promise<{ rows: number; invalid: number; problems: string[] }> {
-  let rows = 0
-  let invalid = 0
-  const problems: string[] = []
-  for await (const row of checked) {
-    rows++
-    if (!('problem' in row)) continue
-    invalid++
-    if (problems.length < MAX_PROBLEMS_SHOWN) problems.push(row.problem)
-  }
-  if (invalid > problems.length) problems.push(`… and ${invalid - problems.length} more`)
-  return { rows, invalid, problems }
+function withApplied(text: string, appliedBy: string | null): string {
+  const applied = describeApplied(appliedBy)
+  return applied === null ? text : `${text}\n\n${applied}`
 }

@@ -1,0 +1,47 @@
+/** `customer create`, `customer list`. */
+import { type Customer, customer } from '@keyward/contract'
+import type { Command } from 'commander'
+import { z } from 'zod'
+
+import { describe } from '../output.ts'
+import type { Session } from '../session.ts'
+import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+
+const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
+const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
+
+export function addCustomerCommands(parent: Command, open: (command: Command) => Session): void {
+  const group = parent.command('customer').description('customers: who licenses belong to')
+  group
+    .command('create')
+    .description('create a customer')
+    .argument('<email>', 'the e-mail address')
+    .option('--name <name>', 'the name')
+    .option('--external-id <id>', 'the id in your own system; unique')
+    .action(async (email: string, flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const body = { email, ...createFlags.parse(flags) }
+      const { data } = await api.call({ method: 'POST', path: '/customers', body }, customer)
+      output.result(data, describeCustomer(data))
+    })
+  withLimit(group.command('list').description('list customers, newest first'))
+    .option('--email <address>', 'only customers with this e-mail address')
+    .option('--external-id <id>', 'only the customer with this id in your own system')
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { limit, ...query } = filterFlags.parse(flags)
+      const list = await fetchList(session.api, '/customers', customer, limit, query)
+      const heading = ['ID', 'E-MAIL', 'NAME', 'EXTERNAL ID', 'CREATED']
+      printList(session, list, heading, (one) => [
+        one.id,
+        one.email,
+        one.name ?? '–',
+        one.externalId ?? '–',
+        one.createdAt,
+      ])
+    })
+}
+
+function describeCustomer({ id, email, name, externalId, createdAt }: Customer): string {
+  return describe({ id, 'e-mail': email, name, 'external id': externalId, created: createdAt })
+}

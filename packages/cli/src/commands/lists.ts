@@ -1,0 +1,63 @@
+/** What the commands that list resources share: the option `--limit`, reading pages, and the output. */
+import { page } from '@keyward/contract'
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+
+import type { Api } from '../api.ts'
+import { table } from '../output.ts'
+import type { Session } from '../session.ts'
+
+const PAGE_SIZE = 100
+const DEFAULT_LIMIT = 50
+
+/** The response of a deletion has no body. */
+export const noContent = z.undefined()
+
+export const listFlags = z.object({ limit: z.int() })
+
+/** Adds `--limit` to a command. */
+export function withLimit(command: Command): Command {
+  return command.option('--limit <number>', 'how many to show at most', positiveNumber, DEFAULT_LIMIT)
+}
+
+/**
+ * Reads up to `limit` items of a list, newest first. `query` contains the filters; undefined ones are left out. `more` is
+ * true when the service has further items.
+ */
+export async function fetchList<T>(
+  api: Api,
+  path: string,
+  item: z.ZodType<T>,
+  limit: number,
+  query: Readonly<Record<string, string | undefined>> = {},
+): Promise<{ items: T[]; more: boolean }> {
+  const items: T[] = []
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
+  for (;;) {
+    parameters.set('limit', String(Math.min(PAGE_SIZE, limit - items.length)))
+    const { data } = await api.call(
+      { method: 'GET', path: `${path}?${parameters.toString()}`, retry: { attempts: 3 } },
+      page(item),
+    )
+    items.push(...data.data)
+    if (data.nextCursor === null || items.length >= limit) return { items, more: data.nextCursor !== null }
+    parameters.set('cursor', data.nextCursor)
+  }
+}
+
+/** Prints a list: an array with --json, else a table with a row for each item. */
+export function printList<T>(
+  { output }: Session,
+  { items, more }: { items: readonly T[]; more: boolean },
+  heading: readonly string[],
+  row: (item: T) => readonly string[],
+): void {
+  output.result(items, items.length === 0 ? 'None.' : table(heading, items.map(row)))
+  if (more) output.note('\nThere are more; a higher --limit shows them.')
+}
+
+function positiveNumber(text: string): number {
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1 to 9,999,999.')
+  return Number(text)
+}

@@ -1,0 +1,49 @@
+/** `member list`, `member create`, `member delete`: the people who work for the vendor. */
+import { ALL_PERMISSIONS, member } from '@keyward/contract'
+import { type Command, Option } from 'commander'
+import { z } from 'zod'
+
+import { describe } from '../output.ts'
+import type { Session } from '../session.ts'
+import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
+
+const createFlags = z.object({ permission: z.array(z.string()) })
+
+export function addMemberCommands(parent: Command, open: (command: Command) => Session): void {
+  const group = parent.command('member').description('members: people who work for the vendor')
+  group
+    .command('create')
+    .description('create a member')
+    .argument('<email>', 'the e-mail address')
+    .addOption(
+      new Option('-p, --permission <permission...>', 'what the member may do')
+        .choices(ALL_PERMISSIONS)
+        .makeOptionMandatory(),
+    )
+    .action(async (email: string, flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const body = { email, permissions: createFlags.parse(flags).permission }
+      const { data } = await api.call({ method: 'POST', path: '/members', body }, member)
+      output.result(data, describe({ id: data.id, 'e-mail': data.email, permissions: data.permissions.join(', ') }))
+    })
+  withLimit(group.command('list').description('list members, newest first')).action(
+    async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const list = await fetchList(session.api, '/members', member, listFlags.parse(flags).limit)
+      printList(session, list, ['ID', 'E-MAIL', 'PERMISSIONS'], (one) => [
+        one.id,
+        one.email,
+        one.permissions.join(', '),
+      ])
+    },
+  )
+  group
+    .command('delete')
+    .description('delete a member and the personal access tokens of that member')
+    .argument('<id>', 'the id of the member')
+    .action(async (id: string, _flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      await api.call({ method: 'DELETE', path: `/members/${encodeURIComponent(id)}` }, noContent)
+      output.result({ id, deleted: true }, `Deleted the member ${id}.`)
+    })
+}

@@ -1,0 +1,162 @@
+/** The commands for products, customers, licenses, machines, rules, API keys and members, against the real service. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { openShell, type TestShell } from './run-cli.ts'
+import { type RunningService, startProgram } from './services.ts'
+
+const OPERATOR_TOKEN = 'operator-of-this-test'
+const identified = z.object({ id: z.string() })
+const listed = z.array(identified)
+
+let database: TestDatabase
+let management: RunningService
+let shell: TestShell
+
+/** Runs a command that has to succeed and returns its JSON result. */
+async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
+  const printed = await shell.cli('--json', ...args)
+  expect(printed.err).toBe('')
+  return schema.parse(JSON.parse(printed.out))
+}
+
+/** Creates a license for two machines with its product and customer. */
+async function createLicense(): Promise<{ id: string; key: string; productId: string }> {
+  const product = await result(identified, 'product', 'create', 'Editor')
+  const customer = await result(identified, 'customer', 'create', 'ada@example.com')
+  const flags = ['--product', product.id, '--customer', customer.id, '--max-machines', '2', '--expires', '30d']
+  const license = await result(identified.extend({ key: z.string() }), 'license', 'create', ...flags)
+  return { ...license, productId: product.id }
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  shell = await openShell()
+  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
+  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
+  shell.env['KEYWARD_URL'] = management.url
+  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  const created = z.object({ managementToken: z.string() })
+  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+}, 30_000)
+
+afterAll(async () => {
+  await management.stop()
+  await shell.clear()
+  await database.drop()
+}, 30_000)
+
+test('creates and lists products', async () => {
+  const { id } = await result(identified, 'product', 'create', 'Viewer')
+  expect((await result(listed, 'product', 'list'))[0]).toEqual({ id })
+  const printed = await shell.cli('product', 'list', '--limit', '1')
+  expect(printed.out).toMatch(/^ID +NAME +CREATED\n\S+ +Viewer +\S+\n$/)
+})
+
+test('lists more than a page, and says when there are more', async () => {
+  await Promise.all(Array.from({ length: 105 }, (_, number) => shell.cli('product', 'create', `Many ${number}`)))
+  expect(await result(listed, 'product', 'list', '--limit', '103')).toHaveLength(103)
+  const printed = await shell.cli('product', 'list', '--limit', '3')
+  expect(printed.err).toMatch(/a higher --limit/)
+  expect(printed.out.trim().split('\n')).toHaveLength(4)
+}, 60_000)
+
+test('creates customers and finds them by e-mail address and external id', async () => {
+  const flags = ['--name', 'Grace', '--external-id', 'crm-1']
+  const { id } = await result(identified, 'customer', 'create', 'grace@example.com', ...flags)
+  expect(await result(listed, 'customer', 'list', '--email', 'grace@example.com')).toEqual([{ id }])
+  expect(await result(listed, 'customer', 'list', '--external-id', 'crm-1')).toEqual([{ id }])
+  expect((await shell.cli('customer', 'list', '--email', 'nobody@example.com')).out).toBe('None.\n')
+  const again = await shell.cli('customer', 'create', 'other@example.com', '--external-id', 'crm-1')
+  expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^[^\n]*\(EXTERNAL_ID_EXISTS\)\n$/)])
+})
+
+describe('a license', () => {
+  const shown = z.object({ id: z.string(), status: z.string(), policy: z.object({ expiresAt: z.string() }) })
+
+  test('is listed by product and status, suspended, reinstated and renewed', async () => {
+    const { id, key, productId } = await createLicense()
+    expect(await result(listed, 'license', 'list', '--product', productId)).toEqual([{ id }])
+    expect(await result(shown, 'license', 'suspend', key, '--wait', '0')).toMatchObject({ id, status: 'suspended' })
+    const filter = ['--product', productId, '--status']
+    expect(await result(listed, 'license', 'list', ...filter, 'suspended')).toEqual([{ id }])
+    expect(await result(listed, 'license', 'list', ...filter, 'active')).toEqual([])
+    expect(await result(shown, 'license', 'reinstate', id, '--wait', '0')).toMatchObject({ status: 'active' })
+    const renewed = await result(shown, 'license', 'renew', key, '--expires', '2999-01-01', '--wait', '0')
+    expect(renewed.policy.expiresAt).toBe('2999-01-01T00:00:00.000Z')
+    await shell.cli('license', 'revoke', key, '--wait', '0')
+    const failed = await shell.cli('license', 'suspend', key, '--wait', '0')
+    expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])
+  })
+
+  test('has a file, which is printed or written', async () => {
+    const { key } = await createLicense()
+    const printed = await shell.cli('license', 'file', key)
+    expect(printed.out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
+    const { path } = await result(z.object({ path: z.string() }), 'license', 'file', key, '--out', 'a.lic')
+    expect(path).toBe(join(shell.folder, 'a.lic'))
+    expect(await readFile(path, 'utf8')).toMatch(/^[\w-]+\.[\w-]{86}$/)
+    expect(await shell.cli('license', 'file', key, '--out', 'no/such/folder')).toMatchObject({ code: 2 })
+  })
+
+  test('has machines, whose slots are released by machine id or record id', async () => {
+    const { id, key } = await createLicense()
+    const insert = `insert into machines (id, license_id, machine_id)
+      select gen_random_uuid(), $1, convert_to(name, 'UTF8') from unnest(array['laptop', 'tower']) name`
+    await database.pool.query(insert, [id])
+    const machines = z.array(z.object({ id: z.string(), machineId: z.string() }))
+    const both = await result(machines, 'machine', 'list', key)
+    expect(both.map(({ machineId }) => machineId).toSorted()).toEqual(['laptop', 'tower'])
+    expect((await shell.cli('machine', 'release', key, 'laptop')).out).toBe('Released the slot of laptop.\n')
+    const [left] = await result(machines, 'machine', 'list', id)
+    expect(left?.machineId).toBe('tower')
+    expect((await shell.cli('machine', 'release', id, left?.id ?? '')).code).toBe(0)
+    const failed = await shell.cli('machine', 'release', key, 'laptop')
+    expect([failed.code, failed.err]).toEqual([1, 'No machine of this license is "laptop" (NOT_FOUND)\n'])
+  })
+})
+
+test('adds, lists and deletes access rules', async () => {
+  const { id: licenseId, productId } = await createLicense()
+  const wait = ['--wait', '0']
+  const network = await result(identified, 'rules', 'add', '203.0.113.7/24', '--note', 'abuse', ...wait)
+  const flags = ['--kind', 'EXCLUSION', '--type', 'HWID', '--license', licenseId, '--allow-suspended-or-expired']
+  const machine = await result(identified, 'rules', 'add', 'build-server', ...flags, ...wait)
+  expect(await result(listed, 'rules', 'list', '--license', licenseId)).toEqual([machine])
+  expect(await result(listed, 'rules', 'list', '--product', productId)).toEqual([])
+  expect(await result(listed, 'rules', 'list', '--value', '203.0.113.0/24')).toEqual([network])
+  expect((await shell.cli('rules', 'list', '--type', 'IP')).out).toMatch(/ 203\.0\.113\.0\/24 +organization +0 .*abuse/)
+  const twice = await shell.cli('rules', 'add', '203.0.113.0/24', ...wait)
+  expect([twice.code, twice.err]).toEqual([1, expect.stringMatching(/\(RULE_EXISTS\)/)])
+  const wrong = await shell.cli('rules', 'add', '10.0.0', ...wait)
+  expect([wrong.code, wrong.err]).toEqual([2, 'rule: value: "10.0.0" is not an IP address or CIDR range\n'])
+  expect((await shell.cli('rules', 'delete', network.id, machine.id, ...wait)).out).toBe('Deleted 2 rules.\n')
+  expect(await result(listed, 'rules', 'list')).toEqual([])
+})
+
+test('creates, lists and revokes API keys', async () => {
+  const created = identified.extend({ secret: z.string(), expiresAt: z.string() })
+  const { id, secret } = await result(created, 'api-key', 'create', 'app', '--expires', '1y')
+  expect(secret).toMatch(/^kwk_/)
+  expect((await shell.cli('api-key', 'list')).out).toMatch(new RegExp(`^${id} +app +kwk_\\S+ +never`, 'm'))
+  expect((await shell.cli('api-key', 'revoke', id)).out).toBe(`Revoked the API key ${id}.\n`)
+  expect((await result(listed, 'api-key', 'list')).map((one) => one.id)).not.toContain(id)
+})
+
+test('creates, lists and deletes members', async () => {
+  const { id } = await result(identified, 'member', 'create', 'bob@example.com', '-p', 'licenses.read')
+  expect((await shell.cli('member', 'list')).out).toMatch(new RegExp(`^${id} +bob@example.com +licenses.read$`, 'm'))
+  expect((await shell.cli('member', 'delete', id)).out).toBe(`Deleted the member ${id}.\n`)
+  expect(await result(listed, 'member', 'list')).toEqual([])
+  expect(await shell.cli('member', 'delete', id)).toMatchObject({ code: 1 })
+})
+
+test('lists signing keys', async () => {
+  await shell.cli('keys', 'rotate')
+  const printed = await shell.cli('keys', 'list')
+  expect(printed.out).toMatch(/^KEY ID .*\n[0-9a-f]{16} +signs new files .*\n[0-9a-f]{16} +retired /)
+})
