@@ -1,7 +1,8 @@
 /**
- * Merging customers while their licenses are checked: a blacklist of the merged customer never stops holding, because it
- * moves to the remaining customer with the licenses (API document, "Merging customers").
+ * Merging customers while their licenses are checked: a blacklist of the merged customer applies without interruption, because
+ * it moves to the remaining customer together with the licenses (docs/api.md#m10).
  */
+
 import { Agent } from 'node:http'
 
 import { createTestDatabase, insertLicense, type TestDatabase } from '@keyward/testkit'
@@ -48,7 +49,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** A call of the vendor's; it is answered when every validator has applied what it changes. */
+/** Sends a request of the vendor. The response comes when every validator has applied the change. */
 function call(method: string, path: string, body?: object): Promise<Reply> {
   const headers = { prefer: 'wait=10' }
   return send(management.port, `/api/v1/${path}`, { method, body, secret: vendor.managementToken, headers })
@@ -69,7 +70,7 @@ async function check(validator: Service, licenseKey: string): Promise<string> {
   return (await send(validator.port, '/api/v1/validate', { body, secret: vendor.apiKey, agent })).code
 }
 
-/** Checks over and over, until `stop`; gives every code that was answered. */
+/** Sends checks until `stop`, which resolves to the number of responses per code. */
 function keepChecking(keys: readonly string[]): { stop: () => Promise<Map<string, number>> } {
   const codes = new Map<string, number>()
   const stopping = new AbortController()
@@ -88,7 +89,7 @@ function keepChecking(keys: readonly string[]): { stop: () => Promise<Map<string
   }
 }
 
-test('no check between sees the customer unblocked, whether the remaining one has a rule of its own or not', async () => {
+test('every check during merges is BLACKLISTED, with or without a rule of the remaining customer', async () => {
   const productId = await create('products', { name: 'Studio' })
   let customerId = await createCustomer()
   const organizationId = vendor.id
@@ -102,7 +103,7 @@ test('no check between sees the customer unblocked, whether the remaining one ha
   const checking = keepChecking(keys)
   for (let round = 0; round < ROUNDS; round++) {
     const into = await createCustomer()
-    // Every other time both have a rule of the same kind, which the merge makes one.
+    // In every other round both customers have the rule, and the merge keeps one.
     if (round % 2 === 0) await blacklist(into)
     expect(await call('POST', `customers/${customerId}/merge`, { into })).toMatchObject({ status: 200 })
     customerId = into
@@ -113,7 +114,7 @@ test('no check between sees the customer unblocked, whether the remaining one ha
 
   const { data } = listed.parse(JSON.parse((await call('GET', 'access-rules')).text))
   expect(data.map(({ value }) => value)).toEqual([customerId])
-  // Without the rule they would have been valid all along: that is what a gap would have shown.
+  // Without the rule the licenses are VALID, so a gap would have shown.
   expect(await call('DELETE', `access-rules/${data[0]?.id ?? ''}`)).toMatchObject({ status: 204 })
   for (const validator of validators) expect(await check(validator, keys[0] ?? '')).toBe('VALID')
 }, 60_000)

@@ -10,7 +10,7 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** What can go wrong between a change in Postgres and its enforcement. */
+/** Faults between a change in Postgres and its enforcement by validators. */
 
 let postgres: TestPostgres
 let pool: ReturnType<typeof openPool>
@@ -41,7 +41,7 @@ const setStatus = (status: string, id = license.id): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [id, status])
 const loads = (): Promise<number> => metric(validator, 'keyward_feed_loads_total')
 
-/** How long a change took from its commit to its enforcement. */
+/** Returns the time from the commit of a change to its enforcement. */
 async function enforcedAfterMs(status: string, code: string): Promise<number> {
   await setStatus(status)
   const committedMs = performance.now()
@@ -49,7 +49,7 @@ async function enforcedAfterMs(status: string, code: string): Promise<number> {
   return performance.now() - committedMs
 }
 
-test('the backends that listen and read are killed in a loop: every change is enforced, in its order', async () => {
+test('enforces every change in order while its Postgres connections are killed repeatedly', async () => {
   const state = { isOver: false, kills: 0 }
   const killing = (async () => {
     while (!state.isOver) {
@@ -74,7 +74,7 @@ test('the backends that listen and read are killed in a loop: every change is en
   expect(await loads()).toBe(loadsBefore)
 })
 
-test('a long open write transaction delays nobody, and comes when it commits', async () => {
+test('enforces other changes while a write transaction stays open, and its changes after the commit', async () => {
   const other = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('VALID', other.key))
   const tookMs: number[] = []
@@ -90,7 +90,7 @@ test('a long open write transaction delays nobody, and comes when it commits', a
   figure('Beside a long open transaction, enforced after ms', quantiles(tookMs))
 })
 
-test('the log is pruned past a validator that sleeps: it loads anew when it wakes', async () => {
+test('reloads when the log was pruned while the validator was suspended', async () => {
   const gone = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('VALID', gone.key))
   const loadsBefore = await loads()
@@ -108,7 +108,7 @@ test('the log is pruned past a validator that sleeps: it loads anew when it wake
   await until(() => ask('VALID'))
 })
 
-test('tens of thousands of rows changed at once: the old state is served until the new one is, and nothing is forgotten', async () => {
+test('serves the old state until tens of thousands of changed rows are applied, and loses none', async () => {
   const most = byLength(25_000, 50_000)
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
@@ -132,7 +132,7 @@ test('tens of thousands of rows changed at once: the old state is served until t
   figure('Meanwhile checks', { answers, 'slowest ms': Math.round(slowestMs) })
 })
 
-test('poison rows are skipped, logged without their content, and counted; the rest goes on', async () => {
+test('skips, counts and logs unreadable rows without their content', async () => {
   await pool.query(
     'alter table access_rules drop constraint access_rules_type_check, drop constraint access_rules_kind_check',
   )
@@ -167,7 +167,7 @@ test('poison rows are skipped, logged without their content, and counted; the re
   await untilReady(second)
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'worse' })).code).toBe('BLACKLISTED')
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'good' })).code).toBe('VALID')
-  // Besides, machines of the license that nobody can read.
+  // In addition, machines of the unreadable license.
   expect(await metric(second, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(poison.length)
   await second.stop()
 })

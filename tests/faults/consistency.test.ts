@@ -29,7 +29,7 @@ const RUNS = byLength(2, 100)
 const caughtUp: number[] = []
 
 test.each(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i))(
-  'three validators under random changes and faults: nothing wrong, nothing backwards, all equal in the end (KEYWARD_SEED=%i)',
+  'three validators under random changes and faults return no wrong verdict, never go back, and converge (KEYWARD_SEED=%i)',
   async (seed) => {
     const report = await runOnce(
       fleet,
@@ -54,7 +54,7 @@ test.each(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i))(
   },
 )
 
-test('healed, all are equal to Postgres within 5 s', () => {
+test('all validators equal Postgres within 5 s after the faults', () => {
   figure('Consistency, caught up after ms', { runs: caughtUp.length, ...quantiles(caughtUp) })
   expect(Math.max(...caughtUp)).toBeLessThan(byLength(15_000, 5_000))
 })

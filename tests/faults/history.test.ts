@@ -18,7 +18,7 @@ import { endChildren, type Service, startValidator, until, untilReady } from './
 import { check, says } from './support/client.ts'
 import { createPostgres, newFolder, openPool, startStandby, type TestPostgres, through } from './support/postgres.ts'
 
-/** Another history than the one that a validator has followed: after a crash, a restored copy, a failover. */
+/** A database whose history differs from the one that a validator followed: after a crash, a restored copy, a failover. */
 
 let postgres: TestPostgres
 let proxy: Proxy
@@ -52,7 +52,7 @@ const ask = (code: string, fingerprint = 'known'): Promise<boolean> =>
 const setStatus = (status: string): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [license.id, status])
 
-/** Everything that the copy will not know: a machine, a rule, a status. Each has reached the validator. */
+/** Changes that the copy lacks: a machine, a rule, a status. Each has reached the validator. */
 async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('VALID', 'late'))
   await insertRule(pool, { organizationId, type: 'HWID', value: 'unlucky' })
@@ -61,7 +61,7 @@ async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('SUSPENDED'))
 }
 
-/** The validator goes by the copy: what was lost does not hold, what comes now does, and the lost slot is free. */
+/** Asserts that the validator follows the copy: lost changes do not apply, new ones do, and the lost slot is free. */
 async function untilTheCopyHolds(): Promise<void> {
   await until(() => ask('VALID'))
   await until(() => ask('VALID', 'other'))
@@ -82,8 +82,8 @@ async function untilTheCopyHolds(): Promise<void> {
   await until(() => ask('REVOKED'))
 }
 
-test('after a crash the numbers of lost transactions are given out again, and no change hides behind them', async () => {
-  // Transactions that are seen, and that leave no trace on the disk: the next server gives their numbers to others.
+test('applies every change when a crash makes Postgres reuse transaction numbers', async () => {
+  // Visible transactions that never reach the disk: the next server reuses their numbers.
   await onServer(postgres.url, async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 50; i++) await client.query('select pg_current_xact_id()')
@@ -100,7 +100,7 @@ test('after a crash the numbers of lost transactions are given out again, and no
   expect(await ask('VALID')).toBe(false)
 })
 
-test('a failover to a standby that lacks the last changes', async () => {
+test('follows a standby that lacks the last changes after a failover', async () => {
   const folder = await newFolder()
   await postgres.stop('fast')
   await postgres.copyTo(folder)
@@ -109,7 +109,7 @@ test('a failover to a standby that lacks the last changes', async () => {
   await postgres.stop('immediate')
   const standby = await startStandby(postgres.program, join(folder, 'data'), postgres.port)
   try {
-    // It answers, and may not be followed: what it lacks is not known.
+    // The standby accepts connections, but must not be followed before its promotion.
     await until(() => /standby|recovery/.test(validator.output()))
     expect(await ask('SUSPENDED')).toBe(true)
     await pool.query('select pg_promote()')
@@ -121,7 +121,7 @@ test('a failover to a standby that lacks the last changes', async () => {
   }
 })
 
-test('the data of an hour ago put back in place', async () => {
+test('follows an older copy of the data folder', async () => {
   const folder = await newFolder()
   await postgres.stop('fast')
   await postgres.copyTo(folder)
@@ -135,7 +135,7 @@ test('the data of an hour ago put back in place', async () => {
   expect(await ask('REVOKED')).toBe(true)
 })
 
-test('a database restored from an older dump', async () => {
+test('follows a database restored from an older dump', async () => {
   const connections = `select pg_terminate_backend(pid) from pg_stat_activity where datname = 'keyward'`
   const maintenance = withDatabase(postgres.url, 'postgres')
   await onServer(maintenance, async (client) => {

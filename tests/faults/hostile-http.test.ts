@@ -11,7 +11,7 @@ import { check, deactivate } from './support/client.ts'
 import { byLength, figure, quantiles, seedOr } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Bytes that no honest client sends. A request that is smuggled in would release the victim's slot; that is how it would be seen. */
+/** Bytes that no well-behaved client sends. A smuggled request would release the slot of the victim, which shows it. */
 
 let postgres: TestPostgres
 let validator: Service
@@ -41,12 +41,12 @@ afterAll(async () => {
 const ask = async (fingerprint: string): Promise<string> =>
   (await check(validator.port, secret, { license: key, fingerprint })).code
 
-/** The victim still holds its slot, and everything is answered as before. */
+/** Asserts that the victim still has its slot and that checks work as before. */
 async function expectNothingSmuggled(): Promise<void> {
   expect([await ask('victim'), await ask('third')]).toEqual(['VALID', 'TOO_MANY_MACHINES'])
 }
 
-/** Node's own parser, which is strict: how many requests it sees in the same bytes. */
+/** Returns the number of requests that Node's strict parser finds in the same bytes. */
 async function startReference(): Promise<typeof reference> {
   const seen = new Map<string, number>()
   const server = createServer((request, response) => {
@@ -79,7 +79,7 @@ interface Exchange {
   localPort: number
 }
 
-/** Writes bytes, and gives what came back once the peer has closed or has been silent for a while. */
+/** Writes bytes and resolves to the response when the peer closes the connection or sends nothing for a while. */
 function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Promise<Exchange> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -106,8 +106,8 @@ function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Prom
 }
 
 /**
- * Answers by an endpoint. What the parser refuses is no JSON; a method or path that does not exist is no endpoint, and is what
- * a mangled second request mostly has.
+ * Returns the responses of endpoints. Rejections of the parser are no JSON. Responses 404 and 405 are excluded, because a
+ * mutated second request mostly has an unknown path or method.
  */
 const answersIn = (text: string): number =>
   text.split('HTTP/1.1 ').filter((part) => part.includes('content-type: application/json') && !/^40[45]/.test(part))
@@ -160,8 +160,8 @@ const framings: [string, string][] = [
   ['an upgrade', 'Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: $'],
 ]
 
-test.each(framings)('%s: at most one answer, and nothing smuggled in behind it', async (_name, headers) => {
-  // What follows is a body to one reader and a request to another.
+test.each(framings)('%s: sends at most one response and accepts no smuggled request', async (_name, headers) => {
+  // The rest is a body to one parser and a request to another.
   const rests = ['', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', 'hello'].map((prefix) => prefix + theft())
   const answers = await Promise.all(
     rests.map((rest) => {
@@ -199,7 +199,7 @@ const lines = [
   '',
 ]
 
-test('odd request lines and hosts: at most one answer, and never an end', async () => {
+test('sends at most one response to odd request lines and hosts, and never crashes', async () => {
   const hosts = ['Host: x\r\n', '', 'Host: x\r\nHost: y\r\n', 'Host:\r\n', `Host: ${'x'.repeat(4_000)}\r\n`]
   const body = validation()
   const rest = `Authorization: Bearer ${secret}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -239,7 +239,7 @@ function mutate(base: Buffer, from: Random): Buffer {
   return Buffer.from(bytes)
 }
 
-test('mutations of a good request: never more requests than a strict parser sees, no crash, memory flat', async () => {
+test('finds no more requests in mutated bytes than a strict parser, with constant memory', async () => {
   const seed = seedOr(4_711)
   const from = random(seed)
   const most = byLength(1_200, 100_000)
@@ -275,7 +275,7 @@ test('mutations of a good request: never more requests than a strict parser sees
   await expectNothingSmuggled()
 })
 
-test('clients that leave at each byte, in order or not, leave nothing behind', async () => {
+test('frees everything of clients that disconnect after any byte', async () => {
   const whole = Buffer.from(good())
   const before = await residentKib()
   const leave = (at: number, isRude: boolean): Promise<void> =>
@@ -295,7 +295,7 @@ test('clients that leave at each byte, in order or not, leave nothing behind', a
   expect((await residentKib()) - before).toBeLessThan(32 * 1_024)
 })
 
-test('a thousand slow clients: others are served meanwhile, and each slow one is shown the door', async () => {
+test('serves others during a thousand slow requests, and ends each of those', async () => {
   const sockets: Socket[] = []
   let gone = 0
   const head = Buffer.from(good()).subarray(0, -10)
@@ -325,6 +325,6 @@ test('a thousand slow clients: others are served meanwhile, and each slow one is
   expect(await metric(validator, 'keyward_http_events_total')).toBeGreaterThan(900)
 })
 
-test('the theft that all of this tried works when it is sent as it should be', async () => {
+test('the smuggled request works when it is sent properly', async () => {
   expect((await deactivate(validator.port, secret, key, 'victim')).text).toContain('true')
 })

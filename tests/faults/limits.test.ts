@@ -21,7 +21,7 @@ import { check, type Reply, send } from './support/client.ts'
 import { createPostgres, newFolder, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Postgres answers, but has no room, no connections, or nothing to say. */
+/** Postgres without disk space, without free connections, or without responses. */
 
 const run = promisify(execFile)
 let postgres: TestPostgres
@@ -79,7 +79,7 @@ test.skipIf(!mayMount())(
       expect((await ask('known')).code).toBe('VALID')
       const known = watch(() => ask('known'), 'VALID')
       await run('sh', ['-c', `cat /dev/zero > "${join(folder, 'filler')}" || true`], { maxBuffer: 1 << 20 })
-      // What is written until the last page is full goes through; then claims are refused, and changes, with a code.
+      // Writes succeed until the last page is full. Then claims and changes fail with a code.
       const fill = (): Promise<unknown> =>
         pool
           .query('insert into rate_limits select gen_random_uuid(), 1, 1 from generate_series(1, 2000)')
@@ -102,7 +102,7 @@ test.skipIf(!mayMount())(
   },
 )
 
-test('too many connections: 503 with a code while there are none, recovery by itself', async () => {
+test('sends 503 with a code while Postgres has no free connection, and recovers', async () => {
   await prepare(await createPostgres({ max_connections: 30, superuser_reserved_connections: 3 }))
   const management = await startManagement(postgres.url)
   await untilReady(management)
@@ -110,7 +110,7 @@ test('too many connections: 503 with a code while there are none, recovery by it
   const known = watch(() => ask('known'), 'VALID')
   await onServer(withDatabase(postgres.url, 'postgres'), async (administrator) => {
     const hoards = Array.from({ length: 3 }, () => createPool(postgres.url, { name: 'hoard', max: 30 }))
-    // Everybody is thrown out, and the hoard is faster.
+    // All connections are closed, and the hoard takes them first.
     const take = (): Promise<unknown> =>
       Promise.all(hoards.flatMap((hoard) => Array.from({ length: 30 }, () => hoard.connect().catch(() => null))))
     const held = [take()]
@@ -137,7 +137,7 @@ test('too many connections: 503 with a code while there are none, recovery by it
   await management.stop()
 })
 
-test('nothing heard for STALE_AFTER and STALE_LIMIT: not ready, then 503, the metrics say why, and back by itself', async () => {
+test('is not ready after STALE_AFTER, sends 503 after STALE_LIMIT, exports why, and recovers', async () => {
   await prepare(await createPostgres(), { STALE_AFTER: '1500ms', STALE_LIMIT: '6s' })
   const readyz = async (): Promise<string> => (await fetch(`http://127.0.0.1:${validator.adminPort}/readyz`)).text()
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${validator.adminPort}/metrics`)).text()

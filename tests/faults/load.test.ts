@@ -10,7 +10,7 @@ import { check, type Reply } from './support/client.ts'
 import { byLength, figure } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** What checks cost Postgres, and what a stop costs callers. */
+/** The cost of checks for Postgres, and of a stop for callers. */
 
 const AGENT = new Agent({ keepAlive: true, maxSockets: 24 })
 const MACHINES = byLength(2_000, 100_000)
@@ -46,7 +46,7 @@ const claims = async (): Promise<number> => {
   return rows[0]?.calls ?? 0
 }
 
-/** Every call of a list, a few at a time, so that each is answered. */
+/** Runs the calls of a list, a few at a time. */
 async function askAll(calls: readonly (() => Promise<Reply>)[]): Promise<Map<string, number>> {
   const codes = new Map<string, number>()
   const queue = calls.values()
@@ -63,7 +63,7 @@ async function askAll(calls: readonly (() => Promise<Reply>)[]): Promise<Map<str
 const ask = (validator: Pick<Service, 'port'>, license: string, fingerprint: string): Promise<Reply> =>
   check(validator.port, secret, { license, fingerprint }, AGENT)
 
-test(`a herd of ${MACHINES} known machines after a restart: no claim, and no statement that grows with them`, async () => {
+test(`a herd of ${MACHINES} known machines after a restart causes no claim and no statement per machine`, async () => {
   const { productId, customerId } = await insertLicense(pool, { organizationId })
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
@@ -96,7 +96,7 @@ test(`a herd of ${MACHINES} known machines after a restart: no claim, and no sta
   await validator.stop()
 })
 
-test('a pirate who hammers a full license costs a few statements a second, however often it asks', async () => {
+test('checks of a full license cost a few statements per second at any rate', async () => {
   const full = await insertLicense(pool, { organizationId, maxMachines: 1 })
   const validator = await startValidator(postgres.validatorUrl)
   await untilReady(validator)
@@ -134,7 +134,7 @@ test.skipIf(!hasHaproxy)(
     const state = { isOver: false, answered: 0, failed: [] as string[] }
     const clients = Array.from({ length: 12 }, async (_, client) => {
       for (let i = 0; !state.isOver; i++) {
-        // Known machines and new ones, on connections that stay open.
+        // Known and new machines on keep-alive connections.
         const reply = await ask(balancer, license.key, i % 5 === 0 ? `new ${client} ${i}` : 'known')
         if (reply.code === 'VALID') state.answered++
         else state.failed.push(`${reply.status} ${reply.code}`)

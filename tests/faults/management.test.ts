@@ -48,7 +48,7 @@ const faults: Record<string, { begin: () => Promise<unknown>; end: () => Promise
 }
 
 test.each(Object.keys(faults))(
-  'Postgres %s under changes: each is done or refused with 503, done once when it is repeated, and the service lives',
+  'Postgres %s during changes: each succeeds or fails with 503, and a retry applies it once',
   async (name) => {
     const fault = faults[name]
     const state = {

@@ -43,7 +43,7 @@ const ask = (fingerprint: string, key = license.key): Promise<Reply> =>
 let machines = 0
 const granted: string[] = []
 
-/** Of a new machine: a slot, or a refusal with a hint, but never a wait. */
+/** Checks a new machine: it gets a slot, or a 503 with Retry-After in time. */
 async function askNew(): Promise<Reply> {
   const fingerprint = `new ${++machines}`
   const reply = await ask(fingerprint)
@@ -115,7 +115,7 @@ test.each(cases)('Postgres $name for $ms ms', async ({ name, ms }) => {
   expect(freshAfterMs).toBeLessThan(byLength(10_000, 3_000))
 })
 
-test('nothing was lost: every slot that was granted, every check that was answered', async () => {
+test('no granted slot and no recorded check is lost', async () => {
   const { rows } = await pool.query<{ machine: Buffer }>(
     'select machine_id as machine from machines where license_id = $1',
     [license.id],

@@ -20,7 +20,7 @@ import { check, type Reply } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** What can befall a validator's process: errors in workers, its death, a clock that lies, time that passes in silence. */
+/** Faults of a validator process: errors in workers, its death, a wrong clock, missing partitions. */
 
 const SABOTAGE = [`--import=${new URL('./support/sabotage.ts', import.meta.url).href}`]
 const WORKERS = 2
@@ -53,7 +53,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A validator that does what `sabotage` says to it alone. */
+/** Starts a validator with a sabotage file of its own. */
 async function startVictim(env: Env = {}, flags: readonly string[] = []): Promise<Service> {
   const all = { VALIDATOR_WORKERS: String(WORKERS), KEYWARD_SABOTAGE: join(folder, 'act'), ...env }
   const victim = await startValidator(postgres.validatorUrl, all, [...SABOTAGE, ...flags])
@@ -65,7 +65,7 @@ const sabotage = (act: string): Promise<void> => writeFile(join(folder, 'act'), 
 const ask = ({ port }: Pick<Service, 'port'>, key = license.key): Promise<Reply> =>
   check(port, secret, { license: key, fingerprint: 'm' })
 
-test('an uncaught error in the workers: they are replaced, the process and what it counted stay', async () => {
+test('replaces workers after an uncaught error, without losing counts', async () => {
   const victim = await startVictim()
   for (let i = 0; i < 20; i++) expect((await ask(victim)).code).toBe('VALID')
   for (const round of [1, 2]) {
@@ -79,7 +79,7 @@ test('an uncaught error in the workers: they are replaced, the process and what 
   expect(await victim.stop()).toBe(0)
 })
 
-/** Whether the process has ended, or has told of every worker's end and goes on: with another to lose it may yet end. */
+/** Returns whether the process has ended, or has reported the end of every worker and continues. */
 async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
   const state = { fate: null as 'ended' | 'survived' | null }
   void victim.exit.then(() => (state.fate = 'ended'))
@@ -117,7 +117,7 @@ test.skipIf(!hasHaproxy).each(deaths)(
     await sabotage(act)
     const fate = await fateOf(victim)
     await rm(join(folder, 'act'))
-    // Whoever supervises starts it again: here this test, in a cluster the system.
+    // A supervisor restarts it: here this test, in a cluster the orchestrator.
     const next = fate === 'ended' ? await startVictim(ports) : victim
     await untilReady(next)
     const before = watching.answers
@@ -129,7 +129,7 @@ test.skipIf(!hasHaproxy).each(deaths)(
   },
 )
 
-test('a core dump holds no secret, where the system makes one', async () => {
+test('writes no core dump that contains a secret', async () => {
   const limits = ['sh', '-c', 'ulimit -c unlimited; cd "$0" && exec "$@"', folder]
   const env = { KEYWARD_SABOTAGE: join(folder, 'act') }
   const victim = await startValidator(postgres.validatorUrl, env, SABOTAGE, limits)
@@ -147,7 +147,7 @@ test('a core dump holds no secret, where the system makes one', async () => {
   expect(found).toEqual([])
 })
 
-test('the clock jumps by an hour and by a year, back and forth: verdicts go by it, nothing else does', async () => {
+test('verdicts follow clock jumps of an hour and a year, timeouts do not', async () => {
   const victim = await startVictim({ STALE_AFTER: '10s', STALE_LIMIT: '60s' })
   const inHalfAnHour = new Date(Date.now() + HOUR_MS / 2)
   const expiring = await insertLicense(pool, { organizationId, maxMachines: null, expiresAt: inHalfAnHour })
@@ -165,7 +165,7 @@ test('the clock jumps by an hour and by a year, back and forth: verdicts go by i
     await sabotage(`clock ${offsetMs}`)
     await until(async () => (await ask(victim, expiring.key)).code === (isLater ? 'EXPIRED' : 'VALID'))
     await until(async () => (await ask(victim)).code === (isLater ? 'VALID' : 'BLACKLISTED'))
-    // Neither stale nor asleep: changes are followed as ever, and new machines get their slots.
+    // Neither stale nor stuck: it applies changes, and new machines get slots.
     const fresh = await insertLicense(pool, { organizationId, maxMachines: 1 })
     await until(async () => (await ask(victim, fresh.key)).code === 'VALID')
     expect(victim.output()).not.toContain('silent')
@@ -177,7 +177,7 @@ test('the clock jumps by an hour and by a year, back and forth: verdicts go by i
   await pool.query('delete from access_rules where license_id = $1', [license.id])
 })
 
-test('partitions that do not exist hold nobody up', async () => {
+test('creates missing partitions without delaying checks', async () => {
   const partitions = await pool.query<{ name: string }>(
     `select inhrelid::regclass::text as name from pg_inherits where inhparent in ('activity'::regclass, 'check_counts'::regclass)`,
   )

@@ -14,7 +14,7 @@ import { endChildren, metric, startManagement, startValidator, until, untilReady
 import { check, says } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Schemas that are on their way: several migrations at once, and programs beside a schema that is not theirs. */
+/** Concurrent migrations, and programs with a schema of another version. */
 
 let postgres: TestPostgres
 
@@ -30,7 +30,7 @@ async function emptyDatabase(name: string): Promise<string> {
   return url
 }
 
-test('several migrations at once: each step is taken once, and all report success', async () => {
+test('concurrent migrations apply each step once and all succeed', async () => {
   const url = await emptyDatabase('at_once')
   const reports = await Promise.all(Array.from({ length: 4 }, () => migrate(url)))
   const applied = reports.flatMap((report) => report.applied)
@@ -39,7 +39,7 @@ test('several migrations at once: each step is taken once, and all report succes
   expect((await migrate(url)).applied).toEqual([])
 })
 
-test('a validator that is older than the schema goes on, and so does one that is started beside it', async () => {
+test('a validator that is older than the schema continues, and another one starts', async () => {
   const pool = openPool(postgres.url)
   const organizationId = await insertOrganization(pool)
   const { secret } = await insertApiKey(pool, { organizationId })
@@ -48,7 +48,7 @@ test('a validator that is older than the schema goes on, and so does one that is
   await untilReady(old)
   await until(() => says(old.port, secret, { license: license.key, fingerprint: 'a' }, 'VALID'))
 
-  // What a later version might bring: columns, tables, words that nobody knew, kinds of log entries.
+  // Changes of a later version: columns, tables, unknown words, unknown log entries.
   await pool.query(`
     alter table licenses add column seats integer not null default 1;
     alter table access_rules add column priority integer not null default 0;
@@ -63,7 +63,7 @@ test('a validator that is older than the schema goes on, and so does one that is
     [organizationId],
   )
   await insertRule(pool, { organizationId, type: 'HWID', value: 'bad' })
-  // Asked of a license without a limit: a check that comes before the rule would take a slot of the other.
+  // On a license without a limit: a check before the rule would take a slot of the other license.
   const unlimited = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => says(old.port, secret, { license: unlimited.key, fingerprint: 'bad' }, 'BLACKLISTED'))
   expect((await check(old.port, secret, { license: license.key, fingerprint: 'b' })).code).toBe('VALID')
@@ -78,7 +78,7 @@ test('a validator that is older than the schema goes on, and so does one that is
   await pool.end()
 })
 
-test('an older program does not migrate what a newer one has migrated, and says so', async () => {
+test('an older program refuses to migrate a newer schema and reports why', async () => {
   const url = await emptyDatabase('newer')
   await migrate(url)
   await onServer(url, (client) =>
@@ -87,7 +87,7 @@ test('an older program does not migrate what a newer one has migrated, and says 
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_later\)/)
 })
 
-test('a database that nobody has migrated: a clear sentence, and no start', async () => {
+test('programs report a database that is not migrated', async () => {
   const url = await emptyDatabase('unmigrated')
   await expect(startManagement(url)).rejects.toThrow(/migrat/)
   const validatorUrl = new URL(url)
@@ -96,7 +96,7 @@ test('a database that nobody has migrated: a clear sentence, and no start', asyn
   const early = await startValidator(validatorUrl.href)
   await until(() => /migrat/.test(early.output()))
   expect((await check(early.port, 'kwk_', { license: 'x' })).status).toBe(503)
-  // It waits: once somebody migrates, it loads and serves.
+  // The validator waits, and loads after the migration.
   await migrate(url)
   await untilReady(early)
   await early.stop()

@@ -18,7 +18,7 @@ import {
 import { check, type Reply, send } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** The whole system with every log open wide: what must not be written is in none of them, and roles may what they may. */
+/** Secrets and permissions of the whole system with every log at its most verbose level. */
 
 const PASSWORDS = { owner: 'owner-s-password-7261', validator: 'validator-s-password-5512' }
 const Organization = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
@@ -85,7 +85,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-test('no secret is in a log, a metric, an error or the database, whatever happens', async () => {
+test('no log, metric, error or table contains a secret', async () => {
   const key = await made('api-keys', { name: 'k' }, Secret)
   const token = await made('tokens', { name: 't', permissions: ['licenses.read'] }, Secret)
   const member = await made('members', { email: 'm@example.com', permissions: ['licenses.read'] }, Identified)
@@ -107,7 +107,7 @@ test('no secret is in a log, a metric, an error or the database, whatever happen
       await send(management.port, '/api/v1/products', { secret, body: `{"name": ${secret}` }),
     )
   await call('DELETE', `api-keys/${key.id}`, organization.managementToken)
-  // Errors of the database, too.
+  // Includes errors of the database.
   await pool.query('alter table products rename to products_gone')
   replies.push(await call('POST', 'products', organization.managementToken, { name: 'B' }))
   await pool.query('alter table products_gone rename to products')
@@ -144,7 +144,7 @@ test('no secret is in a log, a metric, an error or the database, whatever happen
   expect(replies.filter(({ text }) => /at .*\.ts:|select |pg_|node_modules/.test(text))).toEqual([])
 })
 
-test('a bad configuration is named without what it holds', async () => {
+test('names an invalid variable without its value', async () => {
   for (const [name, value] of [
     ['DATABASE_URL', 'mysql://user:sesame-1234@host/db'],
     ['DATABASE_URL', 'postgres://user:sesame-1234@127.0.0.1:1/db'],
@@ -168,7 +168,7 @@ test('a bad configuration is named without what it holds', async () => {
   }
 })
 
-test('a private signing key is nowhere in the database as it is', async () => {
+test('the database contains no unencrypted private signing key', async () => {
   await made('signing-keys/rotate', {}, z.unknown())
   const { rows } = await pool.query<{ publicKey: Buffer; sealed: Buffer }>(
     'select public_key as "publicKey", private_key_encrypted as sealed from signing_keys',
@@ -187,7 +187,7 @@ test('a private signing key is nowhere in the database as it is', async () => {
   )
 })
 
-test('what the validators role may do is listed here, and nothing else', async () => {
+test('the validator role has exactly these permissions', async () => {
   const { rows: writable } = await pool.query<{ what: string }>(
     `select c.relname || ' ' || p as what from pg_class c, unnest(array['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']) p
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
@@ -217,7 +217,7 @@ test('what the validators role may do is listed here, and nothing else', async (
   expect(hidden.map(({ column }) => column)).toContain('signing_keys.private_key_encrypted')
 })
 
-test('forwarding headers: believed from trusted proxies alone, however they are written', async () => {
+test('uses forwarding headers only from trusted proxies, in any spelling', async () => {
   const rule = { kind: 'BLACKLIST', type: 'IP', value: '203.0.113.7', scope: 'ORGANIZATION' }
   await made('access-rules', rule, Identified)
   await made('access-rules', { ...rule, value: '2001:db8::7' }, Identified)

@@ -26,7 +26,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-test("an administrator holds a license's row: only that license's new machines are refused, in time", async () => {
+test("a locked license row fails only checks of that license's new machines, in time", async () => {
   const held = await insertLicense(pool, { organizationId, maxMachines: 50 })
   const free = await insertLicense(pool, { organizationId, maxMachines: 50 })
   const validator = await startValidator(postgres.validatorUrl)
@@ -45,7 +45,7 @@ test("an administrator holds a license's row: only that license's new machines a
           ask(held.key, 'known'),
           ask(free.key, `new ${table} ${i}`),
         ])
-        // Claims lock the slots alone: who edits the license is in nobody's way.
+        // Claims lock only the slots, so editing the license blocks nothing.
         const refusal = [503, 'UNAVAILABLE', '1']
         const expected = table === 'licenses' ? [200, 'VALID', undefined] : refusal
         expect([stuck.status, stuck.code, stuck.headers['retry-after']]).toEqual(expected)

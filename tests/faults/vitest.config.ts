@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 import { isLong } from './support/length.ts'
 
-/** The fault tests: `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file after the other, so that its figures mean something. */
+/** The fault tests: `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file at a time, so that their figures are comparable. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

@@ -1,4 +1,4 @@
-/** Three validators, each behind a proxy of its own to Postgres, and what can befall them. */
+/** Three validators, each with its own proxy to Postgres, and the faults that are injected. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -40,7 +40,7 @@ export class Fleet {
     await this.pool.end()
   }
 
-  /** One random fault, from its beginning to its end; resolves to its name. */
+  /** Injects one random fault and ends it. Resolves to its name. */
   async suffer(from: Random): Promise<string> {
     const lastsMs = 200 + from.int(1_800)
     if (from.chance(0.35)) {
@@ -52,7 +52,7 @@ export class Fleet {
     return await this.#noted(name, index, () => this.#onMember[name]?.(this.#member(index), lastsMs))
   }
 
-  /** Everybody has applied all that is committed now. Resolves to how long that took. */
+  /** Resolves when every validator has applied all committed changes, to the time that took. */
   async untilCaughtUp(): Promise<number> {
     const startedMs = performance.now()
     for (const { service } of this.members) await until(() => isReady(service))
@@ -138,7 +138,7 @@ export class Fleet {
       this.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'keyward validator%'`,
       ),
-    // Twice: the first call sets the mark by which the second tells what is old.
+    // Twice: the first call sets the mark below which the second call prunes.
     prune: async () => [await pruneFeed(this.pool, 0), await pruneFeed(this.pool, 0)],
   }
 }

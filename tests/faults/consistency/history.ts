@@ -1,7 +1,7 @@
 /**
- * The versions that an organization has gone through, and whether what validators answered can be explained by them. Each
- * answer must be right for a version that existed when it came; a validator never goes back to an older version than it has
- * shown; and without a fault it is never far behind.
+ * The versions of an organization, and whether they explain the responses of validators. Each response must be correct for a
+ * version that existed at that time. A validator never returns to an older version than it has shown, and without a fault it
+ * is never far behind.
  */
 
 import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
@@ -9,14 +9,14 @@ import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
 export interface Version {
   name: string
   state: ModelState
-  /** When the change was sent, and when it was known to hold. */
+  /** When the change was sent, and when its success was known. */
   sentMs: number
   doneMs: number
 }
 
 export interface Observation {
   validator: number
-  /** Counts the starts of the validator. */
+  /** The number of starts of the validator. */
   life: number
   check: ModelCheck
   code: string
@@ -26,7 +26,7 @@ export interface Observation {
 
 export interface Fault {
   name: string
-  /** Null: all of them. */
+  /** Null means all versions. */
   validator: number | null
   beganMs: number
   endedMs: number
@@ -35,11 +35,11 @@ export interface Fault {
 export interface Judged {
   wrong: string[]
   judged: number
-  /** Observations that any version explains say little; these had to be of an older or newer one. */
+  /** Observations that only some versions explain. Those that every version explains prove little. */
   telling: number
 }
 
-/** `slackMs`: how old an answer may be when nothing has been wrong for as long. */
+/** `slackMs` is the maximum age of a response when there was no fault for as long. */
 export function judgeAll(
   versions: readonly Version[],
   observations: readonly Observation[],
@@ -71,7 +71,7 @@ function groupByLife(observations: readonly Observation[]): Record<string, Obser
   return lives
 }
 
-/** The version that the validator must have had: the last that was done long enough before, with no fault since then. */
+/** Returns the oldest version that the validator may have: the last that was complete `slackMs` before, without a fault since. */
 function freshest(
   versions: readonly Version[],
   faults: readonly Fault[],

@@ -1,6 +1,6 @@
 /**
- * What an organization looks like to a check, and the verdict that follows, written to be read: plain maps, one pass over the
- * rules. It shares no code with the engine. Everything outside it is compared with it.
+ * A model of an organization and the verdict of a check, written for readability: plain maps and one pass over the rules. It
+ * shares no code with the engine. Responses of validators and the content of Postgres are compared with it.
  */
 
 import { BlockList, isIPv6 } from 'node:net'
@@ -26,7 +26,7 @@ export interface ModelRule {
   allowSuspendedOrExpired: boolean
 }
 
-/** Never changed in place: each operation makes the next one. */
+/** Immutable: each operation returns the next state. */
 export interface ModelState {
   licenses: ReadonlyMap<string, ModelLicense>
   rules: ReadonlyMap<string, ModelRule>
@@ -39,7 +39,7 @@ export interface ModelCheck {
   country: string
 }
 
-/** `SLOT`: the license is good, and whether the machine has a slot decides. */
+/** `SLOT` means that only the slot of the machine decides. */
 export type Judgement = 'VALID' | 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'SLOT'
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION']
@@ -83,8 +83,8 @@ export function judge(state: ModelState, check: ModelCheck): Judgement {
 }
 
 /**
- * Whether the code of an answer is one that the state allows. A machine that needs a slot is Postgres's to judge, which may
- * know of a later state of the license (`later`) than the validator does.
+ * Returns whether the state allows the code of a response. Postgres decides about machines that need a slot, and it may have
+ * a later state of the license (`later`) than the validator.
  */
 export function allows(state: ModelState, later: readonly ModelState[], check: ModelCheck, code: string): boolean {
   const judgement = judge(state, check)
@@ -121,7 +121,7 @@ const Rules = z.array(
   }),
 )
 
-/** What Postgres holds. */
+/** Reads the state from Postgres. */
 export async function readState(pool: Queryable, organizationId: string): Promise<ModelState> {
   const licenses = await pool.query(
     `select id, key, product_id as "productId", customer_id as "customerId", status, max_machines as max
@@ -140,7 +140,7 @@ export async function readState(pool: Queryable, organizationId: string): Promis
   }
 }
 
-/** Content alone, in an order of its own: which of two equal rules a merge keeps is nobody's concern. */
+/** Returns the content without ids, sorted: a merge may keep either of two equal rules. */
 export function contentOf({ licenses, rules }: ModelState): string[] {
   const ruleText = [...rules.values()].map(({ id: _id, ...rule }) => JSON.stringify(rule, Object.keys(rule).toSorted()))
   const licenseText = [...licenses.values()].map((one) => JSON.stringify(one, Object.keys(one).toSorted()))

@@ -1,6 +1,6 @@
 /**
- * Random changes through the management API. Each says what it sends and what the model becomes when it succeeds; one whose
- * outcome nobody knows (Postgres went away) is read from Postgres afterwards.
+ * Random changes through the management API. Each defines its request and the model after success. If the outcome is unknown
+ * because Postgres was unavailable, it is read from Postgres afterwards.
  */
 
 import { type Random } from '@keyward/testkit'
@@ -20,7 +20,7 @@ export interface Operation {
   path: string
   token: string
   body: object
-  /** The model after success. `answer` is the body. */
+  /** Returns the model after success. `answer` is the body of the response. */
   apply: (state: ModelState, answer: unknown) => ModelState
 }
 
@@ -30,7 +30,7 @@ export interface Tenant {
   apiKey: string
   products: readonly string[]
   customers: string[]
-  /** The license that nothing but checks touches: every slot it granted must be there in the end. */
+  /** A license that only checks use. Every slot that it granted must exist at the end. */
   untouched: ModelLicense
 }
 
@@ -48,7 +48,7 @@ function pickLicense(tenant: Tenant, state: ModelState, from: Random): ModelLice
   return candidates.length === 0 ? null : from.pick(candidates)
 }
 
-/** One of the actions on a license that set its status; none works on a revoked one. */
+/** A random action that sets the status of a license. None applies to a revoked license. */
 function setStatus(action: string, status: string): Maker {
   return (tenant, state, from) => {
     const license = pickLicense(tenant, state, from)
@@ -148,7 +148,7 @@ const allowByRule = ofRule((rule, token) => {
   return { name: 'change rule', method: 'PATCH', path: `access-rules/${rule.id}`, token, body, apply }
 })
 
-/** The merged customer's licenses and rules go to the other; of two rules that are then equal one stays. */
+/** Moves licenses and rules of the merged customer to the other, and keeps one of two equal rules. */
 const merge: Maker = (tenant, _state, from) => {
   if (tenant.customers.length < 3) return null
   const [gone = '', into = ''] = from.shuffle(tenant.customers)
@@ -178,7 +178,7 @@ const merge: Maker = (tenant, _state, from) => {
   }
 }
 
-/** Matching is none of a plan's business. */
+/** The plan does not affect validation. */
 const setPlan: Maker = ({ id }, _state, from) => {
   const body = { plan: from.pick(['FREE', 'LITE', 'STANDARD', 'STANDARD']) }
   return {

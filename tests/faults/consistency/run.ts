@@ -1,7 +1,7 @@
 /**
- * One run: an organization is made, changed at random through management while validators are checked at random and suffer
- * faults; then all heals, and every validator must be equal to Postgres from memory alone. Everything random comes from the
- * seed; what threads and networks do with it does not, so a run may have to be repeated to fail again.
+ * One run: creates an organization, and sends random changes and checks while faults are injected. After the faults, every
+ * validator must equal Postgres from memory alone. All random choices come from the seed, but the timing of threads and
+ * networks does not, so a failure may need several runs to reproduce.
  */
 
 import { Agent } from 'node:http'
@@ -28,7 +28,7 @@ export interface RunReport {
 
 export interface RunOptions {
   lastsMs: number
-  /** How old an answer may be when nothing is wrong. */
+  /** The maximum age of a response without a fault. */
   slackMs: number
 }
 
@@ -62,7 +62,7 @@ class Run {
     return last.state
   }
 
-  /** Changes, checks and faults at once, for about so long. */
+  /** Sends changes and checks and injects faults, concurrently, for about this time. */
   async live(lastsMs: number): Promise<string[]> {
     const seeds = Array.from({ length: CHECKERS + 1 }, () => random(this.#random.int(2 ** 31)))
     const over = sleep(lastsMs).then(() => (this.#isOver = true))
@@ -104,7 +104,7 @@ class Run {
     return await this.#stateInPostgres(operation)
   }
 
-  /** Postgres went away in the middle of it: whether it holds is found out when it is back. */
+  /** Resolves an unknown outcome after an outage of Postgres by reading its state. */
   async #stateInPostgres(operation: Operation): Promise<ModelState> {
     for (;;) {
       try {
@@ -149,7 +149,7 @@ class Run {
     }
   }
 
-  /** Every slot that the untouched license has granted is there, and none has more than its limit ever was. */
+  /** Asserts that every slot of the unchanged license exists and that no license exceeds its highest limit. */
   async compareSlots(): Promise<void> {
     const { rows } = await this.#fleet.pool.query<{ license: string; machine: string }>(
       `select license_id as license, convert_from(machine_id, 'UTF8') as machine from machines m
@@ -172,7 +172,7 @@ class Run {
     }
   }
 
-  /** Asks every validator about everything while none can reach Postgres. */
+  /** Sends every check to every validator while none can reach Postgres. */
   async compareMemories(): Promise<void> {
     const { rows } = await this.#fleet.pool.query<{ license: string; machine: string }>(
       `select license_id as license, convert_from(machine_id, 'UTF8') as machine from machines`,
@@ -200,7 +200,7 @@ class Run {
     for (const { proxy } of this.#fleet.members) proxy.heal()
   }
 
-  /** Again when the connection was closed as idle while it was used. */
+  /** Retries when an idle connection was closed as it was used. */
   async #ask(port: number, asked: ModelCheck): Promise<Reply> {
     const reply = await check(port, this.#tenant.apiKey, asked, this.#agent)
     return reply.status === 0 ? await check(port, this.#tenant.apiKey, asked) : reply
@@ -251,7 +251,7 @@ export async function runOnce(
   const faultsBefore = fleet.faults.length
   await fleet.untilCaughtUp()
   const faults = await run.live(options.lastsMs)
-  // A claim whose answer nobody waits for any more may still be under way.
+  // A claim may still be in progress although its caller has given up.
   await sleep(1_500)
   const caughtUpMs = await fleet.untilCaughtUp()
   const { wrong, judged, telling } = judgeAll(

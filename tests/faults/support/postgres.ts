@@ -48,7 +48,7 @@ export class TestPostgres {
     return url.href
   }
 
-  /** On the port that it had before, if any. */
+  /** Starts it, on the previous port if there is one. */
   async start(): Promise<void> {
     const port = this.#port === 0 ? {} : { port: this.#port }
     const settings = { ...SETTINGS, ...this.#settings }
@@ -58,7 +58,7 @@ export class TestPostgres {
     this.program = await readlink(`/proc/${this.#server.pid}/exe`)
   }
 
-  /** `fast` breaks connections and shuts down in order; `immediate` is a crash, to be recovered from at the next start. */
+  /** Stops it. `fast` closes connections and shuts down cleanly; `immediate` is a crash that needs recovery. */
   async stop(how: 'fast' | 'immediate'): Promise<void> {
     const server = this.#server
     this.#server = null
@@ -67,7 +67,7 @@ export class TestPostgres {
     await (how === 'fast' ? server.stop() : server.ended)
   }
 
-  /** Every process of the server stands still; connections stay open and nothing answers. */
+  /** Suspends every process of the server. Connections stay open without responses. */
   async freeze(): Promise<void> {
     for (const pid of await this.#family()) kill(pid, 'SIGSTOP')
   }
@@ -76,7 +76,7 @@ export class TestPostgres {
     for (const pid of (await this.#family()).toReversed()) kill(pid, 'SIGCONT')
   }
 
-  /** A copy of the data as they lie there, to be taken while the server is stopped. */
+  /** Copies the data folder of the stopped server. */
   async copyTo(folder: string): Promise<void> {
     const data = join(this.folder, 'data')
     await cp(data, join(folder, 'data'), { recursive: true })
@@ -105,7 +105,7 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended meanwhile.
+    // The process has ended.
   }
 }
 
@@ -120,7 +120,7 @@ export async function newFolder(): Promise<string> {
   return folder
 }
 
-/** Migrated, with the validators' login. `folder` is made when not given. */
+/** Starts a migrated server with the validators' role. Creates `folder` if it is not given. */
 export async function createPostgres(settings: Settings = {}, folder?: string): Promise<TestPostgres> {
   const postgres = new TestPostgres(folder ?? (await newFolder()), settings)
   await postgres.start()
@@ -133,12 +133,12 @@ export async function createPostgres(settings: Settings = {}, folder?: string): 
   return postgres
 }
 
-/** A pool whose broken connections are nobody's concern. */
+/** Returns a pool that ignores broken connections. */
 export function openPool(url: string, max = 4): ReturnType<typeof createPool> {
   return createPool(url, { name: 'fault test', max, statementTimeoutMs: 60_000, connectTimeoutMs: 10_000 })
 }
 
-/** The same address, over a proxy on this machine. */
+/** Returns the same address with the port of a proxy on this machine. */
 export function through(url: string, port: number): string {
   const changed = new URL(url)
   changed.hostname = '127.0.0.1'
@@ -147,8 +147,8 @@ export function through(url: string, port: number): string {
 }
 
 /**
- * A standby on a copy of a primary's data that hears of no primary: it recovers what the copy holds and waits. Resolves when
- * it takes connections; `select pg_promote()` makes it the primary of a timeline of its own.
+ * Starts a standby without a primary on a copy of its data. It recovers the content of the copy and waits. Resolves when it
+ * accepts connections; `select pg_promote()` makes it the primary of a new timeline.
  */
 export async function startStandby(
   program: string,

@@ -1,12 +1,12 @@
 /**
- * Imported by a service before its own program, in its main thread and in its workers: does what the file that
- * KEYWARD_SABOTAGE names says, once for each new content. The first word names the act, a second one goes with it.
+ * Imported by a service before its own program, in the main thread and the workers. Runs the command in the file that
+ * KEYWARD_SABOTAGE names, once per change of its content. The first word is the command, the second its argument:
  *
  *   throw       an uncaught error in each worker
- *   exit        each worker ends without closing its server, as one that is terminated
- *   fill        a worker allocates until there is no memory left
+ *   exit        each worker ends without closing its server, like a terminated one
+ *   fill        a worker allocates until no memory is left
  *   abort       the process aborts
- *   clock <ms>  the clock of every thread is off by so much from now on
+ *   clock <ms>  the clock of every thread is offset from now on
  */
 
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const trueNow = Date.now.bind(Date)
 let offsetMs = 0
 let done = ''
 
-/** As Date, but off. Only the current time is: dates that are given are as they are. */
+/** Date with an offset for the current time. Explicit times are unchanged. */
 class ShiftedDate extends Date {
   constructor(...given: [] | [number | string | Date]) {
     if (given.length === 0) super(ShiftedDate.now())

@@ -1,4 +1,4 @@
-/** Asks something over and over while faults come and go, and keeps what was answered that should not have been. */
+/** Repeats a request during faults and collects unexpected responses. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -6,7 +6,7 @@ import type { Reply } from './client.ts'
 
 export interface Watched {
   answers: number
-  /** `atMs` since the start of watching, and what came. */
+  /** The time since the start in ms, and the response. */
   wrong: string[]
   slowestMs: number
   tookMs: number[]
@@ -17,7 +17,7 @@ export interface Watch {
   stop: () => Promise<Watched>
 }
 
-/** `expected` is a code, or judges an answer. */
+/** `expected` is a code, or a function that accepts a response. */
 export function watch(ask: () => Promise<Reply>, expected: string | ((reply: Reply) => boolean), everyMs = 20): Watch {
   const isRight = typeof expected === 'string' ? (reply: Reply) => reply.code === expected : expected
   const watched: Watched = { answers: 0, wrong: [], slowestMs: 0, tookMs: [] }
