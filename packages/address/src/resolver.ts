@@ -1,44 +1,47 @@
 /**
- * Which client a request comes from, and from which country (API document: the address is compared with rules in memory and
- * discarded; the country is taken from the edge network). Forwarding headers are read only from a trusted peer, so that a
- * client can never choose its own address; whatever is not a clean address is no address, which no IP rule matches.
+ * Resolves the origin of a request: the caller's address and country (docs/api.md#request-origin). Forwarding headers are
+ * read only from a trusted peer, so a client can never choose its own address. Text that is not exactly an address counts
+ * as an unknown address, which no IP rule matches.
  */
 
 import { readCountry, unpackCountry } from './country.ts'
-import { countryText, clientAddressEnd, EDGE_HEADERS, type Edge } from './edge.ts'
+import { countryText, clientAddressEnd, EDGE_HEADERS, type EdgePreset } from './edge.ts'
 import { formatAddress } from './format.ts'
 import { type Address, clearAddress, contains, type Network, noAddress, parseAddress, parseNetwork } from './network.ts'
 
-export interface ClientResolverOptions {
-  /** `all`: only the edge can connect, so every peer is trusted and is not looked up. */
+export interface OriginResolverOptions {
+  /** `all`: only the edge can connect, so every peer is trusted and its address is not looked up. */
   trustedProxies: 'all' | readonly Network[]
   clientIpHeader?: string | null
   countryHeader?: string | null
-  /** A preset for both headers; an explicit header wins. */
-  edge?: Edge | null
+  /** Sets both headers, unless they are given explicitly (docs/api.md#o3). */
+  edge?: EdgePreset | null
 }
 
-/** The result, written in place: the engine's check has these fields. `country` is two ASCII letters packed, 0 unknown. */
-export interface Client extends Address {
+/**
+ * The address and country of a caller. The engine's check has these fields, so it is filled in place. `country` contains
+ * two packed ASCII letters, or 0 when it is unknown.
+ */
+export interface RequestOrigin extends Address {
   country: number
 }
 
-/** Where a request's facts come from. `header` takes a lower-case name; repeats are joined by commas, absent is ''. */
-export interface ClientSource {
+/** What the resolver reads of a request. `header` takes a lower-case name; repeats are joined by commas, absent is ''. */
+export interface OriginSource {
   header(name: string): string
-  /** Fills in the address of the TCP peer; called only when it is needed. */
+  /** Writes the address of the TCP peer. Called only when it is needed. */
   peer(out: Address): void
 }
 
-export interface ClientResolver {
-  /** The lower-case names of the headers that `resolve` may ask for; none where no peer is trusted. */
+export interface OriginResolver {
+  /** The lower-case names of the headers that `resolve` may read. Empty if no peer is trusted. */
   readonly headers: readonly string[]
-  resolve(source: ClientSource, out: Client): void
-  /** The same as text, for services that have the peer's address as text. */
+  resolve(source: OriginSource, out: RequestOrigin): void
+  /** Returns the origin as text, for services that have the peer's address as text. */
   resolveText(peer: string | undefined, header: (name: string) => string): { ip: string | null; country: string | null }
 }
 
-/** A list of addresses and CIDR ranges between commas, or `all`; null when an entry is neither. Empty text: no proxies. */
+/** Parses addresses and CIDR ranges separated by commas, or `all`. Returns null if an entry is neither. '' is an empty list. */
 export function parseTrustedProxies(text: string): 'all' | Network[] | null {
   if (text.trim() === 'all') return 'all'
   const networks: Network[] = []
@@ -52,8 +55,8 @@ export function parseTrustedProxies(text: string): 'all' | Network[] | null {
 }
 
 /**
- * One address as proxies write it: bare, `ip:port`, `[v6]` or `[v6]:port`, with blanks around it. False, and no address, for
- * anything else.
+ * Parses one address as proxies write it: bare, `ip:port`, `[v6]` or `[v6]:port`, with blanks around it. For any other text
+ * it returns false and clears `out`.
  */
 export function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {
   let start = from
@@ -68,7 +71,7 @@ export function parseForwarded(text: string, out: Address, from = 0, to = text.l
       : clearAddress(out)
   }
   const colon = text.indexOf(':', start)
-  // One colon is a port behind IPv4; more are an IPv6 address.
+  // A single colon separates the port of an IPv4 address; several belong to an IPv6 address.
   if (colon > 0 && colon < end && text.lastIndexOf(':', end - 1) === colon) {
     if (!isPort(text, colon, end)) return clearAddress(out)
     end = colon
@@ -80,12 +83,12 @@ function isBlank(c: number): boolean {
   return c === 32 || c === 9
 }
 
-/** Nothing, or a colon and one to five digits. */
+/** Returns whether the range is empty, or a colon and one to five digits. */
 function isPort(text: string, start: number, end: number): boolean {
   return start === end || /^:\d{1,5}$/.test(text.slice(start, end))
 }
 
-export function createClientResolver(options: ClientResolverOptions): ClientResolver {
+export function createOriginResolver(options: OriginResolverOptions): OriginResolver {
   const { trustedProxies } = options
   const preset = options.edge ? EDGE_HEADERS[options.edge] : null
   const clientIpHeader = (options.clientIpHeader ?? preset?.clientIp)?.toLowerCase() ?? null
@@ -93,8 +96,8 @@ export function createClientResolver(options: ClientResolverOptions): ClientReso
   const isTrusted = (address: Address): boolean =>
     trustedProxies !== 'all' && trustedProxies.some((network) => contains(network, address))
 
-  /** Walks `x-forwarded-for` from the right past trusted addresses to the first untrusted one; all trusted: the leftmost. */
-  function walk(forwarded: string, source: ClientSource, out: Client): void {
+  /** Finds the first untrusted address of `x-forwarded-for` from the right; if all are trusted, the leftmost. */
+  function walk(forwarded: string, source: OriginSource, out: RequestOrigin): void {
     let found = false
     for (let end = forwarded.length; end >= 0;) {
       const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
@@ -108,7 +111,7 @@ export function createClientResolver(options: ClientResolverOptions): ClientReso
     if (!found) source.peer(out)
   }
 
-  function resolve(source: ClientSource, out: Client): void {
+  function resolve(source: OriginSource, out: RequestOrigin): void {
     clearAddress(out)
     out.country = 0
     if (trustedProxies !== 'all') {
@@ -129,7 +132,7 @@ export function createClientResolver(options: ClientResolverOptions): ClientReso
         : [clientIpHeader ?? 'x-forwarded-for', ...(countryHeader === null ? [] : [countryHeader])],
     resolve,
     resolveText(peer, header) {
-      const out: Client = { ...noAddress(), country: 0 }
+      const out: RequestOrigin = { ...noAddress(), country: 0 }
       resolve({ header, peer: (address) => void parseAddress(peer ?? '', address) }, out)
       return { ip: formatAddress(out), country: unpackCountry(out.country) }
     },

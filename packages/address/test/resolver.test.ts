@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 
 import {
   COUNTRY_CODES,
-  type Client,
-  createClientResolver,
+  type RequestOrigin,
+  createOriginResolver,
   noAddress,
   packCountry,
   parseAddress,
@@ -12,8 +12,8 @@ import {
 } from '../src/index.ts'
 import { type ClientCase, CLIENTS } from './data/clients.ts'
 
-const resolverOf = (given: ClientCase): ReturnType<typeof createClientResolver> =>
-  createClientResolver({
+const resolverOf = (given: ClientCase): ReturnType<typeof createOriginResolver> =>
+  createOriginResolver({
     trustedProxies: parseTrustedProxies(given.trust ?? '')!,
     clientIpHeader: given.clientIpHeader ?? null,
     countryHeader: given.countryHeader ?? null,
@@ -27,7 +27,7 @@ describe('client address and country', () => {
     expect(resolver.resolveText(given.peer, header)).toEqual({ ip: given.ip, country: given.country ?? null })
 
     const asked: string[] = []
-    const out: Client = { ...noAddress(), country: 99 }
+    const out: RequestOrigin = { ...noAddress(), country: 99 }
     resolver.resolve(
       {
         header: (name) => (asked.push(name), header(name)),
@@ -42,11 +42,11 @@ describe('client address and country', () => {
   })
 
   test('with every peer trusted and a client header, the peer is never looked up', () => {
-    const resolver = createClientResolver({ trustedProxies: 'all', edge: 'cloudflare' })
+    const resolver = createOriginResolver({ trustedProxies: 'all', edge: 'cloudflare' })
     const peer = (): never => {
       throw new Error('looked up')
     }
-    const out: Client = { ...noAddress(), country: 0 }
+    const out: RequestOrigin = { ...noAddress(), country: 0 }
     resolver.resolve({ header: (name) => (name === 'cf-connecting-ip' ? '1.2.3.4' : ''), peer }, out)
     expect(out.a0).toBe(0x01020304)
   })

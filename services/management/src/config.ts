@@ -1,5 +1,5 @@
 /** The environment variables of the management service. */
-import { createClientResolver, EDGES, parseTrustedProxies } from '@keyward/address'
+import { createOriginResolver, EDGE_PRESETS, parseTrustedProxies } from '@keyward/address'
 import { choice, headerName, host, integer, logLevel, origins, port, postgresUrl, variable } from '@keyward/process'
 import { z } from 'zod'
 
@@ -28,7 +28,7 @@ export const configSchema = z.object({
   ).default([]),
   CLIENT_IP_HEADER: headerName().optional(),
   COUNTRY_HEADER: headerName().optional(),
-  EDGE: choice(EDGES).optional(),
+  EDGE: choice(EDGE_PRESETS).optional(),
   CORS_ORIGINS: origins().default([]),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
@@ -38,7 +38,7 @@ export const configSchema = z.object({
 export type Config = z.output<typeof configSchema>
 
 export function resolverOf(config: Config) {
-  return createClientResolver({
+  return createOriginResolver({
     trustedProxies: config.TRUSTED_PROXIES,
     clientIpHeader: config.CLIENT_IP_HEADER ?? null,
     countryHeader: config.COUNTRY_HEADER ?? null,

@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 
-import { type ClientResolverOptions, EDGES, parseTrustedProxies } from '@keyward/address'
+import { type OriginResolverOptions, EDGE_PRESETS, parseTrustedProxies } from '@keyward/address'
 import {
   choice,
   durationMs,
@@ -26,7 +26,7 @@ export interface ValidatorConfig {
   adminPort: number
   workers: number
   corsOrigins: readonly string[]
-  resolver: ClientResolverOptions
+  resolver: OriginResolverOptions
   /** After this long without contact with Postgres the validator reports not ready. Checks are still decided. */
   staleAfterMs: number
   /** After this long without contact with Postgres checks get a 503. */
@@ -36,7 +36,7 @@ export interface ValidatorConfig {
   drainMs: number
 }
 
-const trustedProxies = (): z.ZodType<ClientResolverOptions['trustedProxies'], string> =>
+const trustedProxies = (): z.ZodType<OriginResolverOptions['trustedProxies'], string> =>
   variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)
 
 /** The environment variables, by their names. */
@@ -51,7 +51,7 @@ export const variables = z.object({
   TRUSTED_PROXIES: trustedProxies().default([]),
   CLIENT_IP_HEADER: headerName().optional(),
   COUNTRY_HEADER: headerName().optional(),
-  EDGE: choice(EDGES).optional(),
+  EDGE: choice(EDGE_PRESETS).optional(),
   CORS_ORIGINS: origins(['*']).default([]),
   STALE_AFTER: durationMs(100).default(5_000),
   STALE_LIMIT: durationMs(100).default(900_000),

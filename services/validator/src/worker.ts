@@ -6,7 +6,7 @@
 
 import { parentPort } from 'node:worker_threads'
 
-import { createClientResolver } from '@keyward/address'
+import { createOriginResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
@@ -36,7 +36,7 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   const counters = new Counters(setup.counters)
   const control = new Control(setup.control)
   const reader = openIndex(setup.index)
-  const resolver = createClientResolver(setup.resolver)
+  const resolver = createOriginResolver(setup.resolver)
   const common = { reader, control, counters, authenticator: new Authenticator(reader, control, counters) }
   const routes = createRoutes({
     validation: new Validation({

@@ -1,10 +1,10 @@
-import type { Edge } from '../../src/index.ts'
+import type { EdgePreset } from '../../src/index.ts'
 
 /** A request as a service sees it, and the client that it comes from. */
 export interface ClientCase {
   name: string
   trust?: string
-  edge?: Edge
+  edge?: EdgePreset
   clientIpHeader?: string
   countryHeader?: string
   peer?: string

@@ -1,5 +1,5 @@
 /** The dependencies of the endpoints: created once at start and passed to every handler. */
-import type { ClientResolver } from '@keyward/address'
+import type { OriginResolver } from '@keyward/address'
 import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
@@ -7,7 +7,7 @@ import type { Db } from './context.ts'
 
 export interface Dependencies {
   db: Db
-  resolver: ClientResolver
+  resolver: OriginResolver
   keyring: Keyring
   log: Logger
   operatorToken: string

@@ -3,7 +3,7 @@
  * memory. Only a machine that may need a slot of a limited license waits for the main thread, and thus for Postgres.
  */
 
-import { type ClientResolver } from '@keyward/address'
+import { type OriginResolver } from '@keyward/address'
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import {
   type Check,
@@ -17,8 +17,8 @@ import {
 } from '@keyward/engine'
 
 import type { Authenticator } from '../http/authenticator.ts'
-import { ExchangeSource } from '../http/client-source.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { ExchangeSource } from '../http/origin-source.ts'
 import { type PreparedResponse, rejectionResponse, type Shape, validResponse } from '../http/responses.ts'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
@@ -47,7 +47,7 @@ export interface UsageSink {
 export interface ValidationParts {
   reader: IndexReader
   authenticator: Authenticator
-  resolver: ClientResolver
+  resolver: OriginResolver
   control: Control
   counters: Counters
   recheckThrottle: RecheckThrottle

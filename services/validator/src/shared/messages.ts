@@ -6,7 +6,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 
-import type { ClientResolverOptions } from '@keyward/address'
+import type { OriginResolverOptions } from '@keyward/address'
 import type { SharedIndex } from '@keyward/engine'
 
 import type { AppDescriptor } from './uwebsockets.ts'
@@ -65,5 +65,5 @@ export interface WorkerSetup {
   /** Delivers a PublicKeysMessage with every key, then one for each change. */
   publicKeys: MessagePort
   corsOrigins: readonly string[]
-  resolver: ClientResolverOptions
+  resolver: OriginResolverOptions
 }

@@ -1,18 +1,18 @@
 /**
- * Gives the client resolver what it needs of a request. The address of the peer is looked up on demand, because that is a
+ * Reads what the origin resolver needs of a request. The address of the peer is looked up on demand, because that is a
  * system call.
  */
 
-import { type Address, type ClientResolver, type ClientSource, readAddressBytes } from '@keyward/address'
+import { type Address, type OriginResolver, type OriginSource, readAddressBytes } from '@keyward/address'
 
 import type { Exchange } from './exchange.ts'
 
-export class ExchangeSource implements ClientSource {
+export class ExchangeSource implements OriginSource {
   readonly #names: readonly string[]
   /** The request of the last call of `of`. */
   #exchange: Exchange | null = null
 
-  constructor(resolver: ClientResolver) {
+  constructor(resolver: OriginResolver) {
     this.#names = resolver.headers
   }
 
