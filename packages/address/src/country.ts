@@ -1,4 +1,4 @@
-/** Country codes: those that a rule may name, and those that a request's header is taken to say. */
+/** Country codes: those that a rule may contain (docs/api.md#r2), and those read from a request's header (docs/api.md#o2). */
 
 const ASSIGNED = `
 AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
@@ -12,14 +12,14 @@ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`
 /** Assigned ISO 3166-1 alpha-2 codes, and `XK`, which edges send for Kosovo. */
 export const COUNTRY_CODES: ReadonlySet<string> = new Set([...ASSIGNED.trim().split(/\s+/), 'XK'])
 
-/** The upper-cased code that a rule may name, or null. */
+/** Returns the code in upper case, or null if a rule may not contain it. */
 export function parseCountryCode(text: string): string | null {
   if (!/^[A-Za-z]{2}$/.test(text)) return null
   const code = text.toUpperCase()
   return COUNTRY_CODES.has(code) ? code : null
 }
 
-/** `c0 << 8 | c1`, as the engine compares countries. */
+/** Returns `c0 << 8 | c1`, by which the engine compares countries. */
 export function packCountry(code: string): number {
   return (code.charCodeAt(0) << 8) | code.charCodeAt(1)
 }
@@ -31,8 +31,8 @@ export function unpackCountry(packed: number): string | null {
 const isLetter = (c: number): boolean => c >= 65 && c <= 90
 
 /**
- * What an edge says, packed; 0 for unknown. Edges send `XX`, `ZZ` and `T1` (Tor) for a country that they do not know.
- * Letters that no rule can name are passed on: they match nothing.
+ * Returns the packed country of a header, or 0 if it is unknown. Edges send `XX`, `ZZ` and `T1` (Tor) for an unknown country.
+ * Letters that no rule can contain are returned too: they match nothing.
  */
 export function readCountry(text: string): number {
   if (text.length !== 2) return 0

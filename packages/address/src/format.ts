@@ -12,13 +12,13 @@ function formatIpv6(words: readonly number[]): string {
   return new ipaddr.IPv6(words.flatMap((word) => [word >>> 16, word & 0xffff])).toRFC5952String()
 }
 
-/** The canonical text; a network of one address is the bare address. */
+/** Returns the canonical text. A network of one address is written as the address alone. */
 export function formatNetwork(network: Network): string {
   const text = network.family === 4 ? formatIpv4(network.words[0]) : formatIpv6(network.words)
   return network.prefixLength === (network.family === 4 ? 32 : 128) ? text : `${text}/${network.prefixLength}`
 }
 
-/** The canonical text, or null for no address. */
+/** Returns the canonical text, or null for an unknown address. */
 export function formatAddress(address: Address): string | null {
   switch (address.addressFamily) {
     case 0:

@@ -1,5 +1,5 @@
 /**
- * IP addresses and CIDR ranges as numbers. The parser takes one strict spelling (dotted decimal without leading zeros, RFC 4291
+ * IP addresses and CIDR ranges as numbers. The parser accepts one strict spelling (dotted decimal without leading zeros, RFC 4291
  * groups, no zone id, no spaces) and maps IPv4-mapped IPv6 to IPv4, so that two spellings of one network are always equal.
  */
 
@@ -71,7 +71,7 @@ function wordOf(groups: readonly number[], i: number): number {
   return (((groups[i] ?? 0) << 16) | (groups[i + 1] ?? 0)) >>> 0
 }
 
-/** Makes `::ffff:1.2.3.4` (and the same bytes from a socket) the IPv4 address that it stands for. */
+/** Converts an IPv4-mapped address, `::ffff:1.2.3.4` or the same bytes from a socket, to IPv4. */
 export function unmap(out: Address): void {
   if (out.addressFamily !== 6 || out.a0 !== 0 || out.a1 !== 0 || out.a2 !== 0xffff) return
   out.addressFamily = 4
@@ -79,7 +79,7 @@ export function unmap(out: Address): void {
   out.a1 = out.a2 = out.a3 = 0
 }
 
-/** Reads the address in `text[start, end)`; on false `out` holds no address. Nothing but the address may stand there. */
+/** Parses `text[start, end)`, which must be exactly an address. Otherwise returns false and clears `out`. */
 export function parseAddress(text: string, out: Address, start = 0, end = text.length): boolean {
   clearAddress(out)
   const v4 = parseIpv4(text, start, end)
@@ -93,7 +93,7 @@ export function parseAddress(text: string, out: Address, start = 0, end = text.l
   return true
 }
 
-/** Reads the 4 or 16 bytes of a socket's address; false, and no address, for any other length. */
+/** Reads the 4 or 16 bytes of a socket's address. For any other length it returns false and clears `out`. */
 export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   clearAddress(out)
   if (bytes.length !== 4 && bytes.length !== 16) return false
@@ -109,7 +109,7 @@ export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   return true
 }
 
-/** The bits of `value` that a prefix of `bits` (any number: below 0 none, above 31 all) covers. */
+/** Returns `value` with all bits behind the prefix cleared. A length below 0 clears all bits, one above 31 none. */
 function masked(value: number, bits: number): number {
   if (bits <= 0) return 0
   return bits >= 32 ? value : (value & (-1 << (32 - bits))) >>> 0
@@ -117,7 +117,7 @@ function masked(value: number, bits: number): number {
 
 const scratch = noAddress()
 
-/** The canonical network of an address or a CIDR range (host bits dropped), or null when the text is neither. */
+/** Parses an address or a CIDR range and clears its host bits. Returns null if the text is neither. */
 export function parseNetwork(text: string): Network | null {
   const slash = text.indexOf('/')
   const end = slash < 0 ? text.length : slash
