@@ -1,10 +1,12 @@
-// Licensing of a desktop app, such as the main process of an Electron app. It checks the license at the start and every
-// six hours and stores the license file in the app's own folder. In Electron:
-//
-//   const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
-//     window.webContents.send('license', allowed, why))
-//   powerMonitor.on('resume', () => licensing.check())
-//   app.on('before-quit', () => licensing.stop())
+/**
+ * Licensing of a desktop app, such as the main process of an Electron app. It checks the license at the start and every
+ * six hours and stores the license file in the app's own folder. In Electron:
+ *
+ * const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
+ * window.webContents.send('license', allowed, why))
+ * powerMonitor.on('resume', () => licensing.check())
+ * app.on('before-quit', () => licensing.stop())
+ */
 
 import { hostname } from 'node:os'
 import { join } from 'node:path'

@@ -1,11 +1,11 @@
-// A command line app that checks its license at every start: exit code 0 when it may run, 1 when not.
+/** A command line app that checks its license at every start: exit code 0 when it may run, 1 when not. */
 
 import { hostname } from 'node:os'
 
 import { createLicenseClient } from '@keyward/client'
 import { fileStorage, machineId } from '@keyward/client/node'
 
-// An app that ships has the first four built in.
+// A real app has the first four values built in.
 const { LICENSE_URL = '', LICENSE_API_KEY = '', LICENSE_KEY_ID = '', LICENSE_PUBLIC_KEY = '' } = process.env
 const { LICENSE_KEY = '', LICENSE_STORE = 'license.json' } = process.env
 
@@ -31,6 +31,6 @@ if (result.valid) {
   console.error(`${result.message} (${result.code})`)
 }
 
-// Without this, a program that ends at once would end before its license file is there.
+// Waits for the license file, which is fetched in the background; a short program would end before it is stored.
 await client.settled()
 process.exitCode = result.valid ? 0 : 1

@@ -1,6 +1,6 @@
 /**
  * Compiles the client for publishing: JavaScript and type declarations, with the license-file package inside, so that the
- * only dependency left is @noble/curves. Invariant: what browsers load is compiled where Node does not exist.
+ * only dependency left is @noble/curves. Invariant: the entry points for browsers are compiled without Node's types.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -13,7 +13,7 @@ const client = fileURLToPath(new URL('..', import.meta.url))
 const licenseFile = join(client, '../license-file')
 const INNER = 'license-file'
 
-/** Compiles into `target`, which then holds what an npm package holds. */
+/** Compiles the client into `target`, which then contains the files of the npm package. */
 export function buildClient(target: string): void {
   // Inside the workspace, so that the compiler finds Node's types.
   const staging = mkdtempSync(join(client, '.build-'))
@@ -72,7 +72,7 @@ function compile(staging: string, target: string, files: string[], lib: string[]
   })
 }
 
-/** The compiler rewrites `./x.ts` to `./x.js` in JavaScript alone; in declarations some consumers would not resolve it. */
+/** Rewrites `./x.ts` to `./x.js` in declarations. The compiler does so in JavaScript only, and some consumers need it. */
 function rewriteDeclarations(target: string): void {
   for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.d.ts')) continue

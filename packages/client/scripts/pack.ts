@@ -1,5 +1,5 @@
 /**
- * Makes the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
+ * Packs the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
  * the current folder) and prints its path. `npm publish <that file>` publishes it.
  */
 

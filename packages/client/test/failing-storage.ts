@@ -1,4 +1,4 @@
-/** A storage that fails as a disk does that is full, read-only or unplugged. */
+/** A storage that fails like a disk that is full, read-only or unplugged. */
 
 import { type LicenseStorage, memoryStorage } from '../src/index.ts'
 
@@ -6,9 +6,9 @@ export type StorageFault = 'read' | 'write'
 
 export interface FailingStorage {
   storage: LicenseStorage
-  /** What fails from now on; tests change it. */
+  /** The operations that fail; tests change it. */
   failing: Set<StorageFault>
-  /** The same texts without the failures, as another process finds them. */
+  /** The same storage without the failures, as another process uses it. */
   sound: LicenseStorage
 }
 

@@ -30,11 +30,11 @@ export interface Gateway {
   pages: Map<string, { type: string; body: string }>
   /** The paths of all requests, in order. */
   requests: string[]
-  /** Stops listening, as when the machine is gone. */
+  /** Stops listening, as when the machine is down. */
   stop: () => Promise<void>
 }
 
-/** A gateway to the services that `route` names by the path. */
+/** Starts a gateway. `route` returns the service for a path. */
 export async function startGateway(route: (path: string) => string): Promise<Gateway> {
   const server = createServer((request, response) => {
     const path = request.url ?? '/'

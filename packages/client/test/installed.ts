@@ -1,6 +1,6 @@
 /**
- * The client as its users get it: packed, then installed with npm into a folder outside the workspace, without a network.
- * What it depends on is packed from the workspace's own copies, so that npm needs no registry.
+ * Installs the client as its users do: packed, then installed with npm into a folder outside the workspace. Its
+ * dependencies are packed from the workspace's own copies, so that npm needs neither network nor registry.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const curves = realpathSync(join(root, 'packages/license-file/node_modules/@noble/curves'))
 const hashes = realpathSync(join(dirname(curves), 'hashes'))
 
-/** A new folder with the packed client under its node_modules. The caller removes it. */
+/** Creates a folder with the packed client under its node_modules. The caller removes it. */
 export function installClient(): string {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-installed-'))
   const pack = fileURLToPath(new URL('../scripts/pack.ts', import.meta.url))

@@ -1,4 +1,4 @@
-/** Servers of tests listen on a free port of the loopback address and close with their connections. */
+/** Starts servers of tests on a free port of the loopback address, and closes them with their connections. */
 
 import { once } from 'node:events'
 import type { Server } from 'node:http'

@@ -26,9 +26,9 @@ export interface Programs {
   validator: Program
   management: Program
   vendor: Vendor
-  /** The keys that an app built now would ship with. */
+  /** Fetches the keys that an app built now would ship with. */
   publicKeys: () => Promise<{ keyId: string; publicKey: string }[]>
-  /** In place of a validator that was killed. */
+  /** Starts a validator after the last one was killed. */
   restartValidator: () => Promise<void>
   close: () => Promise<void>
 }
@@ -93,7 +93,7 @@ async function stop({ process: child }: Program): Promise<void> {
 }
 
 async function createVendor(url: string): Promise<Vendor> {
-  // A change waits for validators that have said how far they follow.
+  // A change waits only for validators that have reported their position in the change feed.
   const isFollowed = async () => {
     const { data } = await call(url, OPERATOR_TOKEN, 'GET', 'validators')
     return Array.isArray(data) && data.map(readObject).some(({ behindBy }) => typeof behindBy === 'number')

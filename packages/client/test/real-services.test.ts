@@ -1,6 +1,6 @@
 /**
  * The client against the real validator and management service, which are killed, stopped, made to fail, cut short and
- * replaced by a liar. The gateway routes as a balancer does in production. The tests follow one app through its life.
+ * replaced by an impostor. The gateway routes as a balancer does in production. The tests follow one app through its life.
  */
 
 import { generateKeyPair } from '@keyward/license-file'
@@ -14,9 +14,9 @@ import { type Service, startService } from './service.ts'
 const programs = await startPrograms()
 const publicKeys = await programs.publicKeys()
 const { vendor } = programs
-let liar: Service | null = null
+let impostor: Service | null = null
 const gateway = await startGateway((path) => {
-  if (liar !== null) return liar.url
+  if (impostor !== null) return impostor.url
   return path.startsWith('/api/v1/licenses') ? programs.management.url : programs.validator.url
 })
 
@@ -38,7 +38,7 @@ function clientWith(options: Partial<ClientOptions> = {}) {
 
 beforeEach(() => {
   gateway.fault = { kind: 'none' }
-  liar = null
+  impostor = null
 })
 afterAll(async () => {
   await gateway.stop()
@@ -48,7 +48,7 @@ afterAll(async () => {
 const online = { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 
-/** The services agree on a change within moments. */
+/** A change reaches the validator within moments. */
 const soon = { interval: 50 }
 
 test('takes the slot and stores a file at the first activation', async () => {
@@ -113,14 +113,14 @@ describe('a validator that', () => {
   })
 
   test('is an impostor with another key cannot replace the file', async () => {
-    liar = await startService()
-    liar.apiKey = vendor.apiKey
-    liar.licenseKey = vendor.licenseKey
-    liar.machines.set('machine-1', null)
+    impostor = await startService()
+    impostor.apiKey = vendor.apiKey
+    impostor.licenseKey = vendor.licenseKey
+    impostor.machines.set('machine-1', null)
     expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
-    liar.signer = { ...generateKeyPair(), keyId: publicKeys[0]?.keyId ?? '' }
+    impostor.signer = { ...generateKeyPair(), keyId: publicKeys[0]?.keyId ?? '' }
     expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'BAD_SIGNATURE' })
-    await liar.close()
+    await impostor.close()
     expect(await client.validate()).toMatchObject(offline)
   })
 })

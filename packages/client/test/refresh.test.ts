@@ -1,4 +1,4 @@
-/** The stored file stays fresh by itself, and nothing but a proper file ever takes its place. */
+/** The client refreshes the stored file by itself, and only a valid file replaces it. */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
@@ -254,7 +254,7 @@ describe.concurrent('a storage that never settles', () => {
 
   test('until late does not bring a rejected file back with an old text', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
-    // Without a time, so that the first check has one to write: the service tells whole seconds, maybe the same again.
+    // Without a stored time the first check has one to write; `Date` has whole seconds and may be the same again.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     const writes: (() => void)[] = []
     const slow: LicenseStorage = {

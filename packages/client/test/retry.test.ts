@@ -1,4 +1,4 @@
-/** Attempts inside the time budget. No assertion on seconds: the budget is compared with what the service was asked. */
+/** Retries within the time budget. The tests count requests and assert no durations. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,6 +1,6 @@
 /**
- * A small service with one organization and one license that responds as docs/api.md says, over a real socket. It is
- * what the client's own tests run against; `real-services.test.ts` holds the same client against the real programs.
+ * A small service with one organization and one license that responds as docs/api.md says, over a real socket. Most
+ * tests of the client use it; `real-services.test.ts` tests the client against the real programs.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -15,15 +15,15 @@ export interface Service {
   url: string
   apiKey: string
   licenseKey: string
-  /** What the app ships with. */
+  /** The public keys that the app ships with. */
   publicKeys: { keyId: string; publicKey: string }[]
-  /** What the service says from now on; tests change it. */
+  /** The state of the license; tests change it. */
   license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
   /** Machine ids that hold a slot, with their names. */
   machines: Map<string, string | null>
-  /** Signs the files from now on; a liar brings another key. */
+  /** The key that signs files; a test replaces it to act as an impostor. */
   signer: KeyPair
-  /** The moment that files are issued at. */
+  /** Returns the time at which files are issued. */
   now: () => number
   close: () => Promise<void>
 }

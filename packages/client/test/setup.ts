@@ -1,4 +1,4 @@
-/** One service behind one gateway and a client that ships with its key, for one test. */
+/** Starts a service, a gateway in front of it and a client that ships with its key, for one test. */
 
 import { afterAll } from 'vitest'
 
@@ -13,11 +13,11 @@ export interface World {
   gateway: Gateway
   client: LicenseClient
   storage: LicenseStorage
-  /** How every refresh ended. */
+  /** The results of all refreshes in the background. */
   refreshes: RefreshResult[]
-  /** The device's clock runs this much ahead of the real one. */
+  /** How far the device's clock is ahead of the real one. */
   clock: { aheadMs: number }
-  /** Another client with the same storage, as after a restart of the app. */
+  /** Creates another client with the same storage, as after a restart of the app. */
   restart: (options?: Partial<ClientOptions>) => LicenseClient
 }
 
@@ -57,7 +57,7 @@ export async function storedFileOf(storage: LicenseStorage): Promise<string> {
   return newest.file
 }
 
-/** A world whose client was online once and has a file. */
+/** Starts a world whose client was online once and has a file. */
 export async function startWorldWithFile(given: Partial<ClientOptions> = {}): Promise<World> {
   const world = await startWorld(given)
   await world.client.validate()

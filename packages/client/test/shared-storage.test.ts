@@ -1,6 +1,6 @@
 /**
- * Two processes with one storage, which fails for the first of them: what that one could not write takes the place of what
- * was stored then, and of nothing that the other has stored since.
+ * Two processes with one storage, which fails for the first of them. The pending change of the first process replaces what
+ * was stored when the change arrived, and nothing that the other process has stored since.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -129,13 +129,13 @@ async function startTwo() {
   const { storage, failing, sound } = failingStorage()
   const world = await startWorldWithFile({ storage })
   const { client: first, service, restart, gateway, clock } = world
-  /** Refuses the license to the first process, and to nobody after that. */
+  /** Rejects the license for the first process only. */
   const rejectFirst = async () => {
     service.license.rejectedAs = 'SUSPENDED'
     expect(await first.validate()).toMatchObject({ source: 'online', code: 'SUSPENDED' })
     service.license.rejectedAs = null
   }
-  /** Stores a time ten days ahead, then lets the service tell the first process the right one, which `fault` meets. */
+  /** Stores a time ten days ahead, then lets the first process receive the right one, whose storage fails with `fault`. */
   const setRight = async (fault: StorageFault) => {
     gateway.fault = { kind: 'drop' }
     clock.aheadMs = 10 * DAY_MS

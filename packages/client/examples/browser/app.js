@@ -1,4 +1,4 @@
-// A web app that shows its license. Bundle it as any web app; the page goes on without a network once it was online.
+/** A web app that shows its license. Bundle it like any web app. Once it was online, the page also runs without a network. */
 
 import { createLicenseClient } from '@keyward/client'
 import { browserStorage } from '@keyward/client/browser'
@@ -19,7 +19,7 @@ document.querySelector('#license').value = result.valid
 await client.settled()
 document.body.dataset.settled = 'true'
 
-/** Browsers have no machine id; this one lasts as long as the site's data. */
+/** Returns a random id that lasts as long as the site's data, because browsers have no machine id. */
 function browserId() {
   const id = localStorage.getItem('browser-id') ?? crypto.randomUUID()
   localStorage.setItem('browser-id', id)
