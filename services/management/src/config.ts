@@ -1,6 +1,17 @@
 /** The environment variables of the management service. */
-import { createOriginResolver, EDGE_PRESETS, parseTrustedProxies } from '@keyward/address'
-import { choice, headerName, host, integer, logLevel, origins, port, postgresUrl, variable } from '@keyward/process'
+import { EDGE_PRESETS, type OriginResolverOptions, parseTrustedProxies } from '@keyward/address'
+import {
+  choice,
+  headerName,
+  host,
+  integer,
+  logLevel,
+  type LogLevel,
+  origins,
+  port,
+  postgresUrl,
+  variable,
+} from '@keyward/process'
 import { z } from 'zod'
 
 import { bearerSecret } from './http/authentication.ts'
@@ -13,7 +24,8 @@ const operatorToken = () =>
   )
 const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
 
-export const configSchema = z.object({
+/** The environment variables, by their names. */
+export const variables = z.object({
   DATABASE_URL: postgresUrl(),
   MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
@@ -35,13 +47,41 @@ export const configSchema = z.object({
   LOG_LEVEL: logLevel().default('info'),
 })
 
-export type Config = z.output<typeof configSchema>
-
-export function resolverOf(config: Config) {
-  return createOriginResolver({
-    trustedProxies: config.TRUSTED_PROXIES,
-    clientIpHeader: config.CLIENT_IP_HEADER ?? null,
-    countryHeader: config.COUNTRY_HEADER ?? null,
-    edge: config.EDGE ?? null,
-  })
+export interface ManagementConfig {
+  databaseUrl: string
+  host: string
+  port: number
+  adminPort: number
+  /** Requests of one credential in 10 seconds. */
+  rateLimit: number
+  operatorToken: string
+  masterKey: Uint8Array
+  /** Opens signing keys while they are sealed again under `masterKey`. */
+  previousMasterKey: Uint8Array | null
+  resolver: OriginResolverOptions
+  corsOrigins: readonly string[]
+  activityRetentionDays: number
+  analyticsRetentionDays: number
+  logLevel: LogLevel
 }
+
+export const environment = variables.transform((env): ManagementConfig => ({
+  databaseUrl: env.DATABASE_URL,
+  host: env.MANAGEMENT_HOST,
+  port: env.MANAGEMENT_PORT,
+  adminPort: env.MANAGEMENT_ADMIN_PORT,
+  rateLimit: env.MANAGEMENT_RATE_LIMIT,
+  operatorToken: env.OPERATOR_TOKEN,
+  masterKey: env.MASTER_KEY,
+  previousMasterKey: env.MASTER_KEY_PREVIOUS ?? null,
+  resolver: {
+    trustedProxies: env.TRUSTED_PROXIES,
+    clientIpHeader: env.CLIENT_IP_HEADER ?? null,
+    countryHeader: env.COUNTRY_HEADER ?? null,
+    edge: env.EDGE ?? null,
+  },
+  corsOrigins: env.CORS_ORIGINS,
+  activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
+  analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,
+  logLevel: env.LOG_LEVEL,
+}))

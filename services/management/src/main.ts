@@ -8,14 +8,14 @@ import {
   readConfig,
 } from '@keyward/process'
 
-import { configSchema } from './config.ts'
+import { environment, variables } from './config.ts'
 import { startManagement } from './server.ts'
 
 leaveMemoryOutOfCoreDumps()
 try {
-  const management = await startManagement(readConfig(configSchema))
+  const management = await startManagement(readConfig(environment))
   onStop(() => management.close())
   announceListening(management)
 } catch (error) {
-  failStart(error, effectiveVariables(configSchema))
+  failStart(error, effectiveVariables(variables))
 }

@@ -4,12 +4,13 @@
  */
 import { createServer, type Server } from 'node:http'
 
+import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
 import { createApp } from './app.ts'
-import { type Config, resolverOf } from './config.ts'
+import type { ManagementConfig } from './config.ts'
 import { withMask } from './evaluate/mask.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
@@ -104,18 +105,18 @@ async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void>
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
 }
 
-export async function startManagement(config: Config): Promise<Management> {
-  const log = createLogger('management', config.LOG_LEVEL)
+export async function startManagement(config: ManagementConfig): Promise<Management> {
+  const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
-  const pool = createPool(withMask(config.DATABASE_URL), { name: 'keyward-management', max: POOL_SIZE, onError })
+  const pool = createPool(withMask(config.databaseUrl), { name: 'keyward-management', max: POOL_SIZE, onError })
   const db = createDatabase(pool)
-  const keyring = createKeyring(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS ?? null)
+  const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const dependencies: Dependencies = {
     db,
     keyring,
     log,
-    resolver: resolverOf(config),
-    operatorToken: config.OPERATOR_TOKEN,
+    resolver: createOriginResolver(config.resolver),
+    operatorToken: config.operatorToken,
   }
   try {
     await requireMigrated(pool)
@@ -127,8 +128,8 @@ export async function startManagement(config: Config): Promise<Management> {
   }
   const uses = createUseRecorder(db, onError)
   const metrics = createMetrics()
-  const rateLimiter = createRateLimiter(pool, config.MANAGEMENT_RATE_LIMIT)
-  const corsOrigins = config.CORS_ORIGINS
+  const rateLimiter = createRateLimiter(pool, config.rateLimit)
+  const { corsOrigins } = config
   const app = createApp({ dependencies, rateLimiter, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const timeouts = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
   const server = createServer({ ...timeouts, requireHostHeader: false })
@@ -137,14 +138,14 @@ export async function startManagement(config: Config): Promise<Management> {
   const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, async () => {
     await deleteOldResponses(db)
     await deleteOldFoldedRules(db)
-    const dropped = await dropOldPartitions(pool, config.ACTIVITY_RETENTION_DAYS, config.ANALYTICS_RETENTION_DAYS)
+    const dropped = await dropOldPartitions(pool, config.activityRetentionDays, config.analyticsRetentionDays)
     if (dropped.length > 0) log.info({ dropped }, 'dropped partitions past their retention')
   })
-  const port = await listen(server, config.MANAGEMENT_PORT, config.MANAGEMENT_HOST)
+  const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
-    host: config.MANAGEMENT_HOST,
-    port: config.MANAGEMENT_ADMIN_PORT,
+    host: config.host,
+    port: config.adminPort,
     registry: metrics.registry,
     isReady() {
       const reasons = [...(stopping ? ['stopping'] : []), ...(health.reachable() ? [] : ['Postgres is unreachable'])]

@@ -2,7 +2,7 @@
 import { ConfigError, readConfig } from '@keyward/process'
 import { expect, test } from 'vitest'
 
-import { type Config, configSchema } from '../src/config.ts'
+import { environment, type ManagementConfig } from '../src/config.ts'
 import { masterKey, operatorToken } from './support/harness.ts'
 
 const required = {
@@ -10,15 +10,15 @@ const required = {
   OPERATOR_TOKEN: operatorToken,
   MASTER_KEY: masterKey,
 }
-const read = (env: Record<string, string>): Config => readConfig(configSchema, { ...required, ...env })
+const read = (env: Record<string, string>): ManagementConfig => readConfig(environment, { ...required, ...env })
 
 test('reads the environment', () => {
   const config = read({ CLIENT_IP_HEADER: 'X-Real-IP', COUNTRY_HEADER: 'cf-ipcountry' })
-  expect(config).toMatchObject({ CLIENT_IP_HEADER: 'x-real-ip', COUNTRY_HEADER: 'cf-ipcountry' })
+  expect(config.resolver).toMatchObject({ clientIpHeader: 'x-real-ip', countryHeader: 'cf-ipcountry' })
 })
 
 test('accepts the longest operator token that a header can carry', () => {
-  expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).OPERATOR_TOKEN).toHaveLength(512)
+  expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).operatorToken).toHaveLength(512)
 })
 
 test.each([

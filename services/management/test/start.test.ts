@@ -2,7 +2,7 @@
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { configSchema } from '../src/config.ts'
+import { environment } from '../src/config.ts'
 import { startManagement } from '../src/server.ts'
 import { masterKey, operatorToken } from './support/harness.ts'
 
@@ -15,7 +15,7 @@ afterEach(() => database.drop())
 
 const start = () =>
   startManagement(
-    configSchema.parse({
+    environment.parse({
       DATABASE_URL: database.managementUrl,
       MANAGEMENT_PORT: '0',
       MANAGEMENT_ADMIN_PORT: '0',

@@ -1,7 +1,7 @@
 /**
- * The rules that could match one check, found by an index whatever the number of rules. An
- * app's address and country are in no statement that Postgres may log: they go over masked (mask.ts). Where a pooler has dropped the
- * key to that, Postgres is asked for the rules of all countries, and for those of all addresses that begin as this one does.
+ * Reads the rules that could match one check, with index lookups, so the time does not depend on the number of rules. No statement
+ * contains the address or country of an app, because Postgres may log statements: they are sent masked (mask.ts). If a pooler has
+ * removed the key of the mask, the rules of all countries and of all addresses with the same beginning are read instead.
  */
 import { type Address, contains, formatNetwork, type Network, packCountry, parseNetwork } from '@keyward/address'
 import { uuidToBytes } from '@keyward/database'
@@ -13,28 +13,28 @@ import { type RuleRow, selectRules } from '../resources/access-rules/rows.ts'
 import type { LicenseRow } from '../resources/licenses/rows.ts'
 import { hasMask, maskedValues } from './mask.ts'
 
-/** What a check brings beside the license. */
+/** The input of a check beside the license. */
 export interface Circumstances {
-  /** A single address, as `parseNetwork` gives it. */
+  /** A single address, as `parseNetwork` returns it. */
   address: Network | null
   machineId: string | null
   country: string | null
 }
 
-/** How much of an address Postgres may see: as much as tells a region or a provider, not a caller. */
-const shownBits = { 4: 8, 6: 32 }
+/** The bits of an address that a statement may contain. They identify a region or a provider, not a caller. */
+const SENT_BITS = { 4: 8, 6: 32 }
 
-/** Every network that covers the address and is at most so long, as canonical text. */
+/** Returns every network that contains the address, up to a prefix length, as canonical text. */
 export function coveringPrefixes(address: Network, longest: number = address.prefixLength): string[] {
   const text = formatNetwork(address)
   return Array.from({ length: longest + 1 }, (_, prefixLength) => {
     const network = parseNetwork(`${text}/${prefixLength}`)
-    if (!network) throw new Error('A prefix of an address is a network')
+    if (!network) throw new Error('the prefix of an address is not a network')
     return formatNetwork(network)
   })
 }
 
-/** How the canonical texts of all longer networks around the address begin. */
+/** Returns the beginnings of the canonical texts of all longer networks that contain the address. */
 export function beginnings(address: Network): string[] {
   if (address.family === 4) return [`${address.words[0] >>> 24}.`]
   const [first, second] = [address.words[0] >>> 16, address.words[0] & 0xffff].map((group) => group.toString(16))
@@ -42,7 +42,7 @@ export function beginnings(address: Network): string[] {
   return second === '0' ? [`${first}::`, `${first}:0:`] : [`${first}:${second}:`]
 }
 
-/** Values of a type, from one on and up to another that is not meant. */
+/** The values of a type from `from` (included) to `to` (excluded). */
 interface Span {
   type: string
   from: Buffer
@@ -58,21 +58,21 @@ function beginningWith(type: string, text: string): Span {
   return { type, from: Buffer.from(text), to: Buffer.from(to) }
 }
 
-/** What may be said openly. */
+/** Returns the values that a statement may contain. */
 function openSpans(license: LicenseRow, { machineId }: Circumstances): Span[] {
   return [...(machineId === null ? [] : [only('HWID', machineId)]), only('CUSTOMER', license.customerId)]
 }
 
-/** More than what is looked for, so that it does not tell what that is. */
+/** Returns ranges that contain the searched values without revealing them. */
 function wideSpans({ address, country }: Circumstances): Span[] {
   return [
-    ...(address ? coveringPrefixes(address, shownBits[address.family]).map((prefix) => only('IP', prefix)) : []),
+    ...(address ? coveringPrefixes(address, SENT_BITS[address.family]).map((prefix) => only('IP', prefix)) : []),
     ...(address ? beginnings(address).map((text) => beginningWith('IP', text)) : []),
     ...(country === null ? [] : [{ type: 'COUNTRY', from: Buffer.from('A'), to: Buffer.from('[') }]),
   ]
 }
 
-/** Exactly what is looked for, as rows of spans that no statement holds. */
+/** Returns exactly the searched values, masked, as rows of spans. */
 function maskedSpans({ address, country }: Circumstances): RawBuilder<unknown> {
   const prefixes = maskedValues(address ? coveringPrefixes(address) : [])
   const countries = maskedValues(country === null ? [] : [country])
@@ -81,8 +81,8 @@ function maskedSpans({ address, country }: Circumstances): RawBuilder<unknown> {
     union all select 'COUNTRY', value, value || '\\x00'::bytea from ${countries} c`
 }
 
-/** Rows `(type, low, high)`. */
-async function lookedFor(
+/** Returns the searched spans as rows `(type, low, high)`. */
+async function searchedSpans(
   { db }: ReadContext,
   license: LicenseRow,
   circumstances: Circumstances,
@@ -102,7 +102,7 @@ export async function findCandidates(
   license: LicenseRow,
   circumstances: Circumstances,
 ): Promise<RuleRow[]> {
-  const spans = await lookedFor(context, license, circumstances)
+  const spans = await searchedSpans(context, license, circumstances)
   const { db, organizationId } = context
   const same = sql`r.organization_id = ${organizationId} and r.kind = k.kind and r.type = v.type and r.value >= v.low and r.value < v.high`
   const { rows } = await sql<{ id: string; type: RuleRow['type']; value: Buffer }>`
@@ -132,7 +132,7 @@ function matchOf(type: RuleRow['type'], value: Buffer) {
   switch (type) {
     case 'IP': {
       const network = parseNetwork(value.toString('utf8'))
-      if (!network) throw new Error('A stored IP rule has no canonical value')
+      if (!network) throw new Error('the stored value of an IP rule is not canonical')
       return { type, network } as const
     }
     case 'HWID':
@@ -151,7 +151,7 @@ export function toAddress({ family, words }: Network): Address {
   return { addressFamily: family, a0, a1, a2, a3 }
 }
 
-/** Of a rule that was asked for by more than its value: leaves out what is far from matching. */
+/** Filters the rules of a wide range, which contains rules that cannot match. */
 function couldMatch(match: ReturnType<typeof matchOf>, { address, country }: Circumstances): boolean {
   switch (match.type) {
     case 'IP':
@@ -166,7 +166,7 @@ function couldMatch(match: ReturnType<typeof matchOf>, { address, country }: Cir
   }
 }
 
-/** The rule as the engine knows it. */
+/** Returns the rule as a record of the engine. */
 export function toRecord(row: RuleRow, organizationId: Uint8Array): AccessRuleRecord {
   const { id, kind, scope, scopeId, allowSuspendedOrExpired } = row
   return {
@@ -181,7 +181,7 @@ export function toRecord(row: RuleRow, organizationId: Uint8Array): AccessRuleRe
   }
 }
 
-/** `0` for unknown, as the engine has it. */
+/** Returns the engine's number of a country, 0 for an unknown one. */
 export function countryNumber(country: string | null): number {
   return country === null ? 0 : packCountry(country)
 }

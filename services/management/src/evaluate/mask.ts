@@ -1,38 +1,38 @@
 /**
- * A value that Postgres must find and must not write down. It goes over masked, and is unmasked inside of the statement with a key
- * that came with the connection, as a setting of its start: statement logs hold statements and their parameters, not that.
+ * Masks values that Postgres must compare but must not log. A value is sent masked, and the statement unmasks it with a key that was
+ * sent as a setting when the connection was opened. Statement logs contain statements and parameters, but not this setting.
  */
 import { createHash, randomBytes } from 'node:crypto'
 
 import { type RawBuilder, sql } from 'kysely'
 
-const setting = 'keyward.mask'
-/** SHA-512 gives as many bytes of mask for each value; addresses and countries are shorter. */
-const longest = 64
+const SETTING = 'keyward.mask'
+/** The length of a mask, a SHA-512 hash. Addresses and countries are shorter. */
+const MAX_VALUE_BYTES = 64
 
-const key = randomBytes(32).toString('hex')
+const KEY = randomBytes(32).toString('hex')
 
-/** The address of the database with the key as a setting of every connection to it. */
+/** Adds the key to a database URL, as a setting of every connection. */
 export function withMask(databaseUrl: string): string {
   const url = new URL(databaseUrl)
   const others = url.searchParams.get('options')
-  url.searchParams.set('options', [...(others === null ? [] : [others]), `-c ${setting}=${key}`].join(' '))
+  url.searchParams.set('options', [...(others === null ? [] : [others]), `-c ${SETTING}=${KEY}`].join(' '))
   return url.href
 }
 
-/** Whether the connection brought the key; a pooler may have dropped it. */
-export const hasMask = sql<boolean>`coalesce(current_setting(${sql.lit(setting)}, true), '') <> ''`
+/** Whether the connection has the key. A pooler may have removed it. */
+export const hasMask = sql<boolean>`coalesce(current_setting(${sql.lit(SETTING)}, true), '') <> ''`
 
 function maskOf(nonce: string, place: number): Buffer {
-  return createHash('sha512').update(`${key} ${nonce} ${place}`).digest()
+  return createHash('sha512').update(`${KEY} ${nonce} ${place}`).digest()
 }
 
-/** The values as rows `(value bytea)` of a statement that does not hold them. Each is at most 64 bytes. */
+/** Returns rows `(value bytea)` with the values, which the statement contains only masked. A value has at most 64 bytes. */
 export function maskedValues(values: readonly string[]): RawBuilder<unknown> {
   const nonce = randomBytes(16).toString('hex')
   const masked = values.map((value, i) => {
     const bytes = Buffer.from(value)
-    if (bytes.length > longest) throw new RangeError(`At most ${longest} bytes can be masked`)
+    if (bytes.length > MAX_VALUE_BYTES) throw new RangeError(`at most ${MAX_VALUE_BYTES} bytes can be masked`)
     const mask = maskOf(nonce, i + 1)
     return bytes.map((byte, at) => byte ^ (mask[at] ?? 0))
   })
@@ -42,7 +42,7 @@ export function maskedValues(values: readonly string[]): RawBuilder<unknown> {
       from generate_series(0, length(m.masked) - 1) i
     ) as value
     from (
-      select masked, sha512(convert_to(current_setting(${sql.lit(setting)}) || ' ' || ${nonce} || ' ' || place, 'UTF8')) as mask
+      select masked, sha512(convert_to(current_setting(${sql.lit(SETTING)}) || ' ' || ${nonce} || ' ' || place, 'UTF8')) as mask
       from unnest(${masked}::bytea[]) with ordinality g (masked, place) offset 0
     ) m
   )`

@@ -1,4 +1,5 @@
 /** The OpenAPI document describes exactly the routes of the server, each with its errors, descriptions and examples. */
+import { createOriginResolver } from '@keyward/address'
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { createApp } from '../../src/app.ts'
-import { configSchema, resolverOf } from '../../src/config.ts'
+import { environment } from '../../src/config.ts'
 import { endpoints } from '../../src/endpoints.ts'
 import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
@@ -32,13 +33,13 @@ const layers = z.array(
 /** Returns the routes of Express. `_all` is the handler that responds with 405. */
 async function routedOperations(): Promise<string[]> {
   const env = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, MASTER_KEY: masterKey }
-  const config = configSchema.parse(env)
-  const pool = createPool(config.DATABASE_URL, { name: 'test' })
+  const config = environment.parse(env)
+  const pool = createPool(config.databaseUrl, { name: 'test' })
   const dependencies = {
     db: createDatabase(pool),
-    keyring: createKeyring(config.MASTER_KEY, null),
+    keyring: createKeyring(config.masterKey, null),
     log: createLogger('test', 'silent'),
-    resolver: resolverOf(config),
+    resolver: createOriginResolver(config.resolver),
     operatorToken,
   }
   const rateLimiter = { count: async () => ({}) }

@@ -8,7 +8,7 @@ import { signingKey, page } from '@keyward/contract'
 import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { configSchema } from '../../src/config.ts'
+import { environment } from '../../src/config.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { startManagement } from '../../src/server.ts'
 import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
@@ -209,7 +209,7 @@ describe('signing keys', () => {
   test('are sealed again when the master key changes; the start fails without the old one', async () => {
     const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
     const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }
-    const start = (env: Record<string, string>) => startManagement(configSchema.parse({ ...base, ...ports, ...env }))
+    const start = (env: Record<string, string>) => startManagement(environment.parse({ ...base, ...ports, ...env }))
     const next = 'a7'.repeat(32)
     await expect(start({ MASTER_KEY: next })).rejects.toThrow(/master key/)
     const changed = await start({ MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey })

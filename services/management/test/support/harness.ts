@@ -1,7 +1,7 @@
 /** A management service with a database of its own, and a client for it. */
 import { createTestDatabase, startEdge, type TestDatabase } from '@keyward/testkit'
 
-import { configSchema } from '../../src/config.ts'
+import { environment } from '../../src/config.ts'
 import { startManagement } from '../../src/server.ts'
 
 export const operatorToken = 'operator-token-of-the-tests'
@@ -64,7 +64,7 @@ function createCaller(origin: string, defaultToken: string | null): Caller {
 
 export async function startHarness(env: Record<string, string> = {}): Promise<Harness> {
   const database = await createTestDatabase()
-  const config = configSchema.parse({
+  const config = environment.parse({
     DATABASE_URL: database.managementUrl,
     MANAGEMENT_PORT: '0',
     MANAGEMENT_ADMIN_PORT: '0',
