@@ -1,6 +1,6 @@
 /**
- * What is counted is exact: each check that was answered stands once in the counts, whatever happens on the way to Postgres. A
- * validator that is killed loses at most what it gathered since its last flush, one that is stopped nothing.
+ * Counts are exact: each check with a response is counted once, whatever happens to the connection to Postgres. A killed
+ * validator loses at most the usage since its last flush; a stopped one loses nothing (docs/api.md#d5).
  */
 
 import { Agent } from 'node:http'
@@ -55,7 +55,7 @@ interface World {
 }
 let world: World
 
-/** An organization for each test, so that its counts are its own. */
+/** Creates an organization per test, so that counts are separate. */
 beforeEach(async () => {
   const organizationId = await insertOrganization(pool)
   const { secret } = await insertApiKey(pool, { organizationId })
@@ -68,10 +68,10 @@ beforeEach(async () => {
   world = { organizationId, secret, license: license.key, full: full.key, blacklist, exclusion }
 })
 
-/** What was answered with a verdict, by code; `excluded` apart. */
+/** The number of verdicts by code; excluded checks are counted separately. */
 type Answered = Map<string, number>
 
-/** Sends checks of all kinds, 16 at a time, until told to stop. */
+/** Sends checks of all kinds, 16 at a time, until `stop`. */
 function hammer(validator: Service): { stop: () => Promise<Answered>; answeredAtMs: number[] } {
   const answered: Answered = new Map()
   const answeredAtMs: number[] = []
@@ -114,7 +114,7 @@ const start = async (): Promise<Service> => {
   return validator
 }
 
-/** By code: of one table's `count`, of the organization. */
+/** Returns the counts of one table for the organization, by code. */
 async function sums(from: string): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ code: string; n: number }>(
     `select code, sum(count)::int as n from ${from} where organization_id = $1 and code is not null group by code`,
@@ -128,7 +128,7 @@ async function matchesOf(rule: string): Promise<number> {
   return (await pool.query<{ n: number }>(counts, [rule])).rows[0]?.n ?? -1
 }
 
-/** Every table that counts checks says what was answered. */
+/** Asserts that every table with counts equals the responses. */
 async function expectExact(answered: Answered): Promise<void> {
   const excluded = answered.get('excluded') ?? 0
   const ordinary = new Map([...answered].filter(([code]) => code !== 'excluded'))
@@ -144,7 +144,7 @@ async function expectExact(answered: Answered): Promise<void> {
 }
 
 test(
-  `exact through ${CUTS} cut connections, and a stop while they are cut`,
+  `counts are exact after ${CUTS} cut connections and a stop while connections are cut`,
   {
     timeout: byLength(90_000, 900_000),
   },
@@ -159,7 +159,7 @@ test(
     while (proxy.connections - before < CUTS) await sleep(50)
     cutter.isDone = true
     await cutting
-    // Nothing can be written when the stop begins to write; it goes on trying.
+    // Writes fail when the stop begins; it retries.
     proxy.refuse()
     const answered = await load.stop()
     validator.signal('SIGTERM')
@@ -180,7 +180,7 @@ test(
   },
 )
 
-test('a stop under load loses nothing', { timeout: 60_000 }, async () => {
+test('a stop under load loses no count', { timeout: 60_000 }, async () => {
   const validator = await start()
   const load = hammer(validator)
   await sleep(byLength(1_500, 5_000))
@@ -192,7 +192,7 @@ test('a stop under load loses nothing', { timeout: 60_000 }, async () => {
 })
 
 test(
-  'kill -9 loses no more than was gathered since the last flush, and nothing is counted twice',
+  'SIGKILL loses at most the usage since the last flush and counts nothing twice',
   {
     timeout: byLength(60_000, 300_000),
   },
@@ -202,10 +202,10 @@ test(
       const all = async (): Promise<number> => [...(await sums('check_counts')).values()].reduce((sum, n) => sum + n, 0)
       const countedBefore = await all()
       const load = hammer(validator)
-      /** For each flush that was seen, how many checks had been answered at a moment before it. */
+      /** For each observed flush, the number of responses at a time before it. */
       const answeredBefore: number[] = []
       let last = countedBefore
-      // About six flushes long, and to another moment between two each time.
+      // Kills after about six flushes, each time at another moment between two of them.
       for (let turn = 0; turn < 600 + 13 * round; turn++) {
         const answered = load.answeredAtMs.length
         const seen = await all()
@@ -221,17 +221,17 @@ test(
       const times = load.answeredAtMs.toSorted((a, b) => a - b)
       const missing = times.length - counted
       expect(missing).toBeGreaterThanOrEqual(0)
-      // What is missing is the end of what was answered: it began so long before the end.
+      // The missing checks are the last responses: so long before the kill they began.
       const spanMs = missing === 0 ? 0 : killedMs - (times[counted] ?? killedMs)
       const flushes = answeredBefore.length
       figure('kill -9', { answered: times.length, missing, 'of the last ms': Math.round(spanMs), flushes })
-      // What was answered before one flush is in the next one, or in that behind it when it was on its way to be gathered.
+      // Checks before one flush are in the next one, or in the one after if they were still in the ring.
       expect(counted).toBeGreaterThanOrEqual(answeredBefore.at(-3) ?? Infinity)
     }
   },
 )
 
-test('what waits is shown, and every number of a flush is written once', async () => {
+test('exports waiting entries, and writes every batch once', async () => {
   const validator = await start()
   const { secret, license } = world
   for (let i = 0; i < 20; i++) await check(validator.port, secret, { license, fingerprint: 'known' }, agent)

@@ -1,6 +1,6 @@
 /**
- * Strangers choose machine ids, and Postgres may be away meanwhile: what is gathered stays within its bounds, what does not fit
- * is left out and counted by what it is missing from, and the analytics are exact all the same.
+ * A flood of unknown machine ids during a Postgres outage: usage in memory stays within its limits, entries beyond them are
+ * dropped and counted by table, and analytics remain exact.
  */
 
 import { Agent } from 'node:http'
@@ -16,13 +16,13 @@ import { createPostgres, openPool, type TestPostgres, through } from '../faults/
 
 const FLUSH_MS = 1_000
 const FIRST = 1
-/** More than there is room for: entries with a machine, and licenses after those. */
+/** More than the capacity: entries per machine, then licenses. */
 const REFUSED = byLength(4_500, 100_000)
 const LICENSES = byLength(2_600, 20_000)
-/** More than may wait to be put on record. */
+/** More new machines than can wait to be recorded. */
 const NEW_MACHINES = byLength(500, 12_000)
-/** Rows that may wait: 6,000 of activity and some counts, and as many again that are being written. */
-const MOST_WAITING = 13_000
+/** The maximum of waiting rows: 6,000 of activity and some counts, and as many in the batch that is being written. */
+const MAX_WAITING = 13_000
 
 let postgres: TestPostgres
 let proxy: Proxy
@@ -58,7 +58,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-/** Each must have the code; some at a time. */
+/** Sends the checks, some at a time, and asserts their code. */
 async function sendAll(
   checks: number,
   code: string,
@@ -79,7 +79,7 @@ async function dropped(): Promise<Record<string, number>> {
 }
 
 test(
-  'a flood while Postgres is away is bounded and counted, and no analytics are lost',
+  'a flood during an outage stays within limits, counts what it drops, and loses no analytics',
   {
     timeout: byLength(120_000, 1_800_000),
   },
@@ -87,7 +87,7 @@ test(
     proxy.refuse()
     const residentBefore = await metric(validator, 'process_resident_memory_bytes')
     const refused = (n: number) => ({ license: 'open', fingerprint: `machine ${n} of a stranger`, ip: '203.0.113.7' })
-    // A first record is taken to be written, in vain, so that all that follows is gathered together.
+    // The first batch waits for Postgres, so all later entries are aggregated together.
     await sendAll(FIRST, 'BLACKLISTED', refused)
     await sleep(2 * FLUSH_MS)
     await sendAll(REFUSED, 'BLACKLISTED', refused)
@@ -103,7 +103,7 @@ test(
       ...lost,
       'more resident MiB': Math.round(resident / 2 ** 20),
     })
-    expect(waiting).toBeLessThan(MOST_WAITING)
+    expect(waiting).toBeLessThan(MAX_WAITING)
     expect(lost['activity']).toBeGreaterThan(0)
     expect([lost['analytics'], lost['rules']]).toEqual([0, 0])
     expect(lost['machines']).toBe(Math.max(0, NEW_MACHINES - 10_000))
@@ -120,7 +120,7 @@ test(
     expect(await counted()).toEqual(answered)
     expect(await validator.stop()).toBe(0)
     expect(await counted()).toEqual(answered)
-    // Past its bounds an activity entry is of the license as a whole, so the sum lacks exactly what was counted as dropped.
+    // Beyond the limit an entry covers the whole license, so the sum lacks exactly the dropped entries.
     const activity = `select sum(count)::int as n from activity where organization_id = $1 and type = 'CHECK'`
     const { rows } = await pool.query<{ n: number }>(activity, [organizationId])
     expect((rows[0]?.n ?? 0) + (lost['activity'] ?? 0)).toBe(FIRST + REFUSED + LICENSES + NEW_MACHINES)

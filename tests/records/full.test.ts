@@ -1,6 +1,6 @@
 /**
- * Full licenses at scale: whatever machines without a slot send, Postgres hears of it a few times a second, in its own
- * statistics; and a slot that becomes free is found soon by every validator.
+ * Full licenses at scale: checks of machines without a slot cost Postgres a few statements per second by its own statistics,
+ * and every validator soon finds a slot that becomes free (docs/api.md#s5).
  */
 
 import { Agent } from 'node:http'
@@ -57,7 +57,7 @@ async function fullLicense(): Promise<{ id: string; key: string }> {
   return license
 }
 
-/** Statements by what they do, as Postgres has counted them. */
+/** Returns the number of statements by kind, from the statistics of Postgres. */
 async function statements(): Promise<{ claims: number; flushes: number; all: number }> {
   const { rows } = await pool.query<{ claims: number; flushes: number; all: number }>(
     `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::int as claims,
@@ -67,7 +67,7 @@ async function statements(): Promise<{ claims: number; flushes: number; all: num
   return rows[0] ?? { claims: 0, flushes: 0, all: 0 }
 }
 
-/** Statements a second while `work` runs, each kind. */
+/** Returns the statements per second during `work`, by kind. */
 async function during(work: () => Promise<unknown>): Promise<Record<'claims' | 'flushes' | 'all' | 'seconds', number>> {
   const before = await statements()
   const startedMs = performance.now()
@@ -78,7 +78,7 @@ async function during(work: () => Promise<unknown>): Promise<Record<'claims' | '
   return { claims: rate('claims'), flushes: rate('flushes'), all: rate('all'), seconds: Math.round(seconds * 10) / 10 }
 }
 
-/** Each check is of another machine, to each validator in turn, some at a time. */
+/** Sends checks of different machines to the validators in turn, some at a time. */
 async function flood(keys: readonly string[]): Promise<void> {
   let next = 0
   const send = async (): Promise<void> => {
@@ -92,7 +92,7 @@ async function flood(keys: readonly string[]): Promise<void> {
 }
 
 test.each([1, 40])(
-  `${CHECKS} checks over the limit of %i licenses are a few statements a second`,
+  `${CHECKS} checks over the limit of %i licenses cost a few statements per second`,
   {
     timeout: 120_000,
   },
@@ -104,12 +104,12 @@ test.each([1, 40])(
       ...flooded,
       'all when idle': idle.all,
     })
-    // Each validator asks again for its full licenses in batches, a few times a second, however many checks and licenses.
+    // Each validator rechecks its full licenses in batches, a few times per second, for any number of checks and licenses.
     expect(flooded.claims).toBeLessThan(validators.length * 7)
   },
 )
 
-test('a slot that becomes free is found by every validator', { timeout: 120_000 }, async () => {
+test('every validator finds a slot that becomes free', { timeout: 120_000 }, async () => {
   const tookMs: number[] = []
   const quietMs: number[] = []
   for (let round = 0; round < byLength(2, 20); round++) {
@@ -123,7 +123,7 @@ test('a slot that becomes free is found by every validator', { timeout: 120_000 
       while (!(await ask())) await sleep(5)
       tookMs.push(performance.now() - startedMs)
     }
-    // By hand and unheard: no notification, as if it were lost. Only asking again finds it.
+    // Freed in the table without a notification, as if it were lost. Only a recheck finds it.
     const license = await fullLicense()
     const client = await pool.connect()
     await client.query('begin; set local session_replication_role = replica') // no trigger runs, so nothing is logged

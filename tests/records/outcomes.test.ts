@@ -1,7 +1,7 @@
 /**
- * What a check leaves behind, by who decided it: a check that an exclusion decides moves the counts of its rules and nothing
- * else, whatever its code and license; one that a blacklist decides takes no slot and is seen; an overuse alert stays one until
- * somebody acknowledges it.
+ * The records of a check by what decided it. A check that an exclusion decides only increments the match counters of its rules
+ * (docs/api.md#v7). A blacklisted check takes no slot, but is recorded. An overuse alert counts on until it is acknowledged
+ * (docs/api.md#d4).
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -48,7 +48,7 @@ type License = Awaited<ReturnType<typeof insertLicense>>
 
 async function insert(given: Partial<Parameters<typeof insertLicense>[1]>): Promise<License> {
   const license = await insertLicense(pool, { organizationId, ...given })
-  // Known to the validator once somebody refused is refused; that leaves traces of its own, under its machine id.
+  // The validator has the rule when this check is rejected. Its records have a machine id of their own.
   await until(async () => (await ask(license, 'refused')) === 'BLACKLISTED')
   return license
 }
@@ -64,14 +64,14 @@ async function count(table: string, where: string, values: unknown[], what = '1'
   return (await pool.query<{ n: number | null }>(text, values)).rows[0]?.n ?? null
 }
 
-/** Everything that is gathered now is written. */
+/** Resolves when all usage so far is written. */
 async function flushed(): Promise<void> {
   const marker = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(async () => (await ask(marker, '')) === 'VALID')
   await until(async () => ((await count('activity', 'license_id = $1', [marker.id])) ?? 0) > 0)
 }
 
-test('a check that an exclusion decides is in the counts of its rules alone', async () => {
+test('an excluded check only increments the match counters of its rules', async () => {
   const full = await insert({ maxMachines: 1 })
   await insertMachine(pool, { licenseId: full.id, machineId: 'excluded' })
   const licenses = [
@@ -85,7 +85,7 @@ test('a check that an exclusion decides is in the counts of its rules alone', as
   await flushed()
   await pool.query(`update machines set last_seen_at = ${LONG_AGO}`)
   const before = [await matches(exclusion), await matches(lenient)]
-  // Not those of keys that are not known yet: that is how the test waits for its licenses.
+  // Without unknown keys, which the test uses to wait for its licenses.
   const ofLicenses = `organization_id = $1 and code <> 'NOT_FOUND'`
   const counted = await count('check_counts', ofLicenses, [organizationId], 'count')
   const codes: Record<string, string[]> = { excluded: [], lenient: [] }
@@ -106,7 +106,7 @@ test('a check that an exclusion decides is in the counts of its rules alone', as
   expect(await count('check_counts', ofLicenses, [organizationId], 'count')).toBe((counted ?? 0) + markers)
 })
 
-test('a blacklisted check takes no slot, and is in analytics and activity', async () => {
+test('a blacklisted check takes no slot and is in analytics and activity', async () => {
   for (const license of [await insert({ maxMachines: 5 }), await insert({ maxMachines: null })]) {
     await flushed()
     const before = await matches(blacklist)
@@ -123,7 +123,7 @@ test('a blacklisted check takes no slot, and is in analytics and activity', asyn
   }
 })
 
-test('an overuse alert is one, counts on, and is a new one after it was acknowledged', async () => {
+test('an overuse alert counts on, and a new one begins after it was acknowledged', async () => {
   const license = await insert({ maxMachines: 1 })
   expect(await ask(license, 'holder')).toBe('VALID')
   const alerts = async (): Promise<unknown[]> => {
@@ -147,7 +147,7 @@ test('an overuse alert is one, counts on, and is a new one after it was acknowle
   ])
 })
 
-test('what a check was is there to be read soon after', { timeout: 120_000 }, async () => {
+test('a check appears in activity and analytics within seconds', { timeout: 120_000 }, async () => {
   const license = await insert({ maxMachines: null })
   const tookMs: number[] = []
   for (let round = 0; round < byLength(3, 20); round++) {
@@ -164,7 +164,7 @@ test('what a check was is there to be read soon after', { timeout: 120_000 }, as
   expect(Math.max(...tookMs)).toBeLessThan(byLength(20_000, 2_000))
 })
 
-test('a machine was last seen when it last checked, written now and then', async () => {
+test('a machine was last seen at its last check, written at intervals', async () => {
   const license = await insert({ maxMachines: 2 })
   expect(await ask(license, 'm')).toBe('VALID')
   await flushed()

@@ -1,8 +1,8 @@
 /**
- * Nobody is recorded: checks of every outcome come from known addresses and countries through real programs that log all they
- * can, over a Postgres that logs every statement with its parameters, and afterwards no spelling of those addresses may be
- * anywhere: not in a table, the data folder, a log, a statement, a metric or an answer. Values of rules are the vendor's own
- * data, so no rule here holds an address that a check comes from.
+ * No address or country of a check is stored (docs/api.md#d1). Checks of every outcome come from known addresses and countries.
+ * All programs log at their most verbose level, and Postgres logs every statement with its parameters. Afterwards no spelling
+ * of those addresses may be in a table, the data folder, a log, a statement, a metric or a response. Values of rules are data
+ * of the vendor, so no rule here contains the address of a check.
  */
 
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ import { dumpDatabase } from './support/dump.ts'
 import { type Found, Search } from './support/search.ts'
 import { needlesOf, needlesOfText } from './support/spellings.ts'
 
-/** As talkative as Postgres gets: every statement, its parameters, its time, and whatever fails. */
+/** Settings with which Postgres logs every statement, its parameters, its duration and every error. */
 const TALKATIVE = {
   log_statement: 'all',
   log_min_duration_statement: 0,
@@ -45,13 +45,13 @@ const addresses = [...CALLERS.map(({ address }) => address), ...PEERS]
 const countries = [...new Set(CALLERS.map(({ country }) => country))]
 const search = new Search([
   ...addresses.flatMap(needlesOf),
-  // The whole of what a header said, too: with its port, brackets and capitals.
+  // Also the whole value of a header, with port, brackets and capitals.
   ...CALLERS.flatMap(({ address, sent }) => needlesOfText(address, sent)),
   ...JUNK.filter((junk) => !addresses.some((address) => junk.includes(address))).flatMap((junk) =>
     needlesOfText(junk, junk),
   ),
 ])
-/** A country as a word, and as Postgres shows its bytes. */
+/** A country as a word, and as Postgres prints its bytes. */
 const countryWords = new RegExp(
   countries.map((country) => `\\b${country}\\b|x${Buffer.from(country).toString('hex')}\\b`).join('|'),
 )
@@ -61,7 +61,7 @@ let pool: ReturnType<typeof openPool>
 let management: Service
 let secret: string
 let licenses: Licenses
-/** All that was answered, program by program. */
+/** All responses, by program. */
 const answers: string[] = []
 const metrics: string[] = []
 const sampled: string[] = []
@@ -106,7 +106,7 @@ async function send(program: Service, request: Request): Promise<string> {
   return code
 }
 
-/** Every case from one caller, some at a time. */
+/** Sends every case of one caller, some at a time. */
 async function sendAll(program: Service, requests: readonly Request[]): Promise<void> {
   const waiting = [...requests]
   const work = async (): Promise<void> => {
@@ -121,7 +121,7 @@ async function readMetrics(): Promise<void> {
       metrics.push(await (await fetch(`http://127.0.0.1:${adminPort}${path}`)).text())
 }
 
-/** Looks at what every connection is doing, over and over, until told to stop. */
+/** Collects the current statement of every connection repeatedly, until `stop`. */
 function sampleActivity(): () => Promise<void> {
   const state = { isDone: false }
   const sampling = (async () => {
@@ -136,7 +136,7 @@ function sampleActivity(): () => Promise<void> {
   }
 }
 
-/** Checks that end in errors on the way to Postgres: a row that is held, connections that are cut, no Postgres at all. */
+/** Sends checks that fail at Postgres: a locked row, cut connections, a stopped server. */
 async function sendThroughErrors(program: Service, callers: readonly Caller[]): Promise<void> {
   const claims = callers.map((caller) => ({
     path: '/api/v2/license/validate',
@@ -156,12 +156,12 @@ async function sendThroughErrors(program: Service, callers: readonly Caller[]): 
   await sendAll(program, claims)
 }
 
-/** A license file as what it says, without its signature: random letters hold countries, too. */
+/** Returns a license file without its signature, whose random letters contain country codes. */
 const opened = (text: string): string =>
   text.replaceAll(/([\w-]+)\.[\w-]{86}\b/g, (_, payload: string) => Buffer.from(payload, 'base64url').toString())
 const wordsOf = (text: string): string[] => text.split('\n').filter((line) => countryWords.test(line))
 
-test('checks of every outcome leave no address and no country anywhere', { timeout: 180_000 }, async () => {
+test('no outcome of a check stores its address or country', { timeout: 180_000 }, async () => {
   const trace = { LOG_LEVEL: 'trace', VALIDATOR_WORKERS: '2' }
   const behindEdge = await startValidator(postgres.validatorUrl, { ...trace, TRUSTED_PROXIES: 'all' })
   const behindProxy = await startValidator(postgres.validatorUrl, {
@@ -236,7 +236,7 @@ test('checks of every outcome leave no address and no country anywhere', { timeo
   ]
   expect(search.judge(found)).toEqual([])
 
-  // The rules' own table names the countries of rules; no other names one. (Postgres's own tables name languages.)
+  // Only the table of rules contains countries. System tables of Postgres contain names of languages.
   const rows = [...dump].flatMap(([relation, text]) =>
     relation.startsWith('public.') && relation !== 'public.access_rules'
       ? wordsOf(text).map((line) => `${relation}: ${line}`)
@@ -248,7 +248,7 @@ test('checks of every outcome leave no address and no country anywhere', { timeo
   for (const file of files) expect(file).toContain('"licenseKey"')
   expect([log, ...sampled, ...outputs, ...metrics, ...answers.map(opened)].flatMap(wordsOf)).toEqual([])
 
-  // What the searches find: a machine id, which is recorded, stands wherever an address would.
+  // The search works: it finds a recorded machine id wherever an address would be.
   const machine = 'machine-sent-0001-by-check'
   const control = new Search(needlesOfText('machine', machine))
   expect(control.in('tables', [...dump.values()].join('\n'))).not.toEqual([])

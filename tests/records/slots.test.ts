@@ -1,6 +1,6 @@
 /**
- * Slots at scale: machines claim and release through three validators that are killed and replaced all along, and what each
- * machine was told must be what the table says. The long form claims a million times.
+ * Slots at scale: machines claim and release through three validators that are repeatedly killed and replaced. The last
+ * response to each machine must match the table (docs/api.md#s1). The long form sends a million claims.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -44,7 +44,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-/** Licenses over their limit, or whose count is not that of their machines; one statement, so one moment. */
+/** Returns licenses over their limit, or with a wrong count. One statement, so one snapshot. */
 async function contradictions(): Promise<unknown[]> {
   const { rows } = await pool.query<object>(
     `select l.key, s.used, l.max_machines, coalesce(m.machines, 0) as machines
@@ -55,7 +55,7 @@ async function contradictions(): Promise<unknown[]> {
   return rows
 }
 
-/** Ends a validator, by force twice out of three times, and starts another in its place, until told to stop. */
+/** Repeatedly ends a validator, by SIGKILL two out of three times, and starts another, until `stop`. */
 async function replaceAll(validators: Service[], state: { isOver: boolean }): Promise<number> {
   const dice = random(SEED)
   let ended = 0
@@ -83,7 +83,7 @@ async function watchTables(state: { isOver: boolean }): Promise<number> {
 }
 
 test(
-  `${CLAIMS} claims, ${AT_ONCE} at a time, through three validators that are killed: all that was told is true`,
+  `${CLAIMS} claims, ${AT_ONCE} at a time, through three validators that are killed: every response matches the table`,
   {
     timeout: byLength(120_000, 3_600_000),
   },

@@ -1,16 +1,16 @@
-/** Who calls in the privacy test: addresses in every form in which a network hands them on, and how the requests carry them. */
+/** The callers of the privacy test: addresses in every form in which networks forward them, and requests that carry them. */
 
 import { request } from 'node:http'
 
 export interface Caller {
-  /** The address itself, in its usual spelling. */
+  /** The address in its canonical form. */
   readonly address: string
-  /** As an edge or a proxy writes it into a header. */
+  /** The address as an edge network or proxy writes it into a header. */
   readonly sent: string
   readonly country: string
 }
 
-/** No other test and no rule holds these, so wherever one is found, a check has left it there. */
+/** No other test and no rule contains these addresses, so every occurrence comes from a check. */
 export const CALLERS: readonly Caller[] = [
   { address: '203.0.113.77', sent: '203.0.113.77', country: 'NR' },
   { address: '198.51.100.142', sent: '198.51.100.142', country: 'TV' }, // a blacklist's range
@@ -23,15 +23,15 @@ export const CALLERS: readonly Caller[] = [
   { address: '2001:db8:cd00:9d::7e57:beef', sent: '[2001:db8:cd00:9d::7e57:beef]:44300', country: 'SJ' }, // an exclusion's
 ]
 
-/** Source addresses of connections: all of 127.0.0.0/8 is this machine. */
+/** Source addresses of connections. All of 127.0.0.0/8 is this machine. */
 export const PEERS: readonly string[] = process.platform === 'linux' ? ['127.113.86.201', '127.94.207.33'] : []
 
-/** Junk that clients put where addresses belong. */
+/** Invalid values that clients send as addresses. */
 export const JUNK = ['unknown-caller-b7e1', '999.113.86.4412', '2001:db8::junk-5ac3', '127.113.86.201.evil']
 
 export interface Reply {
   readonly status: number
-  /** Status, headers and body, as one text. */
+  /** Status, headers and body as one text. */
   readonly text: string
   readonly code: string
 }
@@ -46,7 +46,7 @@ export interface Request {
   readonly from?: string
 }
 
-/** Every header in which some proxy or CDN tells where a request comes from. */
+/** Every header in which a proxy or CDN sends the origin of a request. */
 export function forwardedBy(caller: Caller, before?: Caller): Record<string, string> {
   const { sent, country } = caller
   return {
@@ -60,7 +60,7 @@ export function forwardedBy(caller: Caller, before?: Caller): Record<string, str
   }
 }
 
-/** Never rejects: what broke it stands in the text. */
+/** Never rejects: the text of a failed request is its error. */
 export function ask(port: number, { method = 'POST', path, body, secret, headers, from }: Request): Promise<Reply> {
   const bytes =
     body === undefined ? null : body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body)
@@ -95,7 +95,7 @@ export function ask(port: number, { method = 'POST', path, body, secret, headers
       },
     )
     outgoing.setTimeout(10_000, () => outgoing.destroy(new Error('no answer in time')))
-    // The message names where the request went, not where it came from.
+    // The message contains the target of the request, not its source.
     outgoing.on('error', (error) => resolve({ status: 0, text: error.message, code: '' }))
     outgoing.end(bytes ?? undefined)
   })

@@ -1,4 +1,4 @@
-/** Requests of every outcome that a check can have, good and malformed, for any caller. */
+/** Requests with every outcome of a check, valid and malformed, for any caller. */
 
 import { insertCustomer, insertLicense, insertMachine, insertProduct, insertRule } from '@keyward/testkit'
 
@@ -16,13 +16,13 @@ export type Licenses = {
   readonly suspended: License
   readonly revoked: License
   readonly expired: License
-  /** Of a customer that is refused. */
+  /** The license of a blacklisted customer. */
   readonly ofRefused: License
-  /** Of a product that is refused in some countries, to some machines and from some addresses, and free from others. */
+  /** The license of a product with blacklists and exclusions of countries, machines and addresses. */
   readonly ruled: License
 }
 
-/** Of the product of the license `ruled`; ranges only, so that no rule holds an address that a check comes from. */
+/** The rules of the product of the license `ruled`. Only ranges, so that no rule contains the address of a check. */
 const RULES = [
   { kind: 'BLACKLIST', type: 'IP', value: '198.51.100.0/24' },
   { kind: 'BLACKLIST', type: 'IP', value: '2001:db8:ab00::/40' },
@@ -56,10 +56,10 @@ export async function createLicenses(pool: ReturnType<typeof openPool>, organiza
 
 let machines = 0
 
-/** A machine id that no other check has sent; the searches must find it, so they would find an address as well. */
+/** Returns a machine id that no other check sends. The search must find it, so it would find an address as well. */
 export const newMachine = (): string => `machine-sent-${String(++machines).padStart(4, '0')}-by-check`
 
-/** `by`: what every request of one caller has. */
+/** `by` is the part that all requests of one caller share. */
 export function createCases(licenses: Licenses, secret: string, by: Partial<Request>): Request[] {
   const { limited, unlimited, full } = licenses
   const v2 = (license: string, more: object = {}): Request => ({
@@ -96,7 +96,7 @@ export function createCases(licenses: Licenses, secret: string, by: Partial<Requ
 }
 
 const PATHS = [V2, '/api/v1/validate', '/api/v1/activate', '/api/v1/deactivate']
-/** Each caller sends each malformed body to another path. */
+/** Returns malformed requests; each caller sends a body to another path. */
 let turn = 0
 
 function createMalformed(key: string, secret: string, by: Partial<Request>): Request[] {

@@ -1,8 +1,8 @@
-/** Every row of every table and view of a database as text, those of the system among them: statistics keep values of columns. */
+/** Reads every row of every table and view as text, including system tables, whose statistics contain values of columns. */
 
 import type { openPool } from '../../faults/support/postgres.ts'
 
-/** Text by the relation's name. Bytes appear as hexadecimal digits. */
+/** Returns the text by name of the relation. Bytes appear as hexadecimal digits. */
 export async function dumpDatabase(pool: ReturnType<typeof openPool>): Promise<Map<string, string>> {
   await pool.query('analyze')
   const relations = await pool.query<{ name: string }>(

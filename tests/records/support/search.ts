@@ -1,4 +1,4 @@
-/** Searches bytes for many needles at once, and whole folders of them. */
+/** Searches bytes and folders for many needles at once. */
 
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -10,13 +10,13 @@ export interface Found {
   readonly of: string
   readonly spelling: string
   readonly isShort: boolean
-  /** What stands around it, to see who wrote it. */
+  /** The surrounding text, which shows the source. */
   readonly around: string
 }
 
 export class Search {
   readonly #needles: readonly Needle[]
-  /** Needles by their first two bytes. */
+  /** The needles by their first two bytes. */
   readonly #byStart: (Needle[] | undefined)[] = Array.from({ length: 65_536 }, () => undefined)
 
   constructor(needles: readonly Needle[]) {
@@ -32,7 +32,7 @@ export class Search {
     }
   }
 
-  /** Each needle at most once for a place. */
+  /** Returns each needle at most once per place. */
   in(place: string, haystack: string | Uint8Array): Found[] {
     const bytes =
       typeof haystack === 'string'
@@ -53,7 +53,7 @@ export class Search {
     return [...found.values()]
   }
 
-  /** Every file below a folder; also how many bytes they are. */
+  /** Searches every file below a folder. Also returns their size in bytes. */
   async inFolder(folder: string): Promise<{ found: Found[]; bytes: number }> {
     const found: Found[] = []
     let bytes = 0
@@ -67,7 +67,7 @@ export class Search {
     return { found, bytes }
   }
 
-  /** What random data do not explain: everything but four bytes that were found of fewer than half of the addresses. */
+  /** Returns the findings that are not chance: all except four-byte forms of fewer than half of the addresses. */
   judge(found: readonly Found[]): Found[] {
     const short = new Set(this.#needles.filter((needle) => needle.isShort).map((needle) => needle.of))
     const spelled = new Map<string, Set<string>>()

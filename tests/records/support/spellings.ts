@@ -1,16 +1,15 @@
 /**
- * Every way in which an address could have been written down: as text, as a number, as bytes, and as bytes written as text.
- * A hostile reader of a database or a log would look for no less.
+ * Every form in which an address could be stored: as text, as a number, as bytes, and as encoded bytes.
  */
 
 import { isIPv4 } from 'node:net'
 
 export interface Needle {
-  /** The address or other value that it gives away. */
+  /** The address or other value that this form reveals. */
   readonly of: string
   readonly spelling: string
   readonly bytes: Uint8Array
-  /** Four bytes, which random data hold by chance now and then: it counts when several addresses are found like this. */
+  /** Whether the form has four bytes, which random data may contain. It counts when several addresses are found in this form. */
   readonly isShort: boolean
 }
 
@@ -18,7 +17,7 @@ export function needlesOf(address: string): Needle[] {
   return isIPv4(address) ? needlesOfIpv4(address) : needlesOfIpv6(address)
 }
 
-/** Any other text that must not be found, as it is and in the encodings that it could pass through. */
+/** Returns the forms of another text that must not be found: as it is, and encoded. */
 export function needlesOfText(of: string, text: string): Needle[] {
   const bytes = Buffer.from(text, 'utf8')
   return [
@@ -61,7 +60,7 @@ function needlesOfIpv6(address: string): Needle[] {
     ...needlesOfText(address, groups.join(':')),
     ...anyCase(address, 'hex', bytes.toString('hex')),
     ...anyCase(address, 'number', BigInt(`0x${bytes.toString('hex')}`).toString()),
-    // The first word is that of many addresses, and small words are numbers as any other: seven digits are met by chance.
+    // Many addresses share the first word, and small words are common numbers: seven digits occur by chance.
     ...[4, 8, 12].flatMap((at) => (bytes.readUInt32BE(at) > 1e8 ? numbers(address, bytes.readUInt32BE(at)) : [])),
     ...bytesAsText(address, bytes),
     needle(address, 'bytes', bytes),
@@ -70,7 +69,7 @@ function needlesOfIpv6(address: string): Needle[] {
   ]
 }
 
-/** Of a compressed address: eight groups without leading zeros. */
+/** Returns the eight groups of a compressed address, without leading zeros. */
 function groupsOf(compressed: string): string[] {
   const [left = '', right] = compressed.split('::')
   const before = left === '' ? [] : left.split(':')
@@ -83,7 +82,7 @@ function numbers(of: string, word: number): Needle[] {
   return [...anyCase(of, 'number', String(word)), ...anyCase(of, 'signed number', String(word | 0))]
 }
 
-/** As programs show bytes: lists of numbers, groups of hex digits, base64. */
+/** Returns bytes as programs print them: lists of numbers, groups of hex digits, base64. */
 function bytesAsText(of: string, bytes: Buffer): Needle[] {
   const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'))
   return [
@@ -95,7 +94,7 @@ function bytesAsText(of: string, bytes: Buffer): Needle[] {
   ]
 }
 
-/** In each of the three ways in which a text may lie in what is encoded; only the letters that it decides alone. */
+/** Returns the base64 of a text at each of the three offsets; only the letters that depend on the text alone. */
 function base64(of: string, what: string, bytes: Buffer): Needle[] {
   return [0, 1, 2].map((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes])

@@ -1,6 +1,6 @@
 /**
- * Machines that come, come again and leave, many at a time, through validators that are killed meanwhile; and what they were
- * told, to be held against the table. Who got no answer may hold a slot or not: such machines prove nothing and are kept apart.
+ * Machines that claim, check again and release concurrently through validators that are killed, and the last response to each,
+ * for comparison with the table. A machine without a response may or may not have a slot, so such machines are excluded.
  */
 
 import { Agent } from 'node:http'
@@ -12,29 +12,29 @@ import type { Service } from '../../faults/support/children.ts'
 import { type Reply, send } from '../../faults/support/client.ts'
 
 export interface Told {
-  /** Told VALID last, and not released since. */
+  /** Machines whose last response was VALID and that were not released since. */
   readonly holders: Set<string>
-  /** Told TOO_MANY_MACHINES, or that their slot was released. */
+  /** Machines whose last response was TOO_MANY_MACHINES or a release. */
   readonly without: Set<string>
-  /** Asked something that was not answered, and may be done later than what was asked next. */
+  /** Machines with a request without a response, which may take effect after later requests. */
   readonly unsure: Set<string>
   claims: number
   granted: number
   refused: number
   releases: number
-  /** Holders that came again and were told VALID again. */
+  /** The number of repeated checks of slot holders that were VALID. */
   known: number
-  /** Broken connections and 503. */
+  /** The number of broken connections and 503 responses. */
   unanswered: number
-  /** What should never be told. */
+  /** Responses that must never occur. */
   readonly wrong: string[]
 }
 
 export interface StormOptions {
-  /** The validators of the moment. */
+  /** The validators that currently run. */
   readonly validators: () => readonly Service[]
   readonly secret: string
-  /** License keys. A machine id names its license by its place here: `license/machine`. */
+  /** License keys. A machine id contains the index of its license: `license/machine`. */
   readonly keys: readonly string[]
   readonly claims: number
   readonly atOnce: number
@@ -63,7 +63,7 @@ export async function storm(options: StormOptions): Promise<Told> {
   return told
 }
 
-/** A little less than a validator waits for a statement. */
+/** Slightly less than the statement timeout of a validator. */
 const UNHEARD_MS = 1_000
 
 class Claimant {
@@ -71,7 +71,7 @@ class Claimant {
   readonly #told: Told
   readonly #agent: Agent
   readonly #dice: Random
-  /** Its own holders alone, so that nobody else releases what it asks about. */
+  /** The holders of this caller alone, so that no other caller releases them. */
   readonly #mine: string[] = []
 
   constructor(options: StormOptions, told: Told, agent: Agent, dice: Random) {
@@ -101,7 +101,7 @@ class Claimant {
       this.#mine.push(machine)
     } else if (code === 'TOO_MANY_MACHINES') {
       told.refused++
-      // From memory, when Postgres was asked and too slow to say: it may have given the slot, unheard.
+      // Decided from memory because Postgres was too slow: the claim may have succeeded later.
       if (performance.now() - askedMs > UNHEARD_MS) told.unsure.add(machine)
       else told.without.add(machine)
     } else this.#unanswered(machine, code)
@@ -136,7 +136,7 @@ class Claimant {
     if (/^[A-Z_]+$/.test(code) && code !== 'UNAVAILABLE') this.#told.wrong.push(`${machine} was told ${code}`)
   }
 
-  /** A connection that is refused has asked nothing: another validator is asked, as by a balancer. */
+  /** Sends the request to another validator when a connection is refused, as a balancer does. */
   async #ask(path: string, machine: string): Promise<Reply> {
     const { keys, secret, validators } = this.#options
     const body = { licenseKey: keys[Number(machine.split('/')[0])], fingerprint: machine }
