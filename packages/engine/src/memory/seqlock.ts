@@ -15,9 +15,12 @@ const SLEEP_MS = 1
 
 export class WriteLock {
   readonly #control: Int32Array
+  readonly #onSection: (() => void) | null
 
-  constructor(control: Int32Array) {
+  /** `onSection` is called after every section. */
+  constructor(control: Int32Array, onSection: (() => void) | null = null) {
     this.#control = control
+    this.#onSection = onSection
   }
 
   /** Runs `write` as one write section: readers see all of it or nothing. The section also ends when `write` throws. */
@@ -32,6 +35,7 @@ export class WriteLock {
       Atomics.store(control, VERSION, (version + 2) | 0)
       Atomics.notify(control, VERSION)
     }
+    this.#onSection?.()
   }
 }
 

@@ -37,6 +37,8 @@ export interface IndexOptions {
   hashKey?: Uint8Array
   /** How much address space to reserve: 'large' (default) for a service, 'small' (1/1024) for a dry run. */
   reserve?: 'small' | 'large'
+  /** Called after every write section, when readers can see it. For tests that check every intermediate state. */
+  onSection?: () => void
 }
 
 export interface IndexStats {
@@ -71,7 +73,7 @@ export class IndexWriter {
   #reloading = false
 
   constructor(options: IndexOptions = {}) {
-    const { hashKey = new Uint8Array(16), reserve = 'large' } = options
+    const { hashKey = new Uint8Array(16), reserve = 'large', onSection } = options
     if (hashKey.length !== 16) throw new RangeError(`hashKey must have 16 bytes; got ${hashKey.length}.`)
     const key = [0, 4, 8, 12].map((at) => readWord(hashKey, at))
     this.shared = createShared(key, reserve)
@@ -80,7 +82,7 @@ export class IndexWriter {
     this.#store.byKey.initialize()
     this.#store.byRule.initialize()
     this.#store.machines.table.initialize()
-    this.#lock = new WriteLock(this.#store.memory.control)
+    this.#lock = new WriteLock(this.#store.memory.control, onSection)
     const scopes = new ScopeWriter(this.#store)
     this.#rows = new RowWriter(this.#store)
     this.#references = new ReferenceWriter(this.#rows, scopes)

@@ -9,12 +9,11 @@
  *                      └── behind ───┘
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import type { FeedChange } from '@keyward/database'
 import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import { convertChanges, type SkippedRow } from './convert.ts'
 
 /** Receives one batch of a load, with the snapshot that the load reads at. */
@@ -67,6 +66,7 @@ export class Follower {
   readonly #source: FeedSource
   readonly #target: FeedTarget
   readonly #events: FollowerEvents
+  readonly #clock: Clock
   readonly #stopping = new AbortController()
   /** The server that the index was loaded from. Null until the first load ends. */
   #identity: string | null = null
@@ -76,15 +76,16 @@ export class Follower {
   #isNotified = false
   /** A load or read succeeded since the last error: the next error is followed by an immediate reconnect. */
   #hasProgressed = false
-  /** Ends the current sleep. Null while awake. */
+  /** Ends the current wait. Null while awake. */
   #endSleep: (() => void) | null = null
   /** Resolves when the loop has ended. Null before `start`. */
   #done: Promise<void> | null = null
 
-  constructor(source: FeedSource, target: FeedTarget, events: FollowerEvents) {
+  constructor(source: FeedSource, target: FeedTarget, events: FollowerEvents, clock: Clock = SYSTEM_CLOCK) {
     this.#source = source
     this.#target = target
     this.#events = events
+    this.#clock = clock
   }
 
   start(): void {
@@ -106,7 +107,7 @@ export class Follower {
         this.#events.onError(error)
         const pauseMs = this.#hasProgressed ? 0 : RETRY_MS
         this.#hasProgressed = false
-        await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+        await this.#waitAtMost(pauseMs)
       }
     }
   }
@@ -136,7 +137,7 @@ export class Follower {
   }
 
   async #load(connection: FeedConnection, identity: string): Promise<void> {
-    const startedMs = performance.now()
+    const startedMs = this.#clock.nowMs()
     let rows = 0
     let rowsOverCapacity = 0
     this.#target.beginReload(identity !== this.#identity)
@@ -148,16 +149,16 @@ export class Follower {
     this.#target.endReload()
     this.#identity = identity
     this.#snapshot = snapshot
-    this.#events.onLoaded(performance.now() - startedMs, rows, rowsOverCapacity)
+    this.#events.onLoaded(this.#clock.nowMs() - startedMs, rows, rowsOverCapacity)
     this.#hasProgressed = true
     this.#events.onCaughtUp(snapshot)
   }
 
   async #read(connection: FeedConnection, from: string): Promise<void> {
     this.#isNotified = false
-    const startedMs = performance.now()
+    const startedMs = this.#clock.nowMs()
     const { snapshot, behind, changes } = await connection.read(from)
-    this.#events.onRead(performance.now() - startedMs)
+    this.#events.onRead(this.#clock.nowMs() - startedMs)
     if (behind) {
       this.#snapshot = null
       return
@@ -184,11 +185,16 @@ export class Follower {
   /** Sleeps until a notification comes, at most a second. Returns at once if one came during the last read. */
   async #sleep(): Promise<void> {
     if (this.#isNotified || this.#stopping.signal.aborted) return
+    await this.#waitAtMost(POLL_MS)
+  }
+
+  /** Waits until `#wake` is called, at most this long. */
+  async #waitAtMost(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, POLL_MS)
+    const cancel = this.#clock.after(ms, resolve)
     this.#endSleep = resolve
     await promise
-    clearTimeout(timer)
+    cancel()
     this.#endSleep = null
   }
 }

@@ -3,6 +3,7 @@
  * decide checks. Past the limit they may not, because what the index says may have been revoked long ago (docs/api.md#p4).
  */
 
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import type { Control } from '../shared/control.ts'
 
 const TICK_MS = 100
@@ -13,21 +14,24 @@ const UNREACHABLE_AFTER_MS = 1_500
 export class Freshness {
   readonly #control: Control
   readonly #limits: { staleAfterMs: number; staleLimitMs: number }
-  readonly #timer: NodeJS.Timeout
+  readonly #clock: Clock
+  /** Cancels the next tick. */
+  #cancelTick: () => void
   /** When Postgres last confirmed that the index is current. -Infinity before the first time. */
   #lastContactMs = -Infinity
   /** The first load has ended. Never false again. */
   #isLoaded = false
 
-  constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }) {
+  constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }, clock: Clock = SYSTEM_CLOCK) {
     this.#control = control
     this.#limits = limits
-    this.#timer = setInterval(() => this.#update(), TICK_MS)
+    this.#clock = clock
+    this.#cancelTick = this.#scheduleTick()
   }
 
   /** Records that the index is complete and current now. */
   caughtUp(): void {
-    this.#lastContactMs = performance.now()
+    this.#lastContactMs = this.#clock.nowMs()
     this.#isLoaded = true
     this.#update()
   }
@@ -37,7 +41,7 @@ export class Freshness {
    * already stale stays stale until the reload ends, because until then the old rows may have been revoked long ago.
    */
   loadProgress(): void {
-    if (this.#isLoaded && !this.isStale) this.#lastContactMs = performance.now()
+    if (this.#isLoaded && !this.isStale) this.#lastContactMs = this.#clock.nowMs()
   }
 
   get isLoaded(): boolean {
@@ -46,7 +50,7 @@ export class Freshness {
 
   /** Infinity before the first load has ended. */
   get sinceLastContactMs(): number {
-    return performance.now() - this.#lastContactMs
+    return this.#clock.nowMs() - this.#lastContactMs
   }
 
   get isStale(): boolean {
@@ -54,7 +58,14 @@ export class Freshness {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#cancelTick()
+  }
+
+  #scheduleTick(): () => void {
+    return this.#clock.after(TICK_MS, () => {
+      this.#cancelTick = this.#scheduleTick()
+      this.#update()
+    })
   }
 
   #update(): void {

@@ -8,6 +8,10 @@
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+
+const SWEEP_MS = 50
+
 export interface Claim {
   licenseId: Uint8Array
   machineId: Uint8Array
@@ -34,6 +38,7 @@ export interface ClaimQueueOptions {
   maxQueued?: number
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
+  clock?: Clock
 }
 
 /** Receives null when the claim ended undecided. */
@@ -58,13 +63,15 @@ export class ClaimQueue {
   /** How many batches are executing; at most `maxConcurrent`. */
   #running = 0
   /** Ends the window of the next batch. Null while no claim waits or all connections are busy. */
-  #timer: NodeJS.Timeout | null = null
-  readonly #sweeper: NodeJS.Timeout
+  #cancelWindow: (() => void) | null = null
+  /** Cancels the next sweep. */
+  #cancelSweep: () => void
 
   constructor(options: ClaimQueueOptions) {
-    const defaults = { windowMs: 2, limitMs: 1_500, maxBatch: 256, maxConcurrent: 4, maxQueued: 50_000 }
-    this.#options = { ...defaults, onBatch: () => undefined, onError: () => undefined, ...options }
-    this.#sweeper = setInterval(() => this.#sweep(), 50)
+    const limits = { windowMs: 2, limitMs: 1_500, maxBatch: 256, maxConcurrent: 4, maxQueued: 50_000 }
+    const defaults = { ...limits, onBatch: () => undefined, onError: () => undefined, clock: SYSTEM_CLOCK }
+    this.#options = { ...defaults, ...options }
+    this.#cancelSweep = this.#scheduleSweep()
   }
 
   /** How many claims are waiting or executing. */
@@ -80,7 +87,7 @@ export class ClaimQueue {
       return
     }
     if (this.#entries.size >= this.#options.maxQueued) return done(null)
-    const expiresMs = performance.now() + this.#options.limitMs
+    const expiresMs = this.#options.clock.nowMs() + this.#options.limitMs
     const entry = { claim, key, expiresMs, waiting: [done], isSettled: false }
     this.#entries.set(key, entry)
     this.#queue.push(entry)
@@ -89,20 +96,20 @@ export class ClaimQueue {
 
   /** Ends every claim undecided. */
   close(): void {
-    clearInterval(this.#sweeper)
-    if (this.#timer) clearTimeout(this.#timer)
+    this.#cancelSweep()
+    this.#cancelWindow?.()
     for (const entry of this.#entries.values()) this.#settle(entry, null)
   }
 
   /** Starts a window, unless one is open. While all connections are busy the next batch grows instead. */
   #schedule(): void {
-    if (this.#timer || this.#queue.length === 0 || this.#running >= this.#options.maxConcurrent) return
-    this.#timer = setTimeout(() => {
-      this.#timer = null
+    if (this.#cancelWindow || this.#queue.length === 0 || this.#running >= this.#options.maxConcurrent) return
+    this.#cancelWindow = this.#options.clock.after(this.#options.windowMs, () => {
+      this.#cancelWindow = null
       const batch = this.#queue.splice(0, this.#options.maxBatch).filter((entry) => !entry.isSettled)
       if (batch.length > 0) void this.#run(batch)
       this.#schedule()
-    }, this.#options.windowMs)
+    })
   }
 
   async #run(batch: Entry[]): Promise<void> {
@@ -116,7 +123,7 @@ export class ClaimQueue {
   }
 
   async #attempt(batch: Entry[], waits: boolean): Promise<void> {
-    const startedMs = performance.now()
+    const startedMs = this.#options.clock.nowMs()
     let results: ClaimAnswer[]
     try {
       results = await this.#options.executor.execute(
@@ -127,7 +134,7 @@ export class ClaimQueue {
       this.#options.onError(error)
       return this.#retry(batch, waits, error)
     }
-    this.#options.onBatch(batch.length, performance.now() - startedMs)
+    this.#options.onBatch(batch.length, this.#options.clock.nowMs() - startedMs)
     const busy = batch.filter((entry, i) => {
       const result = results[i] ?? null
       if (result?.outcome === 'busy' && !waits && !entry.claim.isRecheck) return true
@@ -146,7 +153,7 @@ export class ClaimQueue {
       for (const entry of batch) this.#settle(entry, null)
       return
     }
-    const open = batch.filter((entry) => !entry.isSettled && entry.expiresMs > performance.now())
+    const open = batch.filter((entry) => !entry.isSettled && entry.expiresMs > this.#options.clock.nowMs())
     const middle = Math.ceil(open.length / 2)
     for (const half of [open.slice(0, middle), open.slice(middle)])
       if (half.length > 0) await this.#attempt(half, waits)
@@ -159,9 +166,16 @@ export class ClaimQueue {
     for (const done of entry.waiting) done(result)
   }
 
+  #scheduleSweep(): () => void {
+    return this.#options.clock.after(SWEEP_MS, () => {
+      this.#cancelSweep = this.#scheduleSweep()
+      this.#sweep()
+    })
+  }
+
   /** Ends expired claims. Entries are in the order of arrival, so the first one that has not expired ends the search. */
   #sweep(): void {
-    const nowMs = performance.now()
+    const nowMs = this.#options.clock.nowMs()
     for (const entry of this.#entries.values()) {
       if (entry.expiresMs > nowMs) break
       this.#settle(entry, null)

@@ -7,6 +7,7 @@
 import type { ClaimAnswer, ReleaseAnswer } from '@keyward/database'
 import { CODE } from '@keyward/engine'
 
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import type { ClaimDecision, ReleaseResult } from '../shared/messages.ts'
 import { type Claim, type ClaimExecutor, ClaimQueue, type ClaimQueueOptions } from './claim-queue.ts'
 
@@ -39,12 +40,13 @@ export class SlotService {
   readonly #index: SlotIndex
   readonly #queue: ClaimQueue
   readonly #onError: (error: unknown) => void
+  readonly #clock: Clock
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
   /** When the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
   /** Ends the window. Null if and only if no recheck waits. */
-  #timer: NodeJS.Timeout | null = null
+  #cancelWindow: (() => void) | null = null
 
   constructor(
     store: SlotStore,
@@ -54,6 +56,7 @@ export class SlotService {
     this.#store = store
     this.#index = index
     this.#onError = options.onError
+    this.#clock = options.clock ?? SYSTEM_CLOCK
     this.#queue = new ClaimQueue({ ...options, executor: store })
   }
 
@@ -69,12 +72,12 @@ export class SlotService {
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
     this.#rechecks.push({ claim, done })
-    const waitMs = Math.max(0, this.#lastRecheckMs + RECHECK_WINDOW_MS - performance.now())
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null
-      this.#lastRecheckMs = performance.now()
+    const waitMs = Math.max(0, this.#lastRecheckMs + RECHECK_WINDOW_MS - this.#clock.nowMs())
+    this.#cancelWindow ??= this.#clock.after(waitMs, () => {
+      this.#cancelWindow = null
+      this.#lastRecheckMs = this.#clock.nowMs()
       for (const recheck of this.#rechecks.splice(0)) this.#enqueue(recheck.claim, recheck.done)
-    }, waitMs)
+    })
   }
 
   /** Releases a slot. Never rejects. */
@@ -90,7 +93,7 @@ export class SlotService {
   }
 
   close(): void {
-    if (this.#timer) clearTimeout(this.#timer)
+    this.#cancelWindow?.()
     for (const { done } of this.#rechecks.splice(0)) done(UNDECIDED)
     this.#queue.close()
   }
