@@ -9,13 +9,12 @@ export {
 } from './network.ts'
 export { formatAddress, formatNetwork } from './format.ts'
 export { COUNTRY_CODES, packCountry, parseCountryCode, readCountry, unpackCountry } from './country.ts'
-export { type EdgePreset, EDGE_HEADERS, EDGE_PRESETS } from './edge.ts'
+export { type EdgePreset, EDGE_HEADERS, EDGE_PRESETS } from './edge-presets.ts'
 export {
   type RequestOrigin,
   type OriginResolver,
   type OriginResolverOptions,
   type OriginSource,
   createOriginResolver,
-  parseForwarded,
   parseTrustedProxies,
 } from './resolver.ts'

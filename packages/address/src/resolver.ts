@@ -1,32 +1,28 @@
 /**
- * Resolves the origin of a request: the caller's address and country (docs/api.md#request-origin). Forwarding headers are
- * read only from a trusted peer, so a client can never choose its own address. Text that is not exactly an address counts
- * as an unknown address, which no IP rule matches.
+ * Finds the address and country of the caller of a request (docs/api.md#o1, docs/api.md#o2). Forwarding headers are read only
+ * from a trusted peer, so a caller can never choose its own address. An invalid address counts as unknown, which no rule matches.
  */
 
 import { readCountry, unpackCountry } from './country.ts'
-import { countryText, clientAddressEnd, EDGE_HEADERS, type EdgePreset } from './edge.ts'
+import { countryText, clientAddressEnd, EDGE_HEADERS, type EdgePreset } from './edge-presets.ts'
 import { formatAddress } from './format.ts'
 import { type Address, clearAddress, contains, type Network, noAddress, parseAddress, parseNetwork } from './network.ts'
 
 export interface OriginResolverOptions {
-  /** `all`: only the edge can connect, so every peer is trusted and its address is not looked up. */
+  /** `all`: only trusted proxies can connect, so the peer's address is not read. */
   trustedProxies: 'all' | readonly Network[]
   clientIpHeader?: string | null
   countryHeader?: string | null
-  /** Sets both headers, unless they are given explicitly (docs/api.md#o3). */
+  /** A preset for both headers. An explicit header takes precedence. */
   edge?: EdgePreset | null
 }
 
-/**
- * The address and country of a caller. The engine's check has these fields, so it is filled in place. `country` contains
- * two packed ASCII letters, or 0 when it is unknown.
- */
+/** The result, written in place: the engine's check has these fields. `country` is packed (`packCountry`); 0: unknown. */
 export interface RequestOrigin extends Address {
   country: number
 }
 
-/** What the resolver reads of a request. `header` takes a lower-case name; repeats are joined by commas, absent is ''. */
+/** A request. `header` takes a lower-case name and returns repeated headers joined by commas, '' when there is none. */
 export interface OriginSource {
   header(name: string): string
   /** Writes the address of the TCP peer. Called only when it is needed. */
@@ -34,14 +30,14 @@ export interface OriginSource {
 }
 
 export interface OriginResolver {
-  /** The lower-case names of the headers that `resolve` may read. Empty if no peer is trusted. */
+  /** The lower-case names of the headers that `resolve` reads; none when no peer is trusted. */
   readonly headers: readonly string[]
   resolve(source: OriginSource, out: RequestOrigin): void
-  /** Returns the origin as text, for services that have the peer's address as text. */
+  /** Like `resolve`, for services that have the peer's address as text. */
   resolveText(peer: string | undefined, header: (name: string) => string): { ip: string | null; country: string | null }
 }
 
-/** Parses addresses and CIDR ranges separated by commas, or `all`. Returns null if an entry is neither. '' is an empty list. */
+/** Parses addresses and CIDR ranges separated by commas, or `all`. Returns null when an entry is invalid. Empty text: no proxies. */
 export function parseTrustedProxies(text: string): 'all' | Network[] | null {
   if (text.trim() === 'all') return 'all'
   const networks: Network[] = []
@@ -55,10 +51,10 @@ export function parseTrustedProxies(text: string): 'all' | Network[] | null {
 }
 
 /**
- * Parses one address as proxies write it: bare, `ip:port`, `[v6]` or `[v6]:port`, with blanks around it. For any other text
- * it returns false and clears `out`.
+ * Parses one address as proxies write it: bare, `ip:port`, `[v6]` or `[v6]:port`, with blanks around it. Anything else yields
+ * false and no address.
  */
-export function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {
+function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {
   let start = from
   let end = to
   while (start < end && isBlank(text.charCodeAt(start))) start++
@@ -71,7 +67,7 @@ export function parseForwarded(text: string, out: Address, from = 0, to = text.l
       : clearAddress(out)
   }
   const colon = text.indexOf(':', start)
-  // A single colon separates the port of an IPv4 address; several belong to an IPv6 address.
+  // A single colon precedes a port after IPv4; several belong to an IPv6 address.
   if (colon > 0 && colon < end && text.lastIndexOf(':', end - 1) === colon) {
     if (!isPort(text, colon, end)) return clearAddress(out)
     end = colon
@@ -83,11 +79,12 @@ function isBlank(c: number): boolean {
   return c === 32 || c === 9
 }
 
-/** Returns whether the range is empty, or a colon and one to five digits. */
+/** Whether the text is empty, or a colon and one to five digits. */
 function isPort(text: string, start: number, end: number): boolean {
   return start === end || /^:\d{1,5}$/.test(text.slice(start, end))
 }
 
+/** Returns a resolver for the configured proxies and headers. */
 export function createOriginResolver(options: OriginResolverOptions): OriginResolver {
   const { trustedProxies } = options
   const preset = options.edge ? EDGE_HEADERS[options.edge] : null
@@ -96,7 +93,7 @@ export function createOriginResolver(options: OriginResolverOptions): OriginReso
   const isTrusted = (address: Address): boolean =>
     trustedProxies !== 'all' && trustedProxies.some((network) => contains(network, address))
 
-  /** Finds the first untrusted address of `x-forwarded-for` from the right; if all are trusted, the leftmost. */
+  /** Reads `x-forwarded-for` from the right to the first untrusted address; the leftmost when all are trusted. */
   function walk(forwarded: string, source: OriginSource, out: RequestOrigin): void {
     let found = false
     for (let end = forwarded.length; end >= 0;) {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { bytesToUuid, createSecret, hashSecret, parseSecret, uuidToBytes, uuidv7 } from '../src/index.ts'
 
 describe('uuidv7', () => {
-  test('orders ids as they were made, also many in one millisecond and with the clock set back', () => {
+  test('orders ids by creation, even within one millisecond and with the clock set back', () => {
     const now = Date.now() + 1_000
     const ids = Array.from({ length: 20_000 }, (_, i) => uuidv7(i % 3 === 0 ? now - i : now))
     expect(ids.toSorted()).toEqual(ids)
@@ -36,7 +36,7 @@ describe('secrets', () => {
     expect(hashSecret(made.secret)).toEqual(made.hash)
   })
 
-  test('one wrong character is noticed without a look-up', () => {
+  test('recognizes one wrong character without a lookup', () => {
     const { secret } = createSecret('API_KEY')
     for (let at = 4; at < secret.length; at++) {
       const typo = secret.slice(0, at) + (secret[at] === 'x' ? 'y' : 'x') + secret.slice(at + 1)
@@ -47,7 +47,7 @@ describe('secrets', () => {
     expect(parseSecret('')).toBeNull()
   })
 
-  test('has the checksum that GitHub describes: CRC-32 in base62, padded to six', () => {
+  test('has a CRC-32 in six base62 characters as its checksum', () => {
     expect(parseSecret(`kwk_${'0'.repeat(30)}2C8GjS`)).toEqual({ kind: 'API_KEY' })
   })
 })

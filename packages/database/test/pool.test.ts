@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('a connection that breaks between two statements of a transaction fails the transaction, not the process', async () => {
+test('fails the transaction, not the process, when a connection breaks between two statements', async () => {
   const pool = createPool(database.url, { name: 'breaks' })
   const db = createDatabase(pool)
   const transaction = db.transaction().execute(async (trx) => {

@@ -1,4 +1,4 @@
-// Activity of a batch row by row, as a test would rather write and read it.
+/** Converts the activity columns of a batch from and to rows, which are easier to write in tests. */
 
 import type { ActivityColumns } from '@keyward/database'
 

@@ -1,5 +1,7 @@
-// Rows for tests, written straight to the tables. What a test does not name gets a plain valid value; each returns what
-// a test needs to go on with.
+/**
+ * Inserts rows for tests directly into the tables. Every value that a test does not give has a plain valid default. Each builder
+ * returns what a test needs to continue.
+ */
 
 import { bytesToUuid, createSecret, type SecretKind, uuidv7, uuidv7Bytes } from '@keyward/database'
 import type pg from 'pg'
@@ -38,7 +40,7 @@ export async function insertCustomer(
 
 export interface LicenseToInsert {
   readonly organizationId: string
-  /** Made when not given, as is the customer. */
+  /** Created when not given, as is the customer. */
   readonly productId?: string
   readonly customerId?: string
   readonly key?: string
@@ -95,9 +97,9 @@ export interface RuleToInsert {
   readonly organizationId: string
   readonly kind?: 'BLACKLIST' | 'EXCLUSION'
   readonly type?: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
-  /** Canonical: an address or network, a machine id, a country, a customer's id. */
+  /** Canonical: an address or network, a machine id, a country code, the id of a customer. */
   readonly value: string | Uint8Array
-  /** At most one of them; without, the rule is for the whole organization. */
+  /** Give at most one of them; without both, the scope is the organization. */
   readonly productId?: string
   readonly licenseId?: string
   readonly expiresAt?: Date | null
@@ -129,7 +131,7 @@ export async function insertRule(pool: Queryable, given: RuleToInsert): Promise<
   return id
 }
 
-/** An API key unless another kind is asked for. `secret` goes into the authorization header. */
+/** Inserts an API key, or a credential of another kind. `secret` belongs in the authorization header. */
 export async function insertApiKey(
   pool: Queryable,
   given: {
@@ -149,7 +151,7 @@ export async function insertApiKey(
   return { id, secret }
 }
 
-/** A signing key whose private half is junk; enough for whatever reads public keys. */
+/** Inserts a signing key whose private half is invalid, for readers of public keys. */
 export async function insertSigningKey(
   pool: Queryable,
   given: { organizationId: string; publicKey?: Uint8Array; keyId?: string },

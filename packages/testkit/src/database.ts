@@ -1,5 +1,7 @@
-// A database of its own for each test file: a clone of one migrated template, dropped when the file is done. The server
-// is named by the environment, which the global set-up of the test run fills in.
+/**
+ * A database for each test file: a clone of one migrated template, dropped at the end of the file. The environment names the
+ * server; the global setup of the test run sets it.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -10,6 +10,6 @@ export {
   VALIDATOR_LOGIN,
   withDatabase,
 } from './database.ts'
-export { type Edge, isBehindBalancer, type Ports, startEdge } from './edge.ts'
+export { type TestBalancer, isBehindBalancer, type Ports, startBalancer } from './test-balancer.ts'
 export { type Proxy, startProxy } from './proxy.ts'
 export { type Random, random } from './random.ts'

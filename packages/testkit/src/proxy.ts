@@ -1,26 +1,28 @@
-// A TCP proxy that can fail: swallow what comes (a half-open connection), cut everything, delay, or refuse. It stands
-// between a program under test and Postgres or a service.
+/**
+ * A TCP proxy with failures: it can swallow data (a half-open connection), cut connections, delay data, or refuse connections.
+ * It runs between a program under test and Postgres or a service.
+ */
 
 import { createServer, connect, type Socket } from 'node:net'
 
 export interface Proxy {
   readonly port: number
-  /** How many connections it has taken. */
+  /** How many connections it has accepted. */
   readonly connections: number
-  /** Takes what comes and hands nothing on, in either direction, until healed. New connections are taken, too. */
+  /** Accepts data and forwards nothing, in either direction, until `heal`. New connections are accepted too. */
   readonly swallow: () => void
-  /** Breaks every connection and refuses new ones until healed. */
+  /** Breaks every connection and refuses new ones until `heal`. */
   readonly refuse: () => void
   /** Breaks every connection now; new ones work. */
   readonly cut: () => void
-  /** Hands on what comes from either side so much later. 0: at once. */
+  /** Forwards data from either side with this delay. 0: immediately. */
   readonly delay: (ms: number) => void
   /** Ends `swallow` and `refuse`. Connections that were swallowed are broken. */
   readonly heal: () => void
   readonly close: () => Promise<void>
 }
 
-/** Listens on a free port of 127.0.0.1 and connects to the given one. */
+/** Starts a proxy on a free port of 127.0.0.1 to the given port. */
 export async function startProxy(targetPort: number, targetHost = '127.0.0.1'): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const state = { mode: 'pass' as 'pass' | 'swallow' | 'refuse', delayMs: 0, connections: 0 }

@@ -1,4 +1,4 @@
-// Randomness from a seed (xoshiro128**), so that a failing test fails again. A test prints or names its seed.
+/** Random values from a seed (xoshiro128**), so that a failing test fails again. A test prints or names its seed. */
 
 export interface Random {
   /** At least 0, less than 1. */
@@ -9,7 +9,7 @@ export interface Random {
   readonly chance: (probability: number) => boolean
   readonly pick: <T>(from: readonly T[]) => T
   readonly bytes: (length: number) => Uint8Array
-  /** A copy in another order. */
+  /** Returns a copy in random order. */
   readonly shuffle: <T>(from: readonly T[]) => T[]
 }
 
@@ -34,7 +34,7 @@ export function random(seed: number): Random {
     chance: (probability) => next32() / 2 ** 32 < probability,
     pick: (from) => {
       const picked = from[int(from.length)]
-      if (picked === undefined) throw new RangeError('There is nothing to pick from')
+      if (picked === undefined) throw new RangeError('The list to pick from is empty')
       return picked
     },
     bytes: (length) => Uint8Array.from({ length }, () => next32() & 0xff),

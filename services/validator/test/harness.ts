@@ -18,7 +18,7 @@ import {
   insertOrganization,
   isBehindBalancer,
   type LicenseToInsert,
-  startEdge,
+  startBalancer,
   type TestDatabase,
 } from '@keyward/testkit'
 import { expect } from 'vitest'
@@ -77,12 +77,12 @@ export async function startLoaded(
 ): Promise<RunningValidator> {
   const validator = await startValidator(configFor(databaseUrl, given))
   await validator.loaded
-  const edge = await startEdge('validator', validator)
+  const balancer = await startBalancer('validator', validator)
   const close = async (): Promise<void> => {
     await validator.close()
-    await edge.close()
+    await balancer.close()
   }
-  return { ...validator, port: edge.port, close }
+  return { ...validator, port: balancer.port, close }
 }
 
 export interface Sent {

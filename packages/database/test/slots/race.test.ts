@@ -118,7 +118,7 @@ async function come(licenseId: Uint8Array, name: string, { chance, int }: Random
   return mine
 }
 
-test('claims and releases while the limit goes up and down: never over the limit of the moment, and all told is true', async () => {
+test('never exceeds the limit while it is raised and lowered during claims and releases', async () => {
   const dice = random(SEED)
   const licenseId = await insert(SLOTS)
   const id = Buffer.from(licenseId).toString('hex')

@@ -52,7 +52,7 @@ async function entries(licenseId: string): Promise<string[]> {
 }
 
 describe('claimSlots', () => {
-  test('answers each claim of a batch in its place, over several licenses, with repeats', async () => {
+  test('returns the outcomes of several licenses and repeats in the order of the claims', async () => {
     const [two, one, unlimited] = [await license(2), await license(1), await license(null)]
     const suspended = await license(5, 'suspended')
     const revoked = await license(5, 'revoked')
@@ -91,7 +91,7 @@ describe('claimSlots', () => {
     expect(await claimSlots(validator, [])).toEqual([])
   })
 
-  test('takes any bytes for a machine id and compares them exactly', async () => {
+  test('accepts any bytes as a machine id and compares them exactly', async () => {
     const id = await license(4)
     const ids = [Buffer.from([0]), Buffer.from([0, 0]), Buffer.from([255, 254]), Buffer.alloc(512, 7)]
     const claims = ids.map((machineId) => claim(id, machineId, 'a\0b'))
@@ -99,7 +99,7 @@ describe('claimSlots', () => {
     expect(await outcomes(claims)).toEqual(Array(4).fill('known 4/4'))
   })
 
-  test('its transaction is the one that a feed sees', async () => {
+  test('returns the transaction that a feed sees', async () => {
     const id = await license(1)
     const reader = await database.pool.connect()
     const { snapshot } = await loadFeed(database.url, { onBatch: () => undefined })
@@ -114,7 +114,7 @@ describe('claimSlots', () => {
     expect(reading.changes.map((change) => change.entity)).toEqual(['machine'])
   })
 
-  test('a held row delays nobody else; its own claim waits for half a second and then fails alone', async () => {
+  test('delays no other license while a row is locked, and rejects a patient claim after half a second', async () => {
     const [held, free] = [await license(5), await license(5)]
     const holder = await database.pool.connect()
     await holder.query('begin')
@@ -137,7 +137,7 @@ describe('claimSlots', () => {
     holder.release()
   })
 
-  test('machines of a license without a limit are kept up to 10,000 and counted from there', async () => {
+  test('records up to 10,000 machines of a license without a limit and counts the others', async () => {
     const id = await license(null)
     const machines = (from: number, count: number) => Array.from({ length: count }, (_, i) => claim(id, `m${from + i}`))
     for (let from = 0; from < 9_990; from += 3_330) await claimSlots(validator, machines(from, 3_330))
@@ -152,7 +152,7 @@ describe('claimSlots', () => {
 })
 
 describe('releasing', () => {
-  test('frees the slot once, for the next machine', async () => {
+  test('frees the slot once for the next machine', async () => {
     const id = await license(1)
     await outcomes([claim(id, 'a')])
     expect(await releaseSlot(validator, uuidToBytes(id), Buffer.from('b'))).toMatchObject({ released: false, used: 1 })
@@ -165,7 +165,7 @@ describe('releasing', () => {
     expect(unknown).toMatchObject({ released: false, used: 0, max: null })
   })
 
-  test('the count follows the rows, whoever changes them', async () => {
+  test('keeps the count equal to the rows when they are changed by hand', async () => {
     const id = await license(3)
     await outcomes([claim(id, 'a'), claim(id, 'b'), claim(id, 'c')])
     await database.pool.query(`delete from machines where license_id = $1 and machine_id in ('a', 'b')`, [id])

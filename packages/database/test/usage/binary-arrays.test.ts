@@ -42,7 +42,7 @@ test.each([0, 1, 2, 1_000])('Postgres receives %i values as they are', async (co
   expect(await received('uuid', uuidArray(ids))).toEqual(texts)
 })
 
-test('bytes of every length, nothing as null, and those of a part', async () => {
+test('encodes bytes of every length, empty ones as null, and those of a subarray', async () => {
   const { int } = random(5)
   const list = Array.from({ length: 600 }, () => randomBytes(int(3) === 0 ? 0 : int(300)))
   const offsets = Int32Array.from([0, ...list.map(() => 0)])
@@ -54,6 +54,6 @@ test('bytes of every length, nothing as null, and those of a part', async () => 
   expect(await received('bytea', byteaArray(Int32Array.of(0), Buffer.alloc(0)))).toEqual([])
 })
 
-test('a word that there is not is an error, and nothing is sent', () => {
+test('throws for an index without a word', () => {
   expect(() => textArray(Uint8Array.of(0, 2), ['VALID', 'EXPIRED'])).toThrow(RangeError)
 })

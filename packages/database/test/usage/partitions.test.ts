@@ -53,7 +53,7 @@ async function sum(table: string): Promise<number> {
   return rows[0]?.n ?? -1
 }
 
-test('batches of a year make the partitions that they need, at once from several validators', async () => {
+test('creates the partitions for a year of batches from several validators at once', async () => {
   const now = Date.now()
   const days = Array.from({ length: 26 }, (_, i) => now - i * 14 * DAY_MS)
   await Promise.all(
@@ -72,7 +72,7 @@ test('batches of a year make the partitions that they need, at once from several
   expect(rows).toEqual([])
 }, 30_000)
 
-test('each partition has its parent’s indexes and nothing twice', async () => {
+test('creates partitions with exactly the indexes of their parent', async () => {
   const { rows } = await database.pool.query<{ table: string; own: number; attached: number }>(
     `select p.inhparent::regclass::text as table, count(distinct i.indexrelid)::integer as own, count(distinct a.inhrelid)::integer as attached
      from pg_inherits p join pg_index i on i.indrelid = p.inhrelid left join pg_inherits a on a.inhrelid = i.indexrelid
@@ -83,7 +83,7 @@ test('each partition has its parent’s indexes and nothing twice', async () => 
   expect([...perPartition].toSorted()).toEqual(['activity 4 4', 'check_counts 1 1'])
 })
 
-test('old partitions are dropped by age, newer ones stay', async () => {
+test('drops expired partitions and keeps the others', async () => {
   const before = await partitions('activity')
   const dropped = await dropOldPartitions(database.pool, 90, 180)
   expect(dropped.length).toBeGreaterThan(15)
@@ -97,7 +97,7 @@ test('old partitions are dropped by age, newer ones stay', async () => {
   expect(await dropOldPartitions(database.pool, 90, 180)).toEqual([])
 })
 
-test('a partition that is being read is left for the next time and delays nobody', async () => {
+test('keeps a partition that is being read for the next call, without waiting', async () => {
   const reader = await database.pool.connect()
   await reader.query('begin; select count(*) from activity')
   expect(await dropOldPartitions(database.pool, 30, 180)).toEqual([])
@@ -107,7 +107,7 @@ test('a partition that is being read is left for the next time and delays nobody
   expect((await dropOldPartitions(database.pool, 30, 180)).length).toBeGreaterThan(2)
 })
 
-test('a clock that is off by centuries makes no partition, and its counts are not lost', async () => {
+test('creates no partition for a clock that is wrong by centuries, and keeps its counts', async () => {
   const before = await partitions('activity')
   const checks = await sum('activity')
   const validator = uuidv7()

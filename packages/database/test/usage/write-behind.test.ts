@@ -85,7 +85,7 @@ const countsOf = () =>
   )
 
 describe('writeBehind', () => {
-  test('counts for a rule that was folded into another, for that one, and in one sum with its own', async () => {
+  test('adds the matches of a folded rule to those of the rule that was kept', async () => {
     const gone = uuidv7()
     await database.pool.query('insert into folded_rules (gone, kept) values ($1, $2)', [gone, ruleId])
     const match = (id: string, count: number) => ({ id: bytes(id), count, lastAtMs: NOON + count })
@@ -102,7 +102,7 @@ describe('writeBehind', () => {
     await write({ rules: [match(gone, 1)] })
   })
 
-  test('does not take a match from a clock that is far off', async () => {
+  test('replaces the time of a match from a clock that is far off', async () => {
     const before = Date.now() - 60_000
     await write({ rules: [{ id: bytes(ruleId), count: 1, lastAtMs: Date.UTC(2525, 1, 1) }] })
     const later = await rows<{ at: Date }>(
@@ -113,7 +113,7 @@ describe('writeBehind', () => {
     expect(later[0]?.at.getTime()).toBeLessThan(Date.UTC(2525, 1, 1))
   })
 
-  test('adds up what comes in several batches', async () => {
+  test('adds up several batches', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const rule = (count: number, lastAtMs: number) => ({ rules: [{ id: bytes(ruleId), count, lastAtMs }] })
     await write({ ...rule(3, NOON + 5), ...checks('VALID', 4), ...activity(activityRow('VALID', 5, 'm')) })
@@ -153,7 +153,7 @@ describe('writeBehind', () => {
     expect(last).toEqual([{ at: new Date(later) }])
   })
 
-  test('keeps one open alert a license; after it is acknowledged, the next is a new one', async () => {
+  test('keeps one open alert per license and opens another after it is acknowledged', async () => {
     const overuse = (count: number) =>
       activity(activityRow('TOO_MANY_MACHINES', count, 'm'), activityRow('EXPIRED', 7, 'm'))
     const alerts = () =>
@@ -166,7 +166,7 @@ describe('writeBehind', () => {
     expect(await alerts()).toHaveLength(2)
   })
 
-  test('leaves out what is gone', async () => {
+  test('skips rows of what was deleted', async () => {
     const gone = bytes(uuidv7())
     const [counted] = checks('VALID', 1).checks
     if (counted === undefined) throw new Error('no row')
@@ -184,7 +184,7 @@ describe('writeBehind', () => {
     expect(await countsOf()).toEqual([{ code: 'VALID', count: 1 }])
   })
 
-  test('wakes nobody and is no change', async () => {
+  test('wakes no validator and logs no change', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     const listener = await database.pool.connect()
@@ -202,7 +202,7 @@ describe('writeBehind', () => {
     expect(woken).toBe(0)
   })
 
-  test('is exact when answers are lost and batches are sent again, by several validators at once', async () => {
+  test('applies every batch exactly once when several validators repeat batches', async () => {
     const validators = Array.from({ length: 4 }, () => uuidv7())
     const sent = Array.from({ length: 25 }, (_, i) => i + 1)
     await Promise.all(
@@ -231,7 +231,7 @@ describe('writeBehind', () => {
     expect(summed?.sum).toBe(total)
   })
 
-  test('batches of several validators in any order do not block each other for good', async () => {
+  test('does not deadlock when several validators write the same rows in different orders', async () => {
     const dice = random(99)
     const rules = await Promise.all(
       Array.from({ length: 60 }, (_, i) => insertRule(database.pool, { organizationId, value: `10.0.0.${i}` })),
@@ -254,7 +254,7 @@ describe('writeBehind', () => {
   })
 })
 
-test('what was gathered is cut into batches without losing a row', () => {
+test('splits usage into batches without losing a row', () => {
   const { int } = random(7)
   const entries = Array.from({ length: 1_200 }, (_, i) => ({
     ...activityRow(int(3) === 0 ? 'TOO_MANY_MACHINES' : 'VALID', i, int(4) === 0 ? null : 'm'.repeat(1 + int(40))),
@@ -274,7 +274,7 @@ test('what was gathered is cut into batches without losing a row', () => {
   expect(splitBatch(EMPTY)).toEqual([])
 })
 
-test('a state change is noted in the transaction that makes it', async () => {
+test('records a change of a license in the transaction that makes it', async () => {
   const db = createDatabase(database.pool)
   const actor = { type: 'member', id: 'x' }
   const entry = { licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const

@@ -1,5 +1,5 @@
 /** A management service with a database of its own, and a client for it. */
-import { createTestDatabase, startEdge, type TestDatabase } from '@keyward/testkit'
+import { createTestDatabase, startBalancer, type TestDatabase } from '@keyward/testkit'
 
 import { environment } from '../../src/config.ts'
 import { startManagement } from '../../src/server.ts'
@@ -75,8 +75,8 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     ...env,
   })
   const management = await startManagement(config)
-  const edge = await startEdge('management', management)
-  const origin = `http://127.0.0.1:${edge.port}`
+  const balancer = await startBalancer('management', management)
+  const origin = `http://127.0.0.1:${balancer.port}`
   return {
     database,
     origin,
@@ -85,7 +85,7 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     as: (token) => createCaller(origin, token),
     async close() {
       await management.close()
-      await edge.close()
+      await balancer.close()
       await database.drop()
     },
   }

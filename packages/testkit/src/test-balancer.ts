@@ -1,6 +1,6 @@
 /**
- * With TEST_THROUGH=haproxy the services that tests start stand behind haproxy with the configuration that is shipped, and the
- * tests talk to its one address. Only its ports and servers are replaced, and TLS is left out, so that clients need not know.
+ * The balancer in front of the services that tests start. With TEST_THROUGH=haproxy it is haproxy with the shipped configuration;
+ * only ports and servers are replaced, and TLS is left out, so that tests need no certificates. Otherwise there is none.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** For tests that say what a caller at another address gets, or what a service does with what no balancer lets through. */
+/** For tests of requests from other addresses, or of requests that no balancer forwards. */
 export const isBehindBalancer = process.env['TEST_THROUGH'] === 'haproxy'
 
 export interface Ports {
@@ -21,8 +21,8 @@ export interface Ports {
   readonly adminPort: number
 }
 
-export interface Edge {
-  /** Where tests send their requests. */
+export interface TestBalancer {
+  /** The port to which tests send their requests. */
   readonly port: number
   close(): Promise<void>
 }
@@ -31,23 +31,23 @@ const SHIPPED = fileURLToPath(new URL('../../../infra/haproxy', import.meta.url)
 const ATTEMPTS = 5
 const START_MS = 10_000
 
-/** The service itself, or a balancer before it. */
-export async function startEdge(kind: 'validator' | 'management', service: Ports): Promise<Edge> {
+/** Returns the port of the service itself, or starts a balancer in front of it. */
+export async function startBalancer(kind: 'validator' | 'management', service: Ports): Promise<TestBalancer> {
   if (!isBehindBalancer) return { port: service.port, close: () => Promise.resolve() }
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startBalancer(kind, service)
+      return await startHaproxy(kind, service)
     } catch (error) {
-      // The port was taken by somebody else meanwhile.
+      // Another program has taken the port meanwhile.
       if (attempt === ATTEMPTS) throw error
     }
   }
 }
 
-async function startBalancer(kind: string, service: Ports): Promise<Edge> {
-  const folder = mkdtempSync(join(tmpdir(), 'keyward-edge-'))
+async function startHaproxy(kind: string, service: Ports): Promise<TestBalancer> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
   const configuration = join(folder, 'haproxy.cfg')
-  // Below the range from which the system takes ports for outgoing connections.
+  // Below the range of ports for outgoing connections.
   const port = randomInt(10_240, 32_768)
   writeFileSync(configuration, configurationFor(kind, service, port, folder))
   const child = spawn('haproxy', ['-db', '-f', configuration], { cwd: SHIPPED, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -80,7 +80,7 @@ function configurationFor(kind: string, service: Ports, port: number, folder: st
   return replaced.replace(/^ *server \S+ \w+-\d:.*\n/gm, '')
 }
 
-/** Null once it listens, otherwise why it never will. */
+/** Returns null once it listens, otherwise why it does not. */
 async function listens(port: number, child: ChildProcess): Promise<string | null> {
   for (const startMs = performance.now(); performance.now() - startMs < START_MS; await sleep(10)) {
     if (child.exitCode !== null) return `it ended with ${child.exitCode}`
@@ -94,7 +94,7 @@ async function listens(port: number, child: ChildProcess): Promise<string | null
       socket.destroy()
     }
   }
-  return 'nobody listens'
+  return 'it does not listen'
 }
 
 async function ended(child: ChildProcess): Promise<void> {
