@@ -1,4 +1,5 @@
-/** The files of the project as the tests of this folder see them: everything but what is installed or generated. */
+/** The files of the project for the tests in this folder: all except installed and generated ones. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +8,7 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'pnpm-lock.yaml'])
 
-/** Paths relative to the root, with forward slashes, in order. */
+/** Returns sorted paths relative to the root. */
 export function projectFiles(folder = ROOT): string[] {
   const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => !LEFT_OUT.has(entry.name))
   return entries
@@ -19,7 +20,7 @@ export function projectFiles(folder = ROOT): string[] {
     .toSorted()
 }
 
-/** Whether a TypeScript file is part of a program or package, and no test. */
+/** Returns whether a TypeScript file is part of a program or package, and no test. */
 export function isSource(path: string): boolean {
   return /^(?:packages|services)\/[^/]+\/src\/|^(?:infra|bench)\/(?!test\/)/.test(path)
 }

@@ -3,11 +3,12 @@
  * the two entries of the innermost folder that holds both ends. A file beside folders, such as `main.ts`, is an entry of
  * its own, so it may compose folders while `config.ts` beside it is imported by them. Circles of files are the linter's job.
  */
+
 import { posix } from 'node:path'
 
 import { importsOf } from './imports.ts'
 
-/** One sentence for each circle, with one import for each of its arrows. `sources` maps paths to texts. */
+/** Returns one sentence per circle, with one import per arrow. `sources` maps paths to texts. */
 export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
   return [...arrowsByFolder(sources)].flatMap(([folder, arrows]) =>
     circles(arrows).map((entries) => {
@@ -20,7 +21,7 @@ export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
 interface Arrow {
   from: string
   to: string
-  /** One of the imports that it stands for. */
+  /** One of its imports. */
   example: string
 }
 
@@ -42,7 +43,7 @@ function arrowsByFolder(sources: ReadonlyMap<string, string>): Map<string, Arrow
   return folders
 }
 
-/** The sets of entries that reach each other. */
+/** Returns the sets of entries that reach each other. */
 function circles(arrows: readonly Arrow[]): Set<string>[] {
   const reached = new Map(arrows.map(({ from }) => [from, reachableFrom(from, arrows)]))
   const found: Set<string>[] = []

@@ -1,7 +1,8 @@
 /**
- * Who may import what. Data flows one way: packages know nothing of services, services nothing of each other, the
- * engine nothing of I/O. `violations` judges one file by its path and text, so that the rules themselves can be tested.
+ * The rules of imports. Packages never import services, services never import each other, and the engine imports nothing that
+ * does I/O. `violations` takes the path and the text of a file, so that the rules themselves are tested.
  */
+
 import { posix } from 'node:path'
 
 import { isSource } from './files.ts'
@@ -9,11 +10,14 @@ import { isSource } from './files.ts'
 interface Rule {
   /** Modules that the sources may import; `types:` before a name allows only its types. */
   modules: readonly string[]
-  /** Whether Node's own modules may be used. */
+  /** Whether modules of Node are allowed. */
   node: boolean
 }
 
-/** Workspaces whose imports are fixed; of `node:net`, the address package uses what is pure. The others may import every package but the testkit. */
+/**
+ * Workspaces with a fixed list of modules. The address package uses only pure functions of `node:net`. All other workspaces
+ * may import every package except the testkit.
+ */
 const RULES: Readonly<Record<string, Rule>> = {
   'packages/engine': { modules: [], node: false },
   'packages/contract': { modules: ['zod', 'zod-openapi', 'types:@keyward/engine'], node: false },
@@ -41,13 +45,13 @@ export function importsOf(source: string): Import[] {
   return [...statements, ...[...source.matchAll(DYNAMIC)].map(([, from = '']) => ({ from, typeOnly: false }))]
 }
 
-/** `packages/engine/src/trie.ts` belongs to `packages/engine`; `infra/start/main.ts` to `infra`. */
+/** Returns the workspace of a path: `packages/engine` for `packages/engine/src/index.ts`, `infra` for `infra/start/main.ts`. */
 export function workspaceOf(path: string): string {
   const [top = '', name = ''] = path.split('/')
   return top === 'packages' || top === 'services' ? `${top}/${name}` : top
 }
 
-/** One sentence for each forbidden import of a TypeScript file; `path` is relative to the root. */
+/** Returns one sentence per forbidden import of a TypeScript file. `path` is relative to the root. */
 export function violations(path: string, source: string): string[] {
   const workspace = workspaceOf(path)
   return importsOf(source).flatMap((found) => {
@@ -86,16 +90,16 @@ function wallReason(path: string, target: string): string | null {
 
 function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {
   const name = packageOf(found.from)
-  if (name === '@keyward/validator' || name === '@keyward/management') return 'nobody imports a service'
+  if (name === '@keyward/validator' || name === '@keyward/management') return 'services are never imported'
   if (!inSource) return null
   const mayTest = workspace === 'bench' || workspace === 'packages/testkit'
-  if (name === '@keyward/testkit' && !mayTest) return 'the testkit is for tests'
+  if (name === '@keyward/testkit' && !mayTest) return 'only tests import the testkit'
   const rule = RULES[workspace]
   if (!rule) return null
   if (rule.modules.includes(name)) return null
-  if (found.from.startsWith('node:')) return rule.node ? null : 'no I/O here'
-  if (rule.modules.includes(`types:${name}`)) return found.typeOnly ? null : 'only its types'
-  return 'not among what this package may import'
+  if (found.from.startsWith('node:')) return rule.node ? null : 'modules that do I/O are not allowed here'
+  if (rule.modules.includes(`types:${name}`)) return found.typeOnly ? null : 'only its types are allowed'
+  return 'not in the list of this package'
 }
 
 function packageOf(from: string): string {

@@ -14,9 +14,19 @@ interface Rule {
 }
 
 /** Folders whose headers are still of another form. */
-const NOT_YET = ['packages/database/', 'packages/testkit/']
+const OTHER_HEADERS = ['packages/testkit/']
+/** Folders in which imports still follow the header without a blank line. */
+const WITHOUT_BLANK_LINE = [
+  'packages/cli/',
+  'packages/contract/',
+  'packages/process/',
+  'packages/testkit/',
+  'services/management/',
+]
 
 const isProgram = (path: string): boolean => /\.(?:ts|mjs|js)$/.test(path)
+const startsWithAny = (path: string, folders: readonly string[]): boolean =>
+  folders.some((folder) => path.startsWith(folder))
 const matches = (pattern: RegExp) => (text: string) => [...text.matchAll(pattern)].map(([found]) => found.trim())
 
 /** SQLSTATEs of the classes that the code handles. */
@@ -26,10 +36,17 @@ const LOG_MESSAGE = /\b(?:log|logger)\??\.(?:debug|info|warn|error|fatal)\((?:[^
 const rules: readonly Rule[] = [
   {
     name: 'a file header is a /** comment',
-    files: (path) => isProgram(path) && !path.includes('/examples/') && !NOT_YET.some((one) => path.startsWith(one)),
+    files: (path) => isProgram(path) && !path.includes('/examples/') && !startsWithAny(path, OTHER_HEADERS),
     violations: matches(/^(?:#!.*\n)?(?:\/\/|\/\*(?!\*)).*/g),
     rejected: ['// Reads.\nimport a', '#!/usr/bin/env node\n// Reads.', '/* Reads. */\n\nimport a'],
     accepted: ['/** Reads. */\n\nimport a', 'import a // from b'],
+  },
+  {
+    name: 'a blank line separates the file header from the imports',
+    files: (path) => isProgram(path) && !startsWithAny(path, WITHOUT_BLANK_LINE),
+    violations: matches(/^(?:#!.*\n)?\/\*\*(?:[^*]|\*(?!\/))*\*\/\nimport /g),
+    rejected: ['/** Reads. */\nimport a', '/**\n * Reads.\n */\nimport a'],
+    accepted: ['/** Reads. */\n\nimport a', '/** The limit. */\nexport const LIMIT = 1', 'import a\n'],
   },
   {
     name: 'private members are written #name',
@@ -37,6 +54,13 @@ const rules: readonly Rule[] = [
     violations: matches(/^ +private (?:static |readonly |async )*\w+.*|constructor\([^)]*\bprivate\b/gm),
     rejected: ['  private readonly name: string', '  constructor(private name: string)'],
     accepted: ['  readonly #name: string', '  // private addresses'],
+  },
+  {
+    name: 'comments cite rules of docs/api.md, not a document outside the project',
+    files: (path) => /\.(?:ts|sql|ya?ml|cfg|conf)$/.test(path),
+    violations: matches(/(?<!Open)API document\b.*/g),
+    rejected: ['/** Plan limits (API document, "Limits"). */'],
+    accepted: ['/** Plan limits (docs/api.md#r7). */', 'the OpenAPI document', 'the API documentation'],
   },
   {
     name: 'log messages are lower case, constant and without a full stop',

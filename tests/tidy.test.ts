@@ -8,7 +8,7 @@ const texts = files.filter((path) => /\.(?:ts|mjs|js|json|ya?ml|md|sql|sh|cfg|co
 
 const lines = (path: string): number => read(path).split('\n').length - 1
 
-/** `path:line: text` of each line that matches. This file holds the patterns, so it is left out. */
+/** Returns `path:line: text` of each matching line. This file contains the patterns, so it is excluded. */
 function find(paths: readonly string[], pattern: RegExp): string[] {
   return paths
     .filter((path) => path !== 'tests/tidy.test.ts')
@@ -25,7 +25,7 @@ test('no program file is longer than 400 lines, and half of the source files hav
   expect(sizes.toSorted((a, b) => a - b)[Math.floor(sizes.length / 2)]).toBeLessThanOrEqual(120)
 })
 
-test('every source file begins by saying what it is for', () => {
+test('every source file begins with a header comment', () => {
   const silent = programs.filter((path) => {
     if (!isSource(path) || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
     return !/^(?:#!.*\n)?(?:import [^'"]+ from '[^']+'\n|\n)*(?:\/\*\*|\/\/)/.test(read(path))
@@ -33,21 +33,21 @@ test('every source file begins by saying what it is for', () => {
   expect(silent).toEqual([])
 })
 
-test('nothing is left for later', () => {
+test('no TODO or similar mark is left', () => {
   expect(find(texts, /\b(?:TODO|FIXME|XXX|HACK)\b/)).toEqual([])
 })
 
-test('the type checker is not silenced', () => {
+test('no comment or cast silences the type checker', () => {
   expect(find(programs, /@ts-(?:ignore|nocheck)|\bas unknown as\b/)).toEqual([])
   const sources = programs.filter(isSource)
   expect(find(sources, /@ts-expect-error/)).toEqual([])
 })
 
-test('no test is left out or run alone; one that needs a missing tool says so through skipIf', () => {
+test('no test is skipped or exclusive; one that needs a tool uses skipIf', () => {
   expect(find(programs, /\b(?:test|it|describe)\.(?:only|skip|todo)\b/)).toEqual([])
 })
 
-test('no file names a machine, a package registry or a folder outside the project', () => {
+test('no file contains a path outside the project or the address of a package registry', () => {
   expect(find(texts, /(?<![\w.$}-])\/(?:work|home\/\w+|Users\/\w+|root\/\w+)\//)).toEqual([])
   expect(find(['pnpm-lock.yaml', ...texts], /\bregistry\.[\w-]+\.(?:com|org|net|io)\b|_authToken|tarball:/)).toEqual([])
 })

@@ -1,4 +1,5 @@
 /** Ids that the database makes for rows of its own. */
+
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

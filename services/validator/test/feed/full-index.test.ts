@@ -1,4 +1,5 @@
 /** A validator whose index is too small for all rows. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { startValidator } from '../../src/validator.ts'

@@ -1,4 +1,5 @@
 /** A validator with a database that lacks a migration: not ready, with one sentence as the reason, until it is applied. */
+
 import { NotMigrated } from '@keyward/database'
 import { expect, test } from 'vitest'
 
