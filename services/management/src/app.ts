@@ -1,4 +1,5 @@
 /** The Express application: headers of every response, the endpoints, the documentation, and the fallbacks for other paths. */
+
 import express, { type Express } from 'express'
 import helmet from 'helmet'
 

@@ -1,4 +1,5 @@
 /** The environment variables of the management service. */
+
 import { EDGE_PRESETS, type OriginResolverOptions, parseTrustedProxies } from '@keyward/address'
 import {
   choice,

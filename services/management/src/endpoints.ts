@@ -1,4 +1,5 @@
 /** Every endpoint of the management API, in the order of the documentation. A new resource is registered here. */
+
 import { activity } from './activity/activity.ts'
 import { analytics } from './analytics/analytics.ts'
 import { auditLog } from './audit/audit-log.ts'

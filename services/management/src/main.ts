@@ -1,4 +1,5 @@
 /** The management service as a program, started from the environment. */
+
 import {
   announceListening,
   effectiveVariables,

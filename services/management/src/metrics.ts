@@ -1,4 +1,5 @@
 /** The metrics of requests: duration by method, route and status. No label contains a caller or an address. */
+
 import type { RequestHandler } from 'express'
 import { Histogram, Registry } from 'prom-client'
 import { z } from 'zod'

@@ -2,6 +2,7 @@
  * Starts and stops the management service: pool, keys, HTTP server, admin port and housekeeping. All state is in Postgres, so any number
  * of processes may run. The server listens after the signing keys are sealed under the current master key.
  */
+
 import { createServer, type Server } from 'node:http'
 
 import { createOriginResolver } from '@keyward/address'

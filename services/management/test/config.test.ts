@@ -1,4 +1,5 @@
 /** Configuration: every bad value stops the start with one line that names the variable. */
+
 import { ConfigError, readConfig } from '@keyward/process'
 import { expect, test } from 'vitest'
 

@@ -2,6 +2,7 @@
  * Sends every kind of malformed, unauthorized, repeated and concurrent request to every endpoint. The list of endpoints comes from their
  * definitions, so it includes new ones. Every response is validated against the OpenAPI document.
  */
+
 import { ALL_PERMISSIONS, createdToken, type Permission, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

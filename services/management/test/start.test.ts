@@ -1,4 +1,5 @@
 /** The start of the service: it requires every migration, and drops partitions past their retention. */
+
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 

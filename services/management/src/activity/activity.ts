@@ -1,4 +1,5 @@
 /** Endpoints of the activity feed (docs/api.md#d3): what happened to licenses, newest first. */
+
 import { activityEntry, activityType, actor, code, idParams, listQuery, page } from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'

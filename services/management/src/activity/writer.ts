@@ -1,4 +1,5 @@
 /** Writes changes of licenses to their activity feeds, in the transaction of the change. */
+
 import { type ActivityEntry, recordActivity } from '@keyward/database/kysely'
 
 import type { WriteContext } from '../http/context.ts'

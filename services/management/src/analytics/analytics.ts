@@ -1,4 +1,5 @@
 /** The endpoint that counts checks (docs/api.md#d2). */
+
 import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract'
 
 import { vendorEndpoint } from '../http/endpoint.ts'

@@ -2,6 +2,7 @@
  * Counts of checks by hour or day (UTC). Validators write the counts and leave out checks that an exclusion decides. The result has an
  * entry for every interval and every group that occurs in the period, also for a count of 0, so that a chart can use it as it is.
  */
+
 import { type analytics, type analyticsQuery, code } from '@keyward/contract'
 import { sql } from 'kysely'
 import type { z } from 'zod'

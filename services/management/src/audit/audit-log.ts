@@ -1,4 +1,5 @@
 /** The endpoint of the audit log (docs/api.md#m11). */
+
 import { actor, auditEntry, listQuery, page } from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'

@@ -1,4 +1,5 @@
 /** Writes the audit log. An entry is written in the transaction of its change and never holds a secret or an address of a check. */
+
 import { uuidv7 } from '@keyward/database'
 
 import type { WriteContext } from '../http/context.ts'

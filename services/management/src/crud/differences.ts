@@ -2,6 +2,7 @@
  * The difference between a row and a PATCH. A PATCH that changes nothing writes nothing: `updatedAt` stays, and there is no audit entry
  * and no change for validators.
  */
+
 import { isDeepStrictEqual } from 'node:util'
 
 /** Returns the given fields that differ from the row, or null when none does. An undefined field is not given. */

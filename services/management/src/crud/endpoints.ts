@@ -2,6 +2,7 @@
  * Builders for the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path,
  * operation id, summary, status and response schema; the rest of the definition and the handler are given.
  */
+
 import { idParams, listQuery, page, type Permission } from '@keyward/contract'
 import { z } from 'zod'
 

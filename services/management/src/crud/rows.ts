@@ -1,7 +1,9 @@
 /**
  * Reads and writes of rows that belong to an organization. Every statement, also an update or a deletion by id, is limited to the
- * organization of its context. Every write adds an audit entry in the same transaction.
+ * organization of its context. `insertRow`, `changeRow` and `deleteRow` also write the audit entry; the caller of `updateRow` writes
+ * its own.
  */
+
 import type { ProblemCode } from '@keyward/contract'
 import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import { type RawBuilder, type Selectable, sql } from 'kysely'

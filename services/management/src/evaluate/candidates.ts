@@ -3,6 +3,7 @@
  * contains the address or country of an app, because Postgres may log statements: they are sent masked (mask.ts). If a pooler has
  * removed the key of the mask, the rules of all countries and of all addresses with the same beginning are read instead.
  */
+
 import { type Address, contains, formatNetwork, type Network, packCountry, parseNetwork } from '@keyward/address'
 import { uuidToBytes } from '@keyward/database'
 import type { AccessRuleRecord } from '@keyward/engine'

@@ -2,6 +2,7 @@
  * Computes the verdict of a check without taking a slot or counting a match (docs/api.md#r5). The rows that concern the check go into a
  * small index, and the engine of the validators decides.
  */
+
 import type { Code } from '@keyward/contract'
 import { bytesToUuid, uuidToBytes } from '@keyward/database'
 import { type Change, type Check, CODES, createCheck, createIndex, createVerdict, openIndex } from '@keyward/engine'

@@ -1,4 +1,5 @@
 /** The endpoint that evaluates a check without making it (docs/api.md#r5). */
+
 import { parseNetwork } from '@keyward/address'
 import { type AccessRule, type Code, evaluateCheck, evaluation } from '@keyward/contract'
 import type { z } from 'zod'

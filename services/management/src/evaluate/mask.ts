@@ -2,6 +2,7 @@
  * Masks values that Postgres must compare but must not log. A value is sent masked, and the statement unmasks it with a key that was
  * sent as a setting when the connection was opened. Statement logs contain statements and parameters, but not this setting.
  */
+
 import { createHash, randomBytes } from 'node:crypto'
 
 import { type RawBuilder, sql } from 'kysely'

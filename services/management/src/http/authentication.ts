@@ -2,6 +2,7 @@
  * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Nothing is cached: a revoked credential and a permission taken
  * from a member take effect at the next request.
  */
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { type Actor, type Permission, permission as permissionSchema } from '@keyward/contract'

@@ -2,6 +2,7 @@
  * Reads a JSON body of at most 2 MiB. Bytes that are not UTF-8 are an error and never replaced, so that two different ids cannot
  * become equal.
  */
+
 import express, { type Request, type Response } from 'express'
 
 import { ApiError, invalid } from './problem.ts'

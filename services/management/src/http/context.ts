@@ -1,4 +1,5 @@
 /** The database handle of a request, and the context that every write carries. */
+
 import type { Actor } from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import type { Kysely } from 'kysely'

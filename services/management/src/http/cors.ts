@@ -1,4 +1,5 @@
 /** CORS for the configured origins. Without any, no CORS header is sent and a preflight request is 405 as any OPTIONS request. */
+
 import type { RequestHandler } from 'express'
 
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, prefer, x-request-id'

@@ -1,4 +1,5 @@
 /** The dependencies of the endpoints: created once at start and passed to every handler. */
+
 import type { OriginResolver } from '@keyward/address'
 import type { Logger } from '@keyward/process'
 

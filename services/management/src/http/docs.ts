@@ -2,6 +2,7 @@
  * `/openapi.json` and `/docs`, the page that shows the document and sends requests. Its content security policy forbids other hosts
  * and inline scripts.
  */
+
 import express, { type Express, type RequestHandler } from 'express'
 import { getAbsoluteFSPath } from 'swagger-ui-dist'
 

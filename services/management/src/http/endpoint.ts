@@ -2,6 +2,7 @@
  * Endpoint definitions. The Express route and the OpenAPI operation are both made from one definition, so they always agree.
  * A handler receives parsed input only, and for a write a transaction that also holds the audit entry.
  */
+
 import {
   type Actor,
   describeIssue,

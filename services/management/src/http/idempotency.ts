@@ -3,6 +3,7 @@
  * without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock on
  * the key; the lock ends with the connection, also when the process dies.
  */
+
 import { createHash } from 'node:crypto'
 
 import { sql } from 'kysely'

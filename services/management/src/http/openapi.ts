@@ -2,6 +2,7 @@
  * The OpenAPI document, made from the endpoint definitions of the routes and the schemas that validate requests. Every operation lists
  * every error code that it can return.
  */
+
 import { problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 

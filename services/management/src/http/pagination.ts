@@ -2,6 +2,7 @@
  * Keyset pagination, newest first (docs/api.md#m1). The cursor holds the id of the last row of a page, so inserts and deletes between
  * pages neither repeat nor skip a row, and every page costs the same. A cursor is valid only for its own list and organization.
  */
+
 import { createHash } from 'node:crypto'
 
 import { type SelectQueryBuilder, type Simplify, sql } from 'kysely'

@@ -2,6 +2,7 @@
  * The errors that a caller may see. An `ApiError` carries a code of the contract and public text. Every other error becomes
  * INTERNAL or UNAVAILABLE without its message, which goes to the log only.
  */
+
 import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 

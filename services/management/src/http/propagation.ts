@@ -2,6 +2,7 @@
  * `Prefer: wait=N` (RFC 7240, docs/api.md#m3): the response is sent when every live validator has applied the change. Validators
  * write the snapshot of the change log that they have applied; a change is applied when its transaction is visible in that snapshot.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'

@@ -2,6 +2,7 @@
  * Problem responses for errors below the application, which Node would otherwise answer itself without a request id: malformed HTTP,
  * headers that are too large, requests that do not arrive in time, and unsupported expectations.
  */
+
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'

@@ -2,6 +2,7 @@
  * The rate limit of each credential (docs/api.md#m4), counted in Postgres so that all management processes share it. While Postgres
  * is unreachable, each process counts in its own memory. Validation has no rate limit.
  */
+
 import type { Pool } from 'pg'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 

@@ -1,4 +1,5 @@
 /** The id of a request, for `x-request-id`, problems and logs. */
+
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 

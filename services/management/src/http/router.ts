@@ -2,6 +2,7 @@
  * The Express routes of the endpoint definitions: one route for each path, 405 with `Allow` for its other methods, and problems for
  * every error. A request passes, in this order: credential, rate limit, permission, body, idempotency key, schema, handler.
  */
+
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
 import { authenticate, authorize } from './authentication.ts'

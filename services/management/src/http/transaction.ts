@@ -3,6 +3,7 @@
  * activity and the response stored for a repeated request. After a deadlock or a serialization failure the transaction is retried;
  * a failed attempt leaves nothing behind.
  */
+
 import { isRetryable } from '@keyward/database'
 import { sql } from 'kysely'
 

@@ -2,6 +2,7 @@
  * Turns the issues of zod into validation errors: one for each place, the first issue of that place, in plain words. The rows of an
  * import are parsed one by one, so that well-formed rows are checked further and one response lists every error.
  */
+
 import { describeIssue } from '@keyward/contract'
 import { z } from 'zod'
 

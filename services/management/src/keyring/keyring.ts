@@ -2,6 +2,7 @@
  * Encrypts private signing keys at rest with AES-256-GCM under the master key. A sealed key is bound to its organization and key id, so
  * it does not open in another row. A previous master key only opens keys, while they are sealed again under the current one.
  */
+
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
 export interface SealedKey {

@@ -2,6 +2,7 @@
  * A license file for an app that authenticates with an API key (docs/api.md#f4): only if a check from this caller would be VALID without
  * a new slot. The caller's address and country are matched with the rules and discarded, as in a check.
  */
+
 import { parseNetwork } from '@keyward/address'
 import { byteLength, CODE_MESSAGES, type Code, MAX_LICENSE_KEY_BYTES, type requestLicenseFile } from '@keyward/contract'
 import type { z } from 'zod'

@@ -2,6 +2,7 @@
  * Issues offline license files (docs/api.md#f1, docs/api.md#f3): only for a license that is active at this moment, signed with the
  * organization's current key, valid for 30 days or until the license expires if that is sooner.
  */
+
 import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import type { ReadContext } from '../http/context.ts'

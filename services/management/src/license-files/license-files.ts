@@ -1,4 +1,5 @@
 /** Endpoints of offline license files. */
+
 import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
 
 import { appEndpoint, vendorEndpoint } from '../http/endpoint.ts'

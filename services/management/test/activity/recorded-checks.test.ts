@@ -1,4 +1,5 @@
 /** Activity, alerts and analytics as vendors read them. The tests write to the tables what validators would write. */
+
 import { activityEntry, alert, analytics } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'

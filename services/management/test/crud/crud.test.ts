@@ -1,4 +1,5 @@
 /** Products, customers, licenses and the actions on licenses. */
+
 import { customer as customerSchema, license as licenseSchema, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** A PATCH that changes nothing writes nothing: the same `updatedAt`, no audit entry, no entry of the change log. */
+
 import { member as memberSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'

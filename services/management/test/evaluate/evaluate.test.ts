@@ -1,4 +1,5 @@
 /** Evaluation of a check: the verdict of the engine, the rules that match, and the caller's address. */
+
 import { inspect } from 'node:util'
 
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'

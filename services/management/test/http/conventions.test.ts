@@ -1,4 +1,5 @@
 /** The conventions of all endpoints: request ids, methods, cursors, idempotency, rate limits, CORS, audit log. */
+
 import { accessRule, auditEntry, importedLicenses, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

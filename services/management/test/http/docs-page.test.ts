@@ -1,4 +1,5 @@
 /** The documentation page in a browser: it renders, a request sent from it succeeds, and it loads nothing from another host. */
+
 import { existsSync } from 'node:fs'
 
 import { chromium } from 'playwright-core'

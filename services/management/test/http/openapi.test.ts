@@ -1,4 +1,5 @@
 /** The OpenAPI document describes exactly the routes of the server, each with its errors, descriptions and examples. */
+
 import { createOriginResolver } from '@keyward/address'
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
 import { createPool } from '@keyward/database'

@@ -1,4 +1,5 @@
 /** `Prefer: wait`, which compares the snapshots that validators write, and the operator's list of validators. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { validatorList } from '@keyward/contract'

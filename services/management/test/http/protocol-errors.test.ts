@@ -1,4 +1,5 @@
 /** Errors below the application: their responses are problems with a request id too. */
+
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

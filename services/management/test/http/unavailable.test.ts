@@ -1,4 +1,5 @@
 /** A Postgres outage: 503 with Retry-After and without internals, not ready during the outage, ready again after it. */
+
 import { createTestDatabase, startProxy } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 

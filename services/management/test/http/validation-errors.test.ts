@@ -1,4 +1,5 @@
 /** Validation errors: plain sentences, one for each place, at most 100, and no text of a library. */
+
 import { accessRule, customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

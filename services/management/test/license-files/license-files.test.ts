@@ -1,4 +1,5 @@
 /** License files and signing keys, verified with OpenSSL and with packages/license-file, also after rotations of both kinds of key. */
+
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
 /** Access rules: canonical values, the rules of each field, duplicates, filters, changes, imports. */
+
 import { accessRule, importedAccessRules, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** Credentials and permissions: what a token may do and grant, and when it becomes invalid. */
+
 import { createdToken, member as memberSchema, type Permission } from '@keyward/contract'
 import { parseSecret } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'

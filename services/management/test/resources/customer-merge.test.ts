@@ -1,4 +1,5 @@
 /** Merging customers (docs/api.md#m10): licenses and rules move in one step, duplicates are combined, the old id leads to the new one. */
+
 import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
 import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'

@@ -1,4 +1,5 @@
 /** Plan limits (docs/api.md#r7): they apply to adding rules, also under concurrent requests, and never to existing rules. */
+
 import { accessRule, importedAccessRules, ownOrganization } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

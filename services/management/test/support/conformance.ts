@@ -1,4 +1,5 @@
 /** Validates responses against the OpenAPI document that the service serves. */
+
 import { problem } from '@keyward/contract'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'

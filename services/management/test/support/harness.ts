@@ -1,4 +1,5 @@
 /** A management service with a database of its own, and a client for it. */
+
 import { createTestDatabase, startBalancer, type TestDatabase } from '@keyward/testkit'
 
 import { environment } from '../../src/config.ts'

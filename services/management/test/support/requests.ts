@@ -1,4 +1,5 @@
 /** One valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
+
 import { apiKey, createdToken, member as memberSchema, page, signingKey, token as tokenSchema } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 

@@ -1,4 +1,5 @@
 /** A vendor created through the API, and the resources that most tests need. Responses are parsed with the contract's schemas. */
+
 import {
   accessRule,
   createdOrganization,

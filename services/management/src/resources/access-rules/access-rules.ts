@@ -1,4 +1,5 @@
 /** Endpoints of access rules. */
+
 import {
   accessRule,
   accessRuleFilter,

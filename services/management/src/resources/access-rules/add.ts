@@ -2,6 +2,7 @@
  * Adds access rules, one or a thousand, by the same set-based statements: all rows or none (docs/api.md#r4). Every row is checked
  * before the first is written. Errors come in this order: 422, then (for a single rule) 409, then 403.
  */
+
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'

@@ -1,4 +1,5 @@
 /** The canonical form of a rule's value (docs/api.md#r2): two spellings of one value are one rule, and the index matches this form. */
+
 import { formatNetwork, parseCountryCode, parseNetwork } from '@keyward/address'
 import type { RuleType } from '@keyward/contract'
 

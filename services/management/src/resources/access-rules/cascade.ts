@@ -1,4 +1,5 @@
 /** The access rules that Postgres deletes with their product, license or customer, for the audit entry of that deletion. */
+
 import { MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import type { WriteContext } from '../../http/context.ts'

@@ -2,6 +2,7 @@
  * Plan limits on access rules (docs/api.md#r7). They apply only when a rule is added, so a downgrade changes no existing rule. They hold
  * under concurrent requests, because every addition first locks the organization's row.
  */
+
 import type { Plan } from '@keyward/contract'
 
 import type { WriteContext } from '../../http/context.ts'

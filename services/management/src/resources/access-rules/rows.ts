@@ -1,4 +1,5 @@
 /** Rows of access rules with their match counters, and their representation. */
+
 import { type AccessRule, actor } from '@keyward/contract'
 
 import type { OwnedRows } from '../../crud/rows.ts'

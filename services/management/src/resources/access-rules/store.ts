@@ -1,4 +1,5 @@
 /** Reads, lists, changes and deletes access rules. What a rule matches never changes (docs/api.md#r8). */
+
 import {
   type AccessRule,
   RULE_TYPES,

@@ -1,4 +1,5 @@
 /** Alerts: licenses that more machines use than their limit allows (docs/api.md#d4). Validators write them. */
+
 import { alert, idParams, listQuery, page } from '@keyward/contract'
 import type { z } from 'zod'
 

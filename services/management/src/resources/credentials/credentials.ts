@@ -1,4 +1,5 @@
 /** Endpoints of API keys and management tokens. */
+
 import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'

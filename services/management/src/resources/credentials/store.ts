@@ -2,6 +2,7 @@
  * API keys, management tokens and personal access tokens: one table, three kinds. A secret is returned once and only its hash is
  * stored. The row of a revoked credential stays, for the audit log and the validators, and appears in no list.
  */
+
 import type { Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 

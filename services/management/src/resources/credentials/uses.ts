@@ -2,6 +2,7 @@
  * The last use of each credential, to the minute. Uses are collected in memory and written every second, to a table of their own, so
  * that a use is no change of a credential that validators would have to apply.
  */
+
 import { sql } from 'kysely'
 
 import type { Db } from '../../http/context.ts'

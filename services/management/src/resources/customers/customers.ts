@@ -1,4 +1,5 @@
 /** Endpoints of customers. */
+
 import { createCustomer, customer, customerFilter, idParams, mergeCustomer, updateCustomer } from '@keyward/contract'
 import { sql } from 'kysely'
 

@@ -2,6 +2,7 @@
  * Merges one customer into another (docs/api.md#m10). The merge is one transaction and so one step of the change log: no check sees the
  * licenses moved and the rules not.
  */
+
 import type { Customer } from '@keyward/contract'
 import { sql } from 'kysely'
 

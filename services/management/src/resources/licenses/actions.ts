@@ -2,6 +2,7 @@
  * The actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, revoke, which is final, and renew, which moves the
  * expiry. An action that is already in effect changes nothing. A revoked license accepts no action but revoke.
  */
+
 import type { License } from '@keyward/contract'
 import type { ActivityEntry } from '@keyward/database/kysely'
 

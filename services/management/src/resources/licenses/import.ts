@@ -1,4 +1,5 @@
 /** Imports licenses in a few set-based statements: all rows or none. An error lists every bad row. */
+
 import type { CreateLicense } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'

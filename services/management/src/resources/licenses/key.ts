@@ -1,4 +1,5 @@
 /** Generates license keys: `XXXX-XXXX-XXXX-XXXX`, 80 random bits, of 32 letters and digits without 0, 1, I and O. */
+
 import { randomBytes } from 'node:crypto'
 
 const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'

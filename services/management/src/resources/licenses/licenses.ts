@@ -1,4 +1,5 @@
 /** Endpoints of licenses. */
+
 import {
   createLicense,
   idParams,

@@ -1,4 +1,5 @@
 /** Rows of licenses with their used slots, and their representation. The status `expired` is computed, never stored (docs/api.md#v9). */
+
 import type { License, LicenseStatus } from '@keyward/contract'
 
 import type { ReadContext } from '../../http/context.ts'

@@ -1,4 +1,5 @@
 /** Lists, adds, changes and deletes licenses. Any number of licenses is added by one statement. */
+
 import { type CreateLicense, isWholePolicy, type License, POLICY_RULE, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'

@@ -1,4 +1,5 @@
 /** The machines of a license. Removing a machine releases its slot; Postgres counts the slots (docs/api.md#s3). */
+
 import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
 import type { z } from 'zod'
 

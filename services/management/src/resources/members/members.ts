@@ -1,4 +1,5 @@
 /** Members: the people of a vendor, and their personal access tokens. A token never does more than its member (docs/api.md#a3). */
+
 import {
   accessTokenParams,
   createdToken,

@@ -1,4 +1,5 @@
 /** Endpoints of organizations: all of them for the operator, its own for a vendor. */
+
 import {
   createdOrganization,
   createOrganization,

@@ -1,4 +1,5 @@
 /** Rows of organizations. A new organization gets a signing key, a management token and an API key. */
+
 import {
   ALL_PERMISSIONS,
   type createOrganization,

@@ -1,4 +1,5 @@
 /** Products: what licenses are for. A product that has licenses cannot be deleted; its access rules are deleted with it. */
+
 import { createProduct, type Product, product, updateProduct } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'

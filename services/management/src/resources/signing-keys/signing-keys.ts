@@ -1,4 +1,5 @@
 /** Endpoints of signing keys. */
+
 import { idParams, listQuery, page, signingKey } from '@keyward/contract'
 
 import { listRows } from '../../crud/rows.ts'

@@ -3,6 +3,7 @@
  * withdrawn. To change the master key, start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS: every signing key is
  * sealed again.
  */
+
 import type { signingKey } from '@keyward/contract'
 import { type Database, uuidv7 } from '@keyward/database'
 import { generateKeyPair, publicKeyToSpki } from '@keyward/license-file'

@@ -1,4 +1,5 @@
 /** The endpoint that shows the operator the live validators and how far each follows the change log. */
+
 import { listQuery, validatorList } from '@keyward/contract'
 import { sql } from 'kysely'
 
