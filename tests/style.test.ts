@@ -13,20 +13,7 @@ interface Rule {
   accepted: readonly string[]
 }
 
-/** Folders whose headers are still of another form. */
-const OTHER_HEADERS = ['packages/testkit/']
-/** Folders in which imports still follow the header without a blank line. */
-const WITHOUT_BLANK_LINE = [
-  'packages/cli/',
-  'packages/contract/',
-  'packages/process/',
-  'packages/testkit/',
-  'services/management/',
-]
-
 const isProgram = (path: string): boolean => /\.(?:ts|mjs|js)$/.test(path)
-const startsWithAny = (path: string, folders: readonly string[]): boolean =>
-  folders.some((folder) => path.startsWith(folder))
 const matches = (pattern: RegExp) => (text: string) => [...text.matchAll(pattern)].map(([found]) => found.trim())
 
 /** SQLSTATEs of the classes that the code handles. */
@@ -36,14 +23,14 @@ const LOG_MESSAGE = /\b(?:log|logger)\??\.(?:debug|info|warn|error|fatal)\((?:[^
 const rules: readonly Rule[] = [
   {
     name: 'a file header is a /** comment',
-    files: (path) => isProgram(path) && !path.includes('/examples/') && !startsWithAny(path, OTHER_HEADERS),
+    files: (path) => isProgram(path) && !path.includes('/examples/'),
     violations: matches(/^(?:#!.*\n)?(?:\/\/|\/\*(?!\*)).*/g),
     rejected: ['// Reads.\nimport a', '#!/usr/bin/env node\n// Reads.', '/* Reads. */\n\nimport a'],
     accepted: ['/** Reads. */\n\nimport a', 'import a // from b'],
   },
   {
     name: 'a blank line separates the file header from the imports',
-    files: (path) => isProgram(path) && !startsWithAny(path, WITHOUT_BLANK_LINE),
+    files: isProgram,
     violations: matches(/^(?:#!.*\n)?\/\*\*(?:[^*]|\*(?!\/))*\*\/\nimport /g),
     rejected: ['/** Reads. */\nimport a', '/**\n * Reads.\n */\nimport a'],
     accepted: ['/** Reads. */\n\nimport a', '/** The limit. */\nexport const LIMIT = 1', 'import a\n'],

@@ -2,6 +2,7 @@
  * Calls of the management API. Responses are parsed with the contract's schemas. A problem becomes a Failure with its
  * code and its validation errors. Only calls that set `retry` are retried.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { problem } from '@keyward/contract'

@@ -3,6 +3,7 @@
  * which `npm start` writes. Prefer the environment for secrets, because flags are visible in process lists.
  * Invariant: a token is never sent over plain http to another machine unless that is allowed explicitly.
  */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

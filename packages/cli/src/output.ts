@@ -2,6 +2,7 @@
  * Output of commands: results on standard output, everything else on standard error. With `--json`, a result is one JSON
  * value and so is an error, so that scripts never parse sentences.
  */
+
 import type { Failure } from './failure.ts'
 
 export interface Output {

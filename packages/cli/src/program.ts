@@ -2,6 +2,7 @@
  * The tree of commands. `run` is the whole program except for the process: it takes arguments and a context and returns
  * the exit code, so that tests can run it as a shell does.
  */
+
 import tab from '@bomb.sh/tab/commander'
 import { Command, CommanderError } from 'commander'
 

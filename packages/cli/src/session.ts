@@ -2,6 +2,7 @@
  * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the
  * environment, so that no command reads them by itself.
  */
+
 import type { Command } from 'commander'
 import { z } from 'zod'
 

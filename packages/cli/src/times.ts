@@ -1,4 +1,5 @@
 /** Times as people write them: an ISO 8601 date or date-time, or a duration from now (`30d`, `12h`, `2w`, `1y`). */
+
 import { EXIT, Failure } from './failure.ts'
 
 const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 }

@@ -1,4 +1,5 @@
 /** Runs the program in this process as a shell does, and collects its output. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

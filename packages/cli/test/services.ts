@@ -1,4 +1,5 @@
 /** Starts the real services as processes over a database of their own, as a cluster runs them. */
+
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

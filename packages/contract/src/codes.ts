@@ -2,6 +2,7 @@
  * The verdict codes of a check and the sentence that goes with each. The sentences are the same for every caller and never
  * name the access rule that decided (docs/api.md#v5).
  */
+
 import { z } from 'zod'
 
 import { CODES } from './vocabulary.ts'

@@ -2,6 +2,7 @@
  * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). Every code has one status
  * and one title here, so that code, documents and responses cannot disagree.
  */
+
 import { z } from 'zod'
 
 import { CODE_MESSAGES } from './codes.ts'

@@ -2,6 +2,7 @@
  * Describes what is wrong with a value. Each text completes a sentence that begins with the name of the field. It is the error
  * map of zod, so that no schema has to describe the common issues and no text of zod reaches a caller.
  */
+
 import type { z } from 'zod'
 
 type Issue = z.core.$ZodRawIssue

@@ -2,6 +2,7 @@
  * Text as both services accept it: well-formed Unicode, without NUL where Postgres stores it as text, so that no lossy
  * encoding makes two different ids equal (docs/api.md#h4).
  */
+
 import { z } from 'zod'
 
 const encoder = new TextEncoder()

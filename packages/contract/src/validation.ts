@@ -2,6 +2,7 @@
  * The validation API, v1 and v2: requests (docs/api.md#h3) and responses (docs/api.md#h1). Only a verdict has the member
  * `valid`, so that no app can mistake an outage for a rejection (docs/api.md#h2).
  */
+
 import { z } from 'zod'
 
 import { CODE_MESSAGES } from './codes.ts'

@@ -2,6 +2,7 @@
  * The words that more than one part of Keyward compares: the verdict codes of a check, the status of a license, and what access
  * rules are made of. The engine imports nothing and has them as types; each list here is checked against its type.
  */
+
 import type * as engine from '@keyward/engine'
 
 /** In the order of the numbers that the engine's verdicts carry (a test compares the two). */

@@ -2,6 +2,7 @@
  * The admin port of a program: liveness, readiness and metrics. It belongs in the network of the operators and is never for
  * callers. It serves GET and HEAD only.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'

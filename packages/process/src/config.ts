@@ -3,6 +3,7 @@
  * one line that names the variable, the value received and the values allowed. A value that may be a secret, judged by the
  * name of its variable, is never repeated. An empty variable counts as one that is not set.
  */
+
 import { isIP } from 'node:net'
 
 import { z } from 'zod'

@@ -2,6 +2,7 @@
  * The start and the stop of a program: the message when it cannot start, the message to a parent process when it listens, and
  * one way to stop. A stop runs once, within a bounded time, and always ends in an exit (docs/api.md#p5).
  */
+
 import { ConfigError, type Variables } from './config.ts'
 import { describeError } from './log.ts'
 

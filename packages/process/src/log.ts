@@ -2,6 +2,7 @@
  * The log: one JSON line per entry on standard output. Of an error it contains the class, message, code and stack. Other
  * fields of errors, such as a socket's peer or a row of Postgres, may contain what must never be stored (docs/api.md#d1).
  */
+
 import { pino, stdTimeFunctions, type Logger } from 'pino'
 
 import type { LogLevel } from './config.ts'

@@ -1,4 +1,5 @@
 /** `api-key list`, `api-key create`, `api-key revoke`: the credentials that ship with customers' apps. */
+
 import { apiKey, createdApiKey } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'

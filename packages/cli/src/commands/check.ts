@@ -1,4 +1,5 @@
 /** `check`: shows the verdict of a check and the rule that decides it, by the engine of the validators. Takes no slot. */
+
 import { type AccessRule, type Code, CODE_MESSAGES, evaluation } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** `customer create`, `customer list`. */
+
 import { type Customer, customer } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'

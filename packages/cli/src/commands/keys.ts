@@ -1,4 +1,5 @@
 /** `keys list`, `keys rotate`: the signing keys of offline files. Files that an older key signed still verify. */
+
 import { signingKey } from '@keyward/contract'
 import type { Command } from 'commander'
 

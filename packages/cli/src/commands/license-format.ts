@@ -1,4 +1,5 @@
 /** Finds the license that a command line names, and formats licenses for people. */
+
 import { license, type License, page } from '@keyward/contract'
 import { z } from 'zod'
 

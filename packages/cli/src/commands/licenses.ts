@@ -1,4 +1,5 @@
 /** The commands for licenses. They name a license by its id or by its key. */
+
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 

@@ -1,4 +1,5 @@
 /** What the commands that list resources share: the option `--limit`, reading pages, and the output. */
+
 import { page } from '@keyward/contract'
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'

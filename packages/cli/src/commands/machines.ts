@@ -1,4 +1,5 @@
 /** `machine list`, `machine release`: the machines that hold a slot of a license. */
+
 import { machine } from '@keyward/contract'
 import type { Command } from 'commander'
 

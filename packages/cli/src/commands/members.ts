@@ -1,4 +1,5 @@
 /** `member list`, `member create`, `member delete`: the people who work for the vendor. */
+
 import { ALL_PERMISSIONS, member } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** `org create`: creates a vendor with its first management token and API key, which are shown only once. */
+
 import { createdOrganization, createOrganization, plan } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** `product create`, `product list`. */
+
 import { product } from '@keyward/contract'
 import type { Command } from 'commander'
 

@@ -1,4 +1,5 @@
 /** `rules import`: validates a list of any length, then sends it in batches. A later run resumes an interrupted one. */
+
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 

@@ -1,4 +1,5 @@
 /** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`. */
+
 import { type AccessRule, accessRule, ruleKind, ruleType } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
 /** `token create`: a credential for scripts, with the permissions that it is given. */
+
 import { ALL_PERMISSIONS, createdToken } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

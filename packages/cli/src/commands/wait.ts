@@ -1,4 +1,5 @@
 /** The option `--wait`: a change returns when every validator has applied it, or when the time is over. */
+
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 

@@ -1,4 +1,5 @@
 /** Reads CSV with a heading line that names the fields of a rule. Empty cells count as absent. */
+
 import { pipeline, Readable } from 'node:stream'
 
 import { CsvError, parse } from 'csv-parse'

@@ -2,6 +2,7 @@
  * Reads JSON: an array of rules or of bare values, `{"rules": […]}` as the API accepts it, or one rule a line. Arrays are
  * parsed as a stream.
  */
+
 import { JSONParser } from '@streamparser/json'
 
 import { EXIT, Failure } from '../failure.ts'

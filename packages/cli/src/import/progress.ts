@@ -3,6 +3,7 @@
  * It belongs to the bytes of one file, one service, one organization and one set of flags; a run that differs in any of
  * them starts from the beginning.
  */
+
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'

@@ -2,6 +2,7 @@
  * Reads a list of rules as a stream of rows, whatever the format; the whole file is never in memory. Bytes that are not
  * UTF-8 are an error, because a machine id that was decoded with replacements would be another one.
  */
+
 import { createReadStream } from 'node:fs'
 
 import { EXIT, Failure } from '../failure.ts'

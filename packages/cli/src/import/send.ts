@@ -2,6 +2,7 @@
  * Sends rules in batches of the largest size that one request allows. Each batch is all or nothing. A failure names the
  * rows by their position in the file, and the rules of earlier batches stay.
  */
+
 import { importedAccessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import { type Api, type FieldError, ValidationFailure } from '../api.ts'

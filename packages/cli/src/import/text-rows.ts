@@ -2,6 +2,7 @@
  * Reads plain lists: one value a line. `#` and `;` begin a comment, as in published lists of networks; a comment after a
  * value becomes the rule's note. Machine ids are read unchanged, because they may contain these characters.
  */
+
 import { readLines, type Rows } from './rows.ts'
 
 const MAX_NOTE_LENGTH = 500

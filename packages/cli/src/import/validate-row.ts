@@ -2,6 +2,7 @@
  * Converts a row to a rule of the API. Flags provide the fields that the row leaves out. A row that the API would reject
  * is reported here with its line, before anything is sent; the service validates every rule again.
  */
+
 import { parseCountryCode, parseNetwork } from '@keyward/address'
 import { createAccessRule, type RuleKind, type RuleScope, type RuleType } from '@keyward/contract'
 import { z } from 'zod'

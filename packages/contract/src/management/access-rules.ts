@@ -2,6 +2,7 @@
  * Access rules: blacklists and exclusions (docs/api.md#r1). The schemas check each field by itself; the service checks the
  * canonical form of values and that scopes exist.
  */
+
 import { z } from 'zod'
 
 import { code } from '../codes.ts'

@@ -1,4 +1,5 @@
 /** The activity feed of licenses (docs/api.md#d3) and overuse alerts (docs/api.md#d4). Neither contains an address or a country. */
+
 import { z } from 'zod'
 
 import { code } from '../codes.ts'

@@ -1,4 +1,5 @@
 /** Counts of checks by hour or day (docs/api.md#d2). */
+
 import { z } from 'zod'
 
 import { CODES } from '../vocabulary.ts'

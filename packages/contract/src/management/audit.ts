@@ -1,4 +1,5 @@
 /** The audit log: who changed what (docs/api.md#m11). */
+
 import { z } from 'zod'
 
 import { actor, EXAMPLE_ID, timestamp } from './common.ts'

@@ -2,6 +2,7 @@
  * Schemas that the resources of the management API share: ids, times, metadata and lists. Request schemas reject what Postgres
  * cannot store and what would not be returned as it was sent.
  */
+
 import { z } from 'zod'
 
 import { text } from '../text.ts'

@@ -1,4 +1,5 @@
 /** API keys, management tokens, members and their personal access tokens. A secret is shown once, in the response that creates it (docs/api.md#a1). */
+
 import { z } from 'zod'
 
 import { email, EXAMPLE_ID, id, moment, name, timestamp } from './common.ts'

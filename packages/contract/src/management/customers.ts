@@ -1,4 +1,5 @@
 /** Customers: the owners of licenses. E-mail addresses need not be unique; external ids are unique in the organization. */
+
 import { z } from 'zod'
 
 import { text } from '../text.ts'

@@ -1,4 +1,5 @@
 /** Licenses: their policy, their status and their machines (docs/api.md#m7). `expired` is computed, never stored (docs/api.md#v9). */
+
 import { z } from 'zod'
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'

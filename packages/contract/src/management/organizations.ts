@@ -1,4 +1,5 @@
 /** Organizations: the vendors, isolated from each other (docs/api.md#m6, docs/api.md#m12). */
+
 import { z } from 'zod'
 
 import { text } from '../text.ts'

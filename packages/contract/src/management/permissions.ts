@@ -1,4 +1,5 @@
 /** The permissions that a management credential can have (docs/api.md#a2). */
+
 import { z } from 'zod'
 
 export const ALL_PERMISSIONS = [

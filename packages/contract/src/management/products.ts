@@ -1,4 +1,5 @@
 /** Products: what licenses are for. */
+
 import { z } from 'zod'
 
 import { EXAMPLE_ID, metadata, name, timestamp } from './common.ts'

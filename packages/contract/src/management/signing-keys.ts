@@ -1,4 +1,5 @@
 /** The keys that sign an organization's offline license files (docs/api.md#f5). No response contains a private key. */
+
 import { z } from 'zod'
 
 import { EXAMPLE_ID, timestamp } from './common.ts'

@@ -1,4 +1,5 @@
 /** The validators that run, and how far each has applied the change log. */
+
 import { z } from 'zod'
 
 import { EXAMPLE_ID, page, timestamp } from './common.ts'

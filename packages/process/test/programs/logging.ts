@@ -1,4 +1,5 @@
 /** A program for log.test.ts: logs an error that carries what must not be written down. */
+
 import { createLogger } from '../../src/index.ts'
 
 const log = createLogger('logging', 'info')

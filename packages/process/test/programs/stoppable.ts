@@ -1,4 +1,5 @@
 /** A program for lifecycle.test.ts: stops as its first argument says, and reports each begin of a stop. */
+
 import { announceListening, onStop } from '../../src/index.ts'
 
 const mode = process.argv[2]
