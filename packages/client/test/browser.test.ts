@@ -10,8 +10,8 @@ import { type Browser, chromium } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { type Gateway, startGateway } from './gateway.ts'
-import { type Service, startService } from './service.ts'
+import { type Gateway, startGateway } from '../contract-suite/service/gateway.ts'
+import { type Service, startService } from '../contract-suite/service/service.ts'
 
 const CHROMIUM = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))

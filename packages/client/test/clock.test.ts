@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'vitest'
 
+import { DAY_MS } from '../contract-suite/service/service.ts'
 import { memoryStorage } from '../src/index.ts'
-import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile } from './setup.ts'
 
 const MINUTE_MS = 60_000

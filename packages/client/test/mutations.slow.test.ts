@@ -4,8 +4,8 @@ import { generateKeyPair, publicKeyToSpki, signLicenseFile } from '@keyward/lice
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
+import { DAY_MS } from '../contract-suite/service/service.ts'
 import { createLicenseClient, memoryStorage } from '../src/index.ts'
-import { DAY_MS } from './service.ts'
 
 const key = generateKeyPair()
 const stranger = { ...generateKeyPair(), keyId: key.keyId }

@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { afterAll, expect, test } from 'vitest'
 
-import { startGateway } from './gateway.ts'
+import { startGateway } from '../contract-suite/service/gateway.ts'
+import { startService } from '../contract-suite/service/service.ts'
 import { installClient } from './installed.ts'
-import { startService } from './service.ts'
 
 const folder = installClient()
 const service = await startService()

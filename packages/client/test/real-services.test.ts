@@ -6,10 +6,10 @@
 import { generateKeyPair } from '@keyward/license-file'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 
+import { startGateway } from '../contract-suite/service/gateway.ts'
+import { type Service, startService } from '../contract-suite/service/service.ts'
 import { type ClientOptions, createLicenseClient, memoryStorage } from '../src/index.ts'
-import { startGateway } from './gateway.ts'
 import { EXPIRES_AT, startPrograms } from './programs.ts'
-import { type Service, startService } from './service.ts'
 
 const programs = await startPrograms()
 const publicKeys = await programs.publicKeys()

@@ -3,9 +3,9 @@
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
 
+import { DAY_MS } from '../contract-suite/service/service.ts'
 import { type LicenseStorage, memoryStorage } from '../src/index.ts'
 import { failingStorage, type StorageFault } from './failing-storage.ts'
-import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile, type World } from './setup.ts'
 
 const FILE = '/api/v1/licenses/file'

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 
-import type { Fault } from './gateway.ts'
+import type { Fault } from '../contract-suite/service/gateway.ts'
 import { startWorldWithFile } from './setup.ts'
 
 const unavailable: Fault = { kind: 'respond', status: 503 }

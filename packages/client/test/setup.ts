@@ -2,11 +2,11 @@
 
 import { afterAll } from 'vitest'
 
+import { type Gateway, startGateway } from '../contract-suite/service/gateway.ts'
+import { type Service, startService } from '../contract-suite/service/service.ts'
 import { parseContent } from '../src/cache/content.ts'
 import { type ClientOptions, createLicenseClient, type LicenseClient, type LicenseStorage } from '../src/index.ts'
 import { memoryStorage, type RefreshResult } from '../src/index.ts'
-import { type Gateway, startGateway } from './gateway.ts'
-import { type Service, startService } from './service.ts'
 
 export interface World {
   service: Service

@@ -5,8 +5,8 @@
 
 import { describe, expect, test } from 'vitest'
 
+import { DAY_MS } from '../contract-suite/service/service.ts'
 import { failingStorage, type StorageFault } from './failing-storage.ts'
-import { DAY_MS } from './service.ts'
 import { startWorldWithFile } from './setup.ts'
 
 const noFile = { source: 'offline', valid: false, reason: 'NO_FILE' }

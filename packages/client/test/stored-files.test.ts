@@ -2,7 +2,7 @@
 
 import { describe, expect, test, vi } from 'vitest'
 
-import type { Fault } from './gateway.ts'
+import type { Fault } from '../contract-suite/service/gateway.ts'
 import { startWorld, startWorldWithFile, storedFileOf, type World } from './setup.ts'
 
 const FILE = '/api/v1/licenses/file'

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'vitest'
 
+import type { Fault } from '../contract-suite/service/gateway.ts'
+import { DAY_MS } from '../contract-suite/service/service.ts'
 import { memoryStorage } from '../src/index.ts'
-import type { Fault } from './gateway.ts'
-import { DAY_MS } from './service.ts'
 import { startWorld, startWorldWithFile } from './setup.ts'
 
 describe.concurrent('a response of the service is final', () => {
