@@ -6,7 +6,9 @@ FROM node:22-bookworm-slim AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
-COPY infra infra
+COPY infra/package.json infra/
+COPY infra/migrate infra/migrate
+COPY infra/shared infra/shared
 # The optional packages contain an embedded Postgres and another Node.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..."
 
