@@ -92,6 +92,11 @@ export class Follower {
     this.#done ??= this.#run()
   }
 
+  /** Reads immediately, or once more after the read in progress. */
+  readNow(): void {
+    this.#wake()
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort()
     this.#wake()

@@ -1,0 +1,80 @@
+/**
+ * Waits until the index contains everything that a snapshot of Postgres contains. It makes the follower read at once. Any
+ * number of waiting callers share a read.
+ */
+
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+
+/** The read in progress when a caller came may be older than its snapshot. The next one contains it. */
+const MAX_READS = 2
+
+interface Waiting {
+  snapshot: string
+  /** How many reads have ended since the caller came. */
+  reads: number
+  resolve: (isCovered: boolean) => void
+}
+
+export class CatchUp {
+  readonly #readNow: () => void
+  readonly #clock: Clock
+  readonly #waiting = new Set<Waiting>()
+  /** The snapshot of the last load or read. Null before the first load. */
+  #applied: string | null = null
+
+  /** `readNow` makes the follower read, immediately or after the read in progress. */
+  constructor(readNow: () => void, clock: Clock = SYSTEM_CLOCK) {
+    this.#readNow = readNow
+    this.#clock = clock
+  }
+
+  /** Records that the index contains every change up to the snapshot. */
+  caughtUp(snapshot: string): void {
+    this.#applied = snapshot
+    let isReadNeeded = false
+    for (const waiting of this.#waiting) {
+      if (covers(snapshot, waiting.snapshot)) waiting.resolve(true)
+      else isReadNeeded ||= ++waiting.reads < MAX_READS
+    }
+    if (isReadNeeded) this.#readNow()
+  }
+
+  /**
+   * Resolves to true when the index contains everything that the snapshot contains, or to false after `limitMs`. `snapshot`
+   * is the text of `pg_current_snapshot()`.
+   */
+  async until(snapshot: string, limitMs: number): Promise<boolean> {
+    if (this.#applied !== null && covers(this.#applied, snapshot)) return true
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiting = { snapshot, reads: 0, resolve }
+    const cancel = this.#clock.after(limitMs, () => resolve(false))
+    this.#waiting.add(waiting)
+    this.#readNow()
+    const isCovered = await promise
+    cancel()
+    this.#waiting.delete(waiting)
+    return isCovered
+  }
+}
+
+interface Snapshot {
+  /** Every transaction from here on is invisible. */
+  xmax: bigint
+  /** The transactions below `xmax` that are invisible too. */
+  running: Set<bigint>
+}
+
+function parse(text: string): Snapshot {
+  const [, xmax = '0', running = ''] = text.split(':')
+  return { xmax: BigInt(xmax), running: new Set(running === '' ? [] : running.split(',').map(BigInt)) }
+}
+
+/** Returns whether every transaction that is visible in the snapshot `wanted` is visible in `applied`. */
+export function covers(applied: string, wanted: string): boolean {
+  const have = parse(applied)
+  const need = parse(wanted)
+  for (const xid of have.running) if (xid < need.xmax && !need.running.has(xid)) return false
+  // Transactions that have begun since `applied` must all be invisible in `wanted` as well.
+  const begunSince = [...need.running].filter((xid) => xid >= have.xmax).length
+  return need.xmax <= have.xmax || BigInt(begunSince) === need.xmax - have.xmax
+}

@@ -1,0 +1,72 @@
+import { random } from '@keyward/testkit'
+import { expect, test } from 'vitest'
+
+import { CatchUp, covers } from '../../src/feed/catch-up.ts'
+import { parseSnapshot } from '../../src/feed/own-writes.ts'
+
+/** A clock whose timers fire only by hand. */
+function manualClock() {
+  const calls = new Set<() => void>()
+  return {
+    nowMs: () => 0,
+    after: (_delayMs: number, call: () => void) => {
+      calls.add(call)
+      return () => void calls.delete(call)
+    },
+    fire: () => calls.forEach((call) => call()),
+    timers: () => calls.size,
+  }
+}
+
+test('resolves at once when the applied snapshot covers the wanted one', async () => {
+  let reads = 0
+  const catchUp = new CatchUp(() => reads++)
+  catchUp.caughtUp('10:20:11,12')
+  await expect(catchUp.until('10:15:11,12,13', 1_000)).resolves.toBe(true)
+  expect(reads).toBe(0)
+})
+
+test('reads again after a read that began too early, and shares reads between callers', async () => {
+  let reads = 0
+  const clock = manualClock()
+  const catchUp = new CatchUp(() => reads++, clock)
+  const first = catchUp.until('20:20:', 1_000)
+  const second = catchUp.until('19:21:20', 1_000)
+  expect(reads).toBe(2) // the follower joins them into one
+  catchUp.caughtUp('19:19:')
+  expect(reads).toBe(3)
+  catchUp.caughtUp('20:20:')
+  await expect(first).resolves.toBe(true)
+  await expect(second).resolves.toBe(true)
+  expect(clock.timers()).toBe(0)
+})
+
+test('resolves to false after the limit, without reading again and again', async () => {
+  let reads = 0
+  const clock = manualClock()
+  const catchUp = new CatchUp(() => reads++, clock)
+  const waiting = catchUp.until('900:900:', 1_000)
+  for (let i = 0; i < 10; i++) catchUp.caughtUp('20:20:')
+  expect(reads).toBe(2)
+  clock.fire()
+  await expect(waiting).resolves.toBe(false)
+})
+
+test('covers a snapshot exactly when each of its visible transactions is visible', () => {
+  const { int } = random(5)
+  const snapshot = (): string => {
+    const xmax = 1 + int(10)
+    const running = Array.from({ length: xmax }, (_, xid) => xid).filter(() => int(3) === 0)
+    return `${running[0] ?? xmax}:${xmax}:${running.join(',')}`
+  }
+  const xids = Array.from({ length: 12 }, (_, xid) => BigInt(xid))
+  let covered = 0
+  for (let round = 0; round < 3_000; round++) {
+    const [applied, wanted] = [snapshot(), snapshot()]
+    const [inApplied, inWanted] = [parseSnapshot(applied), parseSnapshot(wanted)]
+    const expected = xids.every((xid) => !inWanted(xid) || inApplied(xid))
+    expect([applied, wanted, covers(applied, wanted)]).toEqual([applied, wanted, expected])
+    if (expected) covered++
+  }
+  expect(covered).toBeGreaterThan(100)
+})
