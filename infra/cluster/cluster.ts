@@ -10,6 +10,7 @@ import { startService, untilReady, type ServiceProcess, type ServiceName } from 
 import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
+  /** For management. */
   databaseUrl: string
   validatorUrl: string
   operatorToken: string

@@ -15,12 +15,11 @@ import { effectiveVariables, explainStart, onStop, port, readConfig } from '@key
 import { z } from 'zod'
 
 import { type Demo, ensureDemo } from '../shared/demo.ts'
+import { ensureServiceLogins } from '../shared/logins.ts'
 import { choosePorts } from '../shared/ports.ts'
-import { ensureValidatorLogin } from '../shared/validator-login.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 
 const variables = z.object({ EDGE_PORT: port().default(8443) })
-const LOGIN = 'keyward_cluster_validator'
 const stops: (() => Promise<void>)[] = []
 
 async function main(): Promise<void> {
@@ -31,12 +30,10 @@ async function main(): Promise<void> {
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   stops.push(() => postgres.stop())
   await migrate(postgres.url)
-  await ensureValidatorLogin(postgres.url, LOGIN)
-  const validatorUrl = new URL(postgres.url)
-  validatorUrl.username = LOGIN
+  const { validatorUrl, managementUrl } = await ensureServiceLogins(postgres.url, 'keyward_cluster')
   const operatorToken = randomBytes(32).toString('base64url')
   const masterKey = randomBytes(32).toString('base64')
-  const urls = { databaseUrl: postgres.url, validatorUrl: validatorUrl.href }
+  const urls = { databaseUrl: managementUrl, validatorUrl }
   const cluster = await startCluster({ ...urls, operatorToken, masterKey, edgePort: EDGE_PORT })
   stops.push(() => cluster.stop())
   const certificate = join(folder, 'certificate.pem')

@@ -1,45 +1,64 @@
 /**
  * `npm run migrate`: migrates the database that DATABASE_URL names to the schema of this version and prints what it did.
- * With VALIDATOR_LOGIN it also creates the role that validators log in as; VALIDATOR_PASSWORD sets that role's password.
+ * With ADMIN_DATABASE_URL it first creates the owner of the tables, its database and the group roles. With
+ * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the roles that the services log in as.
  */
 
 import { migrate } from '@keyward/database/migrate'
 import { failStart, postgresUrl, readConfig, secret, text } from '@keyward/process'
 import { z } from 'zod'
 
-import { ensureValidatorLogin } from '../shared/validator-login.ts'
+import { ensureLogin, type Login } from '../shared/logins.ts'
+import { prepareDatabase } from './administer.ts'
 
+const LOGIN_TAKES = 'the name of a role'
 const fieldsSchema = z.object({
   DATABASE_URL: postgresUrl(),
-  VALIDATOR_LOGIN: text('the name of a role').optional(),
+  ADMIN_DATABASE_URL: postgresUrl().optional(),
+  VALIDATOR_LOGIN: text(LOGIN_TAKES).optional(),
   VALIDATOR_PASSWORD: secret(8).optional(),
+  MANAGEMENT_LOGIN: text(LOGIN_TAKES).optional(),
+  MANAGEMENT_PASSWORD: secret(8).optional(),
 })
-const configSchema = fieldsSchema.refine(
-  (env) => env.VALIDATOR_PASSWORD === undefined || env.VALIDATOR_LOGIN !== undefined,
-  {
-    path: ['VALIDATOR_LOGIN'],
-    message: 'the name of the role that VALIDATOR_PASSWORD belongs to',
-  },
-)
+
+const SERVICES = ['VALIDATOR', 'MANAGEMENT'] as const
+const configSchema = fieldsSchema.superRefine((env, context) => {
+  for (const service of SERVICES)
+    if (env[`${service}_PASSWORD`] !== undefined && env[`${service}_LOGIN`] === undefined)
+      context.addIssue({
+        code: 'custom',
+        path: [`${service}_LOGIN`],
+        message: `the name of the role that ${service}_PASSWORD belongs to`,
+      })
+})
 
 async function main(): Promise<void> {
   const config = readConfig(configSchema)
-  const { applied, warnings } = await migrate(config.DATABASE_URL)
+  const { DATABASE_URL: ownerUrl, ADMIN_DATABASE_URL: adminUrl } = config
+  if (adminUrl !== undefined) for (const line of await prepareDatabase(adminUrl, ownerUrl)) report(line)
+  const { applied, warnings } = await migrate(ownerUrl)
   for (const warning of warnings) process.stderr.write(`${warning}\n`)
-  process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`)
-  const { VALIDATOR_LOGIN: login, VALIDATOR_PASSWORD: password } = config
-  if (login === undefined) return
-  const isNew = await ensureValidatorLogin(config.DATABASE_URL, login, password)
-  process.stdout.write(`${describeLogin(login, isNew, password !== undefined)}\n`)
+  report(applied.length === 0 ? 'The schema is up to date.' : `Applied ${applied.join(', ')}.`)
+  for (const service of SERVICES) {
+    const name = config[`${service}_LOGIN`]
+    if (name === undefined) continue
+    const group = service === 'VALIDATOR' ? 'keyward_validator' : 'keyward_management'
+    const login: Login = { name, group, password: config[`${service}_PASSWORD`] }
+    report(describeLogin(login, await ensureLogin(adminUrl ?? ownerUrl, login), `${service}_PASSWORD`))
+  }
 }
 
-function describeLogin(login: string, isNew: boolean, hasPassword: boolean): string {
-  if (isNew && hasPassword) return `Created role ${login} with the password from VALIDATOR_PASSWORD.`
+function describeLogin({ name, password }: Login, isNew: boolean, variable: string): string {
+  if (isNew && password !== undefined) return `Created role ${name} with the password from ${variable}.`
   if (isNew)
-    return `Created role ${login} without a password. Set VALIDATOR_PASSWORD unless Postgres authenticates it by certificate or peer.`
-  return hasPassword
-    ? `Role ${login} already exists; its password was set to VALIDATOR_PASSWORD.`
-    : `Role ${login} already exists; its password was not changed.`
+    return `Created role ${name} without a password. Set ${variable} unless Postgres authenticates it by certificate or peer.`
+  return password === undefined
+    ? `Role ${name} already exists; its password was not changed.`
+    : `Role ${name} already exists; its password was set to ${variable}.`
+}
+
+function report(line: string): void {
+  process.stdout.write(`${line}\n`)
 }
 
 main().catch(failStart)

@@ -15,10 +15,8 @@ import { durationMs, failStart, integer, readConfig } from '@keyward/process'
 import { z } from 'zod'
 
 import { startCluster } from '../cluster/cluster.ts'
-import { ensureValidatorLogin } from '../shared/validator-login.ts'
+import { ensureServiceLogins } from '../shared/logins.ts'
 import { rollingUpgrade, type UpgradeReport } from './rolling-upgrade.ts'
-
-const LOGIN = 'keyward_rolling_validator'
 
 async function main(): Promise<void> {
   const config = readConfig(
@@ -29,7 +27,6 @@ async function main(): Promise<void> {
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   try {
     await migrate(postgres.url)
-    await ensureValidatorLogin(postgres.url, LOGIN)
     const report = await runUpgrade(postgres.url, config.CHECKS_PER_SECOND, config.PAUSE)
     process.stdout.write(formatReport(report, config.CHECKS_PER_SECOND))
     if (report.load.failed + report.load.wrong + report.changes.failed.length > 0) process.exitCode = 1
@@ -40,11 +37,11 @@ async function main(): Promise<void> {
 }
 
 async function runUpgrade(databaseUrl: string, checksPerSecond: number, pauseMs: number): Promise<UpgradeReport> {
-  const validatorUrl = new URL(databaseUrl)
-  validatorUrl.username = LOGIN
+  const { validatorUrl, managementUrl } = await ensureServiceLogins(databaseUrl, 'keyward_rolling')
   const operatorToken = randomBytes(32).toString('base64url')
   const masterKey = randomBytes(32).toString('base64')
-  const cluster = await startCluster({ databaseUrl, validatorUrl: validatorUrl.href, operatorToken, masterKey })
+  const urls = { databaseUrl: managementUrl, validatorUrl }
+  const cluster = await startCluster({ ...urls, operatorToken, masterKey })
   const report = (line: string): void => void process.stderr.write(`${line}\n`)
   try {
     const options = { cluster, databaseUrl, operatorToken, checksPerSecond, pauseMs, report }

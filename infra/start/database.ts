@@ -1,6 +1,6 @@
 /**
  * The database of `npm start`: the one that DATABASE_URL names, or an embedded Postgres with its data in `.keyward/`.
- * Either is migrated before a service connects. With the embedded one, the validator uses a restricted role.
+ * Either is migrated before a service connects. With the embedded one, each service uses a restricted role.
  */
 
 import { join } from 'node:path'
@@ -10,13 +10,15 @@ import { migrate } from '@keyward/database/migrate'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
 import { ConfigError, explainStart } from '@keyward/process'
 
-import { ensureValidatorLogin } from '../shared/validator-login.ts'
+import { ensureServiceLogins } from '../shared/logins.ts'
 import { FOLDER } from './state.ts'
 import { supervise } from './supervisor.ts'
 
 export interface StartDatabase {
-  /** For management and migrations. */
+  /** The owner of the tables, for migrations and for people. */
   url: string
+  /** For management. */
+  managementUrl: string
   /** For validators. */
   validatorUrl: string
   stop: () => Promise<void>
@@ -29,7 +31,7 @@ export interface DatabaseUrls {
 }
 
 const DATABASE = 'keyward'
-const VALIDATOR_LOGIN = 'keyward_embedded_validator'
+const LOGIN_PREFIX = 'keyward_embedded'
 
 /**
  * Starts or connects to the database and migrates it. `parent` is the folder that contains `.keyward/`. An embedded
@@ -48,7 +50,12 @@ export async function startDatabase(
       })
     })
     const validatorUrl = given.VALIDATOR_DATABASE_URL ?? given.DATABASE_URL
-    return { url: given.DATABASE_URL, validatorUrl, stop: () => Promise.resolve() }
+    return {
+      url: given.DATABASE_URL,
+      managementUrl: given.DATABASE_URL,
+      validatorUrl,
+      stop: () => Promise.resolve(),
+    }
   }
   const dataFolder = join(parent, FOLDER, 'postgres')
   let port: { port: number } | undefined
@@ -60,10 +67,13 @@ export async function startDatabase(
     const url = withDatabase(postgres.url)
     await createDatabase(postgres.url)
     await migrateAndReport(url, report)
-    await ensureValidatorLogin(url, VALIDATOR_LOGIN)
-    const validatorUrl = new URL(url)
-    validatorUrl.username = VALIDATOR_LOGIN
-    return { url, validatorUrl: given.VALIDATOR_DATABASE_URL ?? validatorUrl.href, stop: supervised.stop }
+    const { managementUrl, validatorUrl } = await ensureServiceLogins(url, LOGIN_PREFIX)
+    return {
+      url,
+      managementUrl,
+      validatorUrl: given.VALIDATOR_DATABASE_URL ?? validatorUrl,
+      stop: supervised.stop,
+    }
   } catch (error) {
     await supervised.stop()
     throw error

@@ -76,7 +76,7 @@ function validatorEnvironment(config: StartConfig, database: StartDatabase): Env
 function managementEnvironment(config: StartConfig, secrets: Secrets, database: StartDatabase): Environment {
   const { VALIDATOR_DATABASE_URL: _url, ...env } = commonEnvironment(config)
   const { operatorToken: OPERATOR_TOKEN, masterKey: MASTER_KEY, masterKeyPrevious: MASTER_KEY_PREVIOUS } = secrets
-  return { ...env, DATABASE_URL: database.url, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
+  return { ...env, DATABASE_URL: database.managementUrl, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
 }
 
 /** Returns the proxies that the services trust: the gateway in addition to the configured ones. */

@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { createPool } from '@keyward/database'
-import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTestDatabase, onServer, SERVER_VARIABLE, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { ensureValidatorLogin } from '../shared/validator-login.ts'
+import { ensureLogin } from '../shared/logins.ts'
+import { scramVerifier } from '../shared/scram.ts'
 
 const MIGRATE = fileURLToPath(new URL('../migrate/main.ts', import.meta.url))
 const LOGIN = `odd "name' ${process.pid}`
@@ -24,36 +26,72 @@ afterAll(async () => {
 const run = (env: Record<string, string>) =>
   promisify(execFile)(process.execPath, [MIGRATE], { env: { ...process.env, ...env } })
 
+function withLogin(url: string, name: string, password: string): string {
+  const changed = new URL(url)
+  changed.username = encodeURIComponent(name)
+  changed.password = encodeURIComponent(password)
+  return changed.href
+}
+
 test('reports that a migrated schema is up to date', async () => {
   expect((await run({ DATABASE_URL: database.url })).stdout).toBe('The schema is up to date.\n')
 })
 
-test('reports whether it created the role and set its password', async () => {
-  const login = async (password: Record<string, string>): Promise<string> =>
-    (await run({ DATABASE_URL: database.url, VALIDATOR_LOGIN: LOGIN, ...password })).stdout.split('\n')[1] ?? ''
-  expect(await login({})).toMatch(/^Created role odd "name' \d+ without a password\. Set VALIDATOR_PASSWORD unless /)
-  expect(await login({})).toMatch(/already exists; its password was not changed\.$/)
-  expect(await login({ VALIDATOR_PASSWORD: "pass'word" })).toMatch(
-    /already exists; its password was set to VALIDATOR_PASSWORD\.$/,
-  )
-})
+test.each(['VALIDATOR', 'MANAGEMENT'])(
+  'reports whether it created the role of %s and set its password',
+  async (service) => {
+    const name = `${LOGIN} ${service}`
+    const login = async (password: Record<string, string>): Promise<string> =>
+      (await run({ DATABASE_URL: database.url, [`${service}_LOGIN`]: name, ...password })).stdout.split('\n')[1] ?? ''
+    expect(await login({})).toMatch(
+      new RegExp(`^Created role odd "name' \\d+ \\w+ without a password\\. Set ${service}_PASSWORD unless `),
+    )
+    expect(await login({})).toMatch(/already exists; its password was not changed\.$/)
+    expect(await login({ [`${service}_PASSWORD`]: "pass'word" })).toMatch(
+      new RegExp(`already exists; its password was set to ${service}_PASSWORD\\.$`),
+    )
+    await database.pool.query(`drop role "odd ""name' ${process.pid} ${service}"`)
+  },
+)
 
 test('creates a role that is a member of keyward_validator and cannot write licenses', async () => {
-  await ensureValidatorLogin(database.url, LOGIN, "other'pass")
-  const url = new URL(database.url)
-  url.username = encodeURIComponent(LOGIN)
-  url.password = encodeURIComponent("other'pass")
-  const pool = createPool(url.href, { name: 'test', max: 1 })
+  await ensureLogin(database.url, { name: LOGIN, group: 'keyward_validator', password: "other'pass" })
+  const pool = createPool(withLogin(database.url, LOGIN, "other'pass"), { name: 'test', max: 1 })
   await expect(pool.query(`update licenses set status = 'active'`)).rejects.toThrow('permission denied')
   const { rows } = await pool.query<{ member: boolean }>(`select pg_has_role('keyward_validator', 'member') as member`)
   expect(rows).toEqual([{ member: true }])
   await pool.end()
 })
 
-test('rejects VALIDATOR_PASSWORD without VALIDATOR_LOGIN', async () => {
-  await expect(run({ DATABASE_URL: database.url, VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
+test('makes an existing role a member of its group', async () => {
+  const name = `keyward_bare_${process.pid}`
+  await database.pool.query(`create role ${name} login`)
+  await ensureLogin(database.url, { name, group: 'keyward_management' })
+  const { rows } = await database.pool.query(`select pg_has_role($1, 'keyward_management', 'member') as member`, [name])
+  expect(rows).toEqual([{ member: true }])
+  await database.pool.query(`drop role ${name}`)
+})
+
+test.each(['plain-password-1', 'ﬁancé\u00adeﬀ', 'Ⅸ²パスワード'])(
+  'the verifier of %j is that of Postgres',
+  async (password) => {
+    const name = `keyward_scram_${process.pid}`
+    await database.pool.query(`set password_encryption = 'scram-sha-256'; create role ${name} password '${password}'`)
+    const { rows } = await database.pool.query<{ stored: string }>(
+      'select rolpassword as stored from pg_authid where rolname = $1',
+      [name],
+    )
+    const stored = rows[0]?.stored ?? ''
+    expect(scramVerifier(password, Buffer.from(/:([^$]+)\$/.exec(stored)?.[1] ?? '', 'base64'))).toBe(stored)
+    expect(scramVerifier(password)).not.toBe(stored)
+    await database.pool.query(`drop role ${name}`)
+  },
+)
+
+test.each(['VALIDATOR', 'MANAGEMENT'])('rejects the password of %s without its login', async (service) => {
+  await expect(run({ DATABASE_URL: database.url, [`${service}_PASSWORD`]: "pass'word" })).rejects.toMatchObject({
     stdout: '',
-    stderr: 'VALIDATOR_LOGIN is not set; it takes the name of the role that VALIDATOR_PASSWORD belongs to\n',
+    stderr: `${service}_LOGIN is not set; it takes the name of the role that ${service}_PASSWORD belongs to\n`,
   })
 })
 
@@ -61,4 +99,93 @@ test('names the variable that is invalid', async () => {
   await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
     'DATABASE_URL has a bad value (not shown); it takes an address such as',
   )
+})
+
+describe('with ADMIN_DATABASE_URL', () => {
+  const suffix = `${process.pid}_${randomBytes(3).toString('hex')}`
+  const [owner, name, management] = [`keyward_owner_${suffix}`, `keyward_owned_${suffix}`, `keyward_m_${suffix}`]
+  const admin = process.env[SERVER_VARIABLE] ?? ''
+  const password = 'a-long-enough-password'
+  const ownerUrl = withLogin(admin, owner, password).replace(/\/[^/]*$/, `/${name}`)
+  const env = {
+    ADMIN_DATABASE_URL: admin,
+    DATABASE_URL: ownerUrl,
+    MANAGEMENT_LOGIN: management,
+    MANAGEMENT_PASSWORD: password,
+  }
+  const ownedByOthers = (url: string): Promise<string[]> =>
+    onServer(url, async (client) => {
+      const { rows } = await client.query<{ what: string }>(
+        `select relname::text as what from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'S')
+           and pg_get_userbyid(relowner) <> $1
+         union all select proname::text from pg_proc where pronamespace = 'public'::regnamespace
+           and pg_get_userbyid(proowner) <> $1
+         union all select datname::text from pg_database where datname = current_database() and pg_get_userbyid(datdba) <> $1`,
+        [owner],
+      )
+      return rows.map(({ what }) => what)
+    })
+
+  afterAll(() =>
+    onServer(admin, async (client) => {
+      await client.query(`drop database if exists ${name} with (force)`)
+      await client.query(`drop role if exists ${owner}, ${management}`)
+    }),
+  )
+
+  test('creates an owner without power over the server, its database and the login of management', async () => {
+    const { stdout } = await run(env)
+    expect(stdout).toContain(`Created role ${owner}, the owner of the tables.\nCreated database ${name}.\nApplied `)
+    expect(await ownedByOthers(ownerUrl)).toEqual([])
+    await onServer(ownerUrl, async (client) => {
+      const { rows } = await client.query(
+        'select rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles where rolname = $1',
+        [owner],
+      )
+      expect(new Set(Object.values(rows[0] ?? {}))).toEqual(new Set([false]))
+      for (const statement of [
+        `copy (select 1) to program 'true'`,
+        `select pg_read_file('postgresql.conf')`,
+        'create role other',
+        `alter system set log_statement = 'all'`,
+        'select rolpassword from pg_authid',
+      ])
+        await expect(client.query(statement), statement).rejects.toThrow(/permission denied|must be superuser/)
+    })
+  })
+
+  test('the login of management cannot change the schema or become the owner', async () => {
+    await onServer(withLogin(ownerUrl, management, password), async (client) => {
+      await expect(client.query('select from licenses')).resolves.toBeDefined()
+      for (const statement of [
+        'create table t ()',
+        'create temporary table t ()',
+        'alter table licenses disable trigger all',
+        'drop function log_machines()',
+        'truncate audit_log',
+        `set role ${owner}`,
+        'set session_replication_role = replica',
+        `copy (select 1) to program 'true'`,
+      ])
+        await expect(client.query(statement), statement).rejects.toThrow(/permission denied|must be/)
+    })
+  })
+
+  test('does nothing again, and hands over what a superuser has created', async () => {
+    expect((await run(env)).stdout).toMatch(
+      /^The schema is up to date\.\nRole \S+ already exists; its password was set/,
+    )
+    await onServer(admin, (client) => client.query(`drop database ${name} with (force)`))
+    await onServer(admin, (client) => client.query(`create database ${name}`))
+    await run({ DATABASE_URL: admin.replace(/\/[^/]*$/, `/${name}`) })
+    expect((await ownedByOthers(ownerUrl)).length).toBeGreaterThan(40)
+    expect((await run(env)).stdout).toMatch(/^Handed \d+ objects over to \S+\.\nThe schema is up to date\./)
+    expect(await ownedByOthers(ownerUrl)).toEqual([])
+  })
+
+  test('rejects an owner that is the administrator', async () => {
+    await expect(run({ ...env, DATABASE_URL: admin })).rejects.toMatchObject({
+      stderr: 'DATABASE_URL and ADMIN_DATABASE_URL name the same user; the owner must not be an administrator\n',
+    })
+  })
 })

@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { createPrivateKey, createPublicKey } from 'node:crypto'
+import { join } from 'node:path'
 
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,6 +22,7 @@ import { createPostgres, openPool, type TestPostgres } from './support/postgres.
 
 /** Secrets and permissions of the whole system with every log at its most verbose level. */
 
+const ROOT = join(import.meta.dirname, '../..')
 const PASSWORDS = { owner: 'owner-s-password-7261', validator: 'validator-s-password-5512' }
 const Organization = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
 const Secret = z.object({ id: z.string(), secret: z.string() })
@@ -66,10 +69,16 @@ beforeAll(async () => {
   })
   pool = openPool(postgres.url)
   await pool.query(`set log_statement = none; create role owner_login superuser login password '${PASSWORDS.owner}'`)
-  await pool.query(
-    `set log_statement = none; create role validator_login login password '${PASSWORDS.validator}' in role keyward_validator`,
-  )
   postgres.logged.length = 0
+  // The program that operators use: the clear password must not reach the log either.
+  execFileSync(process.execPath, [join(ROOT, 'infra/migrate/main.ts')], {
+    env: {
+      ...process.env,
+      DATABASE_URL: postgres.url,
+      VALIDATOR_LOGIN: 'validator_login',
+      VALIDATOR_PASSWORD: PASSWORDS.validator,
+    },
+  })
   management = await startManagement(login(postgres.url, 'owner_login', PASSWORDS.owner), { LOG_LEVEL: 'trace' })
   validator = await startValidator(login(postgres.url, 'validator_login', PASSWORDS.validator), { LOG_LEVEL: 'trace' })
   await untilReady(management, validator)

@@ -1,0 +1,109 @@
+/**
+ * What only an administrator of the server may do before the first migration: creates the owner of the tables, its
+ * database, and the group roles of the services. The owner is no superuser and may not create roles, so whoever controls
+ * it, or a function that runs as it, controls one database and not the server.
+ */
+
+import { createPool } from '@keyward/database'
+import { ConfigError } from '@keyward/process'
+
+import { runFormatted } from '../shared/logins.ts'
+import { scramVerifier } from '../shared/scram.ts'
+
+const GROUP_ROLES = ['keyward_validator', 'keyward_management']
+
+/** How long to wait for a table that a service is using. */
+const LOCK_TIMEOUT = '10s'
+
+type Pool = ReturnType<typeof createPool>
+
+/**
+ * Prepares the database that `ownerUrl` names for its user; everything that exists already is kept. If the tables belong
+ * to another user, such as the superuser of earlier installations, they are handed over. Returns what it did, one
+ * sentence each. Throws ConfigError when the owner would be the administrator itself.
+ */
+export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promise<string[]> {
+  const { owner, password, database } = parseOwner(ownerUrl)
+  if (decodeURIComponent(new URL(adminUrl).username) === owner)
+    throw new ConfigError(
+      'DATABASE_URL and ADMIN_DATABASE_URL name the same user; the owner must not be an administrator',
+    )
+  const done: string[] = []
+  await withPool(adminUrl, async (pool) => {
+    for (const role of GROUP_ROLES)
+      if (!(await exists(pool, 'pg_roles', 'rolname', role))) await runFormatted(pool, 'create role %I nologin', role)
+    if (!(await exists(pool, 'pg_roles', 'rolname', owner))) {
+      await runFormatted(pool, 'create role %I login', owner)
+      done.push(`Created role ${owner}, the owner of the tables.`)
+    }
+    if (password !== '') await runFormatted(pool, 'alter role %I password %L', owner, scramVerifier(password))
+    if (await exists(pool, 'pg_database', 'datname', database)) return
+    await runFormatted(pool, 'create database %I owner %I', database, owner)
+    done.push(`Created database ${database}.`)
+  })
+  const inDatabase = new URL(adminUrl)
+  inDatabase.pathname = `/${encodeURIComponent(database)}`
+  await withPool(inDatabase.href, async (pool) => {
+    const moved = await handOver(pool, database, owner)
+    if (moved > 0) done.push(`Handed ${moved} objects over to ${owner}.`)
+  })
+  return done
+}
+
+function parseOwner(ownerUrl: string): { owner: string; password: string; database: string } {
+  const { username, password, pathname } = new URL(ownerUrl)
+  const [owner, database] = [decodeURIComponent(username), decodeURIComponent(pathname.slice(1))]
+  if (owner === '' || database === '')
+    throw new ConfigError('DATABASE_URL must name a user and a database, because ADMIN_DATABASE_URL is set')
+  return { owner, password: decodeURIComponent(password), database }
+}
+
+async function withPool(url: string, work: (pool: Pool) => Promise<void>): Promise<void> {
+  const pool = createPool(url, { name: 'keyward migrate', max: 1, statementTimeoutMs: 60_000 })
+  try {
+    await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
+async function exists(pool: Pool, catalog: string, column: string, name: string): Promise<boolean> {
+  return ((await pool.query(`select from ${catalog} where ${column} = $1`, [name])).rowCount ?? 0) > 0
+}
+
+/**
+ * Every table, sequence, view and function of the schema `public` that belongs to another user and to no extension, as the
+ * statement that changes its owner. Sequences of a column change with their table, and partitions are tables.
+ */
+const FOREIGN_OBJECTS = `
+  select format('alter %s %s owner to %I', case c.relkind when 'S' then 'sequence' when 'v' then 'view'
+    when 'm' then 'materialized view' else 'table' end, c.oid::regclass, $1::text) as statement
+  from pg_class c
+  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'S', 'v', 'm')
+    and pg_get_userbyid(c.relowner) <> $1
+    and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+      and d.deptype in ('e', 'a', 'i') and (d.deptype = 'e' or c.relkind = 'S'))
+  union all
+  select format('alter routine %s owner to %I', p.oid::regprocedure, $1::text) from pg_proc p
+  where p.pronamespace = 'public'::regnamespace and pg_get_userbyid(p.proowner) <> $1
+    and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`
+
+async function handOver(pool: Pool, database: string, owner: string): Promise<number> {
+  await pool.query('begin')
+  await pool.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+  const { rows: databases } = await pool.query(
+    'select from pg_database where datname = $1 and pg_get_userbyid(datdba) <> $2',
+    [database, owner],
+  )
+  if (databases.length > 0) await runFormatted(pool, 'alter database %I owner to %I', database, owner)
+  // Since Postgres 15, this schema belongs to the owner of the database, unless it comes from an older server.
+  const { rows: schemas } = await pool.query(
+    `select from pg_namespace where nspname = 'public' and pg_get_userbyid(nspowner) not in ('pg_database_owner', $1)`,
+    [owner],
+  )
+  if (schemas.length > 0) await runFormatted(pool, 'alter schema public owner to %I', owner)
+  const { rows } = await pool.query<{ statement: string }>(FOREIGN_OBJECTS, [owner])
+  for (const { statement } of rows) await pool.query(statement)
+  await pool.query('commit')
+  return rows.length
+}

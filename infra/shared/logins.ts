@@ -1,0 +1,74 @@
+/**
+ * The roles that services log in as. Each is a member of one group role, which the migration creates with the permissions
+ * of that service, and of nothing else. Passwords reach Postgres as SCRAM verifiers only.
+ */
+
+import { randomBytes } from 'node:crypto'
+
+import { createPool } from '@keyward/database'
+
+import { scramVerifier } from './scram.ts'
+
+export type GroupRole = 'keyward_validator' | 'keyward_management'
+
+export interface Login {
+  readonly name: string
+  readonly group: GroupRole
+  /** Without a password, a new role can log in only where Postgres authenticates it by certificate or peer. */
+  readonly password?: string | undefined
+}
+
+/**
+ * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url` is
+ * that of a user who may create roles. Resolves with whether the role was created.
+ */
+export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
+  const pool = createPool(url, { name: 'keyward logins', max: 1 })
+  try {
+    const { rows } = await pool.query<{ isMember: boolean }>(
+      `select pg_has_role(oid, $2, 'member') and not rolsuper as "isMember" from pg_roles where rolname = $1`,
+      [name, group],
+    )
+    if (rows.length === 0) await runFormatted(pool, 'create role %I login in role %I', name, group)
+    else if (rows[0]?.isMember === false) await runFormatted(pool, 'grant %I to %I', group, name)
+    if (password !== undefined) await runFormatted(pool, 'alter role %I password %L', name, scramVerifier(password))
+    return rows.length === 0
+  } finally {
+    await pool.end()
+  }
+}
+
+/** The addresses of one database for each service. */
+export interface ServiceUrls {
+  readonly validatorUrl: string
+  readonly managementUrl: string
+}
+
+/**
+ * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns the
+ * addresses with these logins. `url` is that of a superuser.
+ */
+export async function ensureServiceLogins(url: string, prefix: string): Promise<ServiceUrls> {
+  const urlOf = async (service: 'validator' | 'management'): Promise<string> => {
+    const [name, password] = [`${prefix}_${service}`, randomBytes(24).toString('base64url')]
+    await ensureLogin(url, { name, password, group: `keyward_${service}` })
+    const changed = new URL(url)
+    changed.username = name
+    changed.password = password
+    return changed.href
+  }
+  return { validatorUrl: await urlOf('validator'), managementUrl: await urlOf('management') }
+}
+
+/** Runs a statement about roles or databases. Such statements take no parameters, so the server quotes the values. */
+export async function runFormatted(
+  pool: ReturnType<typeof createPool>,
+  template: string,
+  ...values: string[]
+): Promise<void> {
+  const { rows } = await pool.query<{ statement: string }>('select format($1, variadic $2::text[]) as statement', [
+    template,
+    values,
+  ])
+  await pool.query(rows[0]?.statement ?? '')
+}
