@@ -15,7 +15,7 @@ import { throttledWarning } from './admin/throttled-log.ts'
 import type { ValidatorConfig } from './config.ts'
 import { Follower } from './feed/follower.ts'
 import { Freshness } from './feed/freshness.ts'
-import { Heartbeat } from './feed/heartbeat.ts'
+import { Heartbeat, PostgresHeartbeats } from './feed/heartbeat.ts'
 import { IndexUpdater } from './feed/index-updater.ts'
 import { MigrationStatus } from './feed/migration-status.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
@@ -91,7 +91,11 @@ class Validator {
     this.#log = createLogger('validator', logLevel)
     this.#freshness = new Freshness(this.#control, config)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys)
-    this.#heartbeat = new Heartbeat(databaseUrl, () => this.#readiness().ready, this.#warning('heartbeat failed'))
+    const onHeartbeatError = this.#warning('heartbeat failed')
+    this.#heartbeat = new Heartbeat(new PostgresHeartbeats(databaseUrl, onHeartbeatError), {
+      isReady: () => this.#readiness().ready,
+      onError: onHeartbeatError,
+    })
     const onSlotError = this.#warning('slot statement failed', () => this.#metrics.claimErrors.inc())
     this.#slots = new PostgresSlots(databaseUrl, onSlotError)
     this.#slotService = new SlotService(this.#slots, this.#updater, {

@@ -5,19 +5,36 @@
 
 import { hostname } from 'node:os'
 
-import { createPool, forgetValidator, noteValidator, uuidv7 } from '@keyward/database'
+import { createPool, forgetValidator, noteValidator, uuidv7, type ValidatorNote } from '@keyward/database'
+
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
 const BEAT_MS = 1_000
 const MIN_INTERVAL_MS = 20
 
+/** Where validators publish their state. */
+export interface HeartbeatStore {
+  note(note: ValidatorNote): Promise<void>
+  forget(id: string): Promise<void>
+  close(): Promise<void>
+}
+
+export interface HeartbeatOptions {
+  isReady: () => boolean
+  onError: (error: unknown) => void
+  clock?: Clock
+}
+
 export class Heartbeat {
   readonly id = uuidv7()
-  readonly #pool: ReturnType<typeof createPool>
+  readonly #store: HeartbeatStore
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
+  readonly #clock: Clock
   /** What the next beat publishes. Null before the first load. */
   #snapshot: string | null = null
-  #timer: NodeJS.Timeout | null = null
+  /** Cancels the next beat. */
+  #cancelBeat: () => void = () => undefined
   /** When the timer fires. Infinity while no timer runs. */
   #dueMs = Infinity
   /** When the last beat began. */
@@ -28,10 +45,11 @@ export class Heartbeat {
   #isDirty = false
   #isClosed = false
 
-  constructor(url: string, isReady: () => boolean, onError: (error: unknown) => void) {
-    this.#pool = createPool(url, { name: 'keyward validator heartbeat', max: 1, statementTimeoutMs: 1_500, onError })
+  constructor(store: HeartbeatStore, { isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
+    this.#store = store
     this.#isReady = isReady
     this.#onError = onError
+    this.#clock = clock
   }
 
   start(): void {
@@ -47,15 +65,15 @@ export class Heartbeat {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    if (this.#timer) clearTimeout(this.#timer)
+    this.#cancelBeat()
     await this.#writing
-    await forgetValidator(this.#pool, this.id).catch(this.#onError)
-    await this.#pool.end()
+    await this.#store.forget(this.id).catch(this.#onError)
+    await this.#store.close()
   }
 
   /** In how many milliseconds the next beat may begin. */
   get #minDelayMs(): number {
-    return Math.max(0, this.#lastBeatMs + MIN_INTERVAL_MS - performance.now())
+    return Math.max(0, this.#lastBeatMs + MIN_INTERVAL_MS - this.#clock.nowMs())
   }
 
   #schedule(inMs: number): void {
@@ -64,18 +82,18 @@ export class Heartbeat {
       this.#isDirty ||= inMs < BEAT_MS
       return
     }
-    const dueMs = performance.now() + inMs
+    const dueMs = this.#clock.nowMs() + inMs
     if (dueMs >= this.#dueMs) return
-    if (this.#timer) clearTimeout(this.#timer)
+    this.#cancelBeat()
     this.#dueMs = dueMs
-    this.#timer = setTimeout(() => {
+    this.#cancelBeat = this.#clock.after(inMs, () => {
       this.#writing = this.#beat()
-    }, inMs)
+    })
   }
 
   async #beat(): Promise<void> {
     this.#dueMs = Infinity
-    this.#lastBeatMs = performance.now()
+    this.#lastBeatMs = this.#clock.nowMs()
     this.#isDirty = false
     await this.#write().catch(this.#onError)
     this.#writing = null
@@ -83,7 +101,7 @@ export class Heartbeat {
   }
 
   async #write(): Promise<void> {
-    await noteValidator(this.#pool, {
+    await this.#store.note({
       id: this.id,
       name: `${hostname()}:${process.pid}`,
       applied: this.#snapshot,
@@ -91,5 +109,26 @@ export class Heartbeat {
       // Since this version validators read single columns (migration 0013).
       details: { readsColumns: true },
     })
+  }
+}
+
+/** Publishes over one connection of its own. */
+export class PostgresHeartbeats implements HeartbeatStore {
+  readonly #pool: ReturnType<typeof createPool>
+
+  constructor(url: string, onError: (error: unknown) => void) {
+    this.#pool = createPool(url, { name: 'keyward validator heartbeat', max: 1, statementTimeoutMs: 1_500, onError })
+  }
+
+  note(note: ValidatorNote): Promise<void> {
+    return noteValidator(this.#pool, note)
+  }
+
+  forget(id: string): Promise<void> {
+    return forgetValidator(this.#pool, id)
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
   }
 }
