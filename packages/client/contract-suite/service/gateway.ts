@@ -20,6 +20,10 @@ export type Fault =
   | { kind: 'cut' }
   /** Drops the connection without a byte. */
   | { kind: 'drop' }
+  /** Sends these characters as bytes in place of an HTTP response, then closes the connection. */
+  | { kind: 'raw'; bytes: string }
+  /** Sends a status and then one blank every 50 ms, without end. */
+  | { kind: 'trickle' }
 
 export interface Gateway {
   url: string
@@ -66,10 +70,22 @@ function serve(fault: Fault, target: string, request: IncomingMessage, response:
     case 'slow':
       setTimeout(() => relay(target, request, response, body, false), fault.delayMs).unref()
       return
+    case 'raw':
+      response.socket?.end(fault.bytes, 'latin1')
+      return
+    case 'trickle':
+      trickle(response)
+      return
     case 'none':
     case 'cut':
       relay(target, request, response, body, fault.kind === 'cut')
   }
+}
+
+function trickle(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  const timer = setInterval(() => response.write(' '), 50)
+  response.on('close', () => clearInterval(timer))
 }
 
 function relay(target: string, request: IncomingMessage, response: ServerResponse, body: Buffer, cut: boolean): void {

@@ -23,6 +23,10 @@ export interface Service {
   machines: Map<string, string | null>
   /** The key that signs files; a test replaces it to act as an impostor. */
   signer: KeyPair
+  /** The license key in files, in place of the right one. */
+  fileKey: string | null
+  /** The text that is sent in place of files. */
+  fileText: string | null
   /** Returns the time at which files are issued. */
   now: () => number
   close: () => Promise<void>
@@ -49,6 +53,8 @@ export async function startService(): Promise<Service> {
     license: { rejectedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
     machines: new Map(),
     signer,
+    fileKey: null,
+    fileText: null,
     now: Date.now,
   }
   return service
@@ -94,7 +100,7 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
     case '/api/v1/licenses/file': {
       const code = decide(service, body['licenseKey'], machine, null)
       return code === 'VALID'
-        ? { status: 200, body: file(service) }
+        ? { status: 200, body: service.fileText ?? file(service) }
         : { status: 409, body: { code, detail: 'Refused.' } }
     }
     default:
@@ -112,11 +118,11 @@ function decide(service: Service, key: string | undefined, machine: string | und
   return 'VALID'
 }
 
-function file({ license, licenseKey, signer, now }: Service): string {
+function file({ license, licenseKey, signer, fileKey, now }: Service): string {
   const { maxMachines, expiresAt } = license
   const issuedMs = now()
   const payload = {
-    licenseKey,
+    licenseKey: fileKey ?? licenseKey,
     licenseId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
     customerEmail: 'ada@example.com',
     policy: { type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION', maxMachines, expiresAt },

@@ -1,0 +1,12 @@
+/** Cases of several steps: the license file, the clock, storage, retries, and what the client sends. */
+
+import { fileScenarios } from './scenarios/files.ts'
+import { requestScenarios } from './scenarios/requests.ts'
+import type { Scenario } from './scenarios/scenario.ts'
+import { storageScenarios } from './scenarios/storage.ts'
+
+export const scenarioGroups: readonly { title: string; scenarios: readonly Scenario[] }[] = [
+  { title: 'Requests', scenarios: requestScenarios },
+  { title: 'License files and clocks', scenarios: fileScenarios },
+  { title: 'Storage', scenarios: storageScenarios },
+]

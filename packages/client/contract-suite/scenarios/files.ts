@@ -1,0 +1,238 @@
+/** When a client fetches a file, which files it stores, and for how long a stored one is good. */
+
+import { generateKeyPair } from '@keyward/license-file'
+
+import { NO_FILE, OFFLINE_VALID, offlineRejection, ONLINE_VALID, requireEqual, type World } from '../world.ts'
+import {
+  DAY_MS,
+  getFile,
+  MINUTE_MS,
+  requireNoFileStored,
+  restartOffline,
+  restartOnline,
+  type Scenario,
+} from './scenario.ts'
+
+const FILE = '/api/v1/licenses/file'
+
+const fetched = ({ gateway }: World): number => gateway.requests.filter((path) => path === FILE).length
+
+const fetching: Scenario[] = [
+  {
+    name: 'the first valid check stores a file, which the next start of the app can use',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world)
+      await world.requireResult('validate', { ...OFFLINE_VALID, expiresAt: world.service.license.expiresAt })
+      await world.requireResult('activate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'a license that never expires has `expiresAt` null, online and offline',
+    async run(world) {
+      world.service.license.expiresAt = null
+      await world.open()
+      await world.requireResult('validate', { ...ONLINE_VALID, expiresAt: null })
+      await restartOffline(world)
+      await world.requireResult('validate', { ...OFFLINE_VALID, expiresAt: null })
+    },
+  },
+  {
+    name: 'a new file is fetched when the stored one is a day old, and not before',
+    async run(world) {
+      await getFile(world)
+      await world.open({ clockAheadMs: DAY_MS - 10 * MINUTE_MS })
+      await world.requireResult('validate', ONLINE_VALID)
+      requireEqual('files fetched before a day', fetched(world), 0)
+      await world.open({ clockAheadMs: DAY_MS + MINUTE_MS })
+      await world.requireResult('validate', ONLINE_VALID)
+      requireEqual('files fetched after a day', fetched(world), 1)
+    },
+  },
+  {
+    name: 'a file with a short life is replaced after half of it',
+    async run(world) {
+      world.service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
+      await getFile(world)
+      await world.open({ clockAheadMs: DAY_MS / 2 + MINUTE_MS })
+      await world.requireResult('validate', ONLINE_VALID)
+      requireEqual('files fetched', fetched(world), 1)
+    },
+  },
+  {
+    name: 'a renewed license gets a new file at once',
+    async run(world) {
+      await getFile(world)
+      const expiresAt = new Date(Date.now() + 500 * DAY_MS).toISOString()
+      world.service.license.expiresAt = expiresAt
+      await world.open()
+      await world.requireResult('validate', { ...ONLINE_VALID, expiresAt })
+      await restartOffline(world)
+      await world.requireResult('validate', { ...OFFLINE_VALID, expiresAt })
+    },
+  },
+  {
+    name: 'a rejection ends the use of the file; a later `VALID` allows it again without a download',
+    async run(world) {
+      await getFile(world)
+      world.service.license.rejectedAs = 'SUSPENDED'
+      await world.requireResult('validate', { source: 'online', valid: false, code: 'SUSPENDED' })
+      await restartOffline(world)
+      await world.requireResult('validate', { ...NO_FILE, rejectedAs: 'SUSPENDED' })
+      world.service.license.rejectedAs = null
+      await restartOnline(world)
+      await world.requireResult('validate', ONLINE_VALID)
+      requireEqual('files fetched', fetched(world), 0)
+      await restartOffline(world)
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'a mistyped license key affects the file of the right one in no way',
+    async run(world) {
+      await getFile(world)
+      await world.open({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
+      await world.requireResult('validate', { source: 'online', valid: false, code: 'NOT_FOUND' })
+      await restartOffline(world)
+      await world.requireResult('validate', OFFLINE_VALID)
+      await world.open({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
+      await world.requireResult('validate', NO_FILE)
+    },
+  },
+]
+
+/** Makes the service send something else in place of files, and requires that a client stores none of it. */
+async function requireRejectedFile(world: World, spoil: (world: World) => void): Promise<void> {
+  spoil(world)
+  await requireNoFileStored(world)
+}
+
+const received: Scenario[] = [
+  {
+    name: 'a received file is not stored if an unknown key signed it',
+    run: (world) => requireRejectedFile(world, ({ service }) => (service.signer = generateKeyPair())),
+  },
+  {
+    name: 'a received file is not stored if another key signed it in the name of a shipped one',
+    run: (world) =>
+      requireRejectedFile(world, ({ service }) => {
+        service.signer = { ...service.signer, privateKey: generateKeyPair().privateKey }
+      }),
+  },
+  {
+    name: 'a received file is not stored if it belongs to another license key',
+    run: (world) => requireRejectedFile(world, ({ service }) => (service.fileKey = 'AAAA-BBBB-CCCC-DDDD')),
+  },
+  {
+    name: 'a page in place of a file is not stored',
+    run: (world) => requireRejectedFile(world, ({ service }) => (service.fileText = '<html>Please log in</html>')),
+  },
+  {
+    name: 'a bad file does not replace a good one',
+    async run(world) {
+      await getFile(world)
+      world.service.signer = generateKeyPair()
+      const clockAheadMs = 2 * DAY_MS
+      await world.open({ clockAheadMs })
+      await world.requireResult('validate', ONLINE_VALID)
+      requireEqual('files fetched', fetched(world), 1)
+      await restartOffline(world, { clockAheadMs })
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'a stored file is not used if the app no longer ships its key',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, {
+        publicKeys: [{ keyId: 'other', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }],
+      })
+      await world.requireResult('validate', offlineRejection('UNKNOWN_KEY'))
+    },
+  },
+]
+
+const times: Scenario[] = [
+  {
+    name: 'a file is good until `refreshAfter`, 30 days after its issue',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: 30 * DAY_MS - MINUTE_MS })
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOffline(world, { clockAheadMs: 30 * DAY_MS + 1 })
+      await world.requireResult('validate', offlineRejection('REFRESH_NEEDED'))
+    },
+  },
+  {
+    name: 'a file is good until the license expires',
+    async run(world) {
+      world.service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: DAY_MS - MINUTE_MS })
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOffline(world, { clockAheadMs: DAY_MS + 1 })
+      await world.requireResult('validate', offlineRejection('FILE_EXPIRED'))
+    },
+  },
+  {
+    name: 'an old file that the service sends is stored and not good',
+    async run(world) {
+      world.service.now = () => Date.now() - 31 * DAY_MS
+      await getFile(world)
+      await restartOffline(world)
+      await world.requireResult('validate', offlineRejection('REFRESH_NEEDED'))
+    },
+  },
+  {
+    name: 'a clock that is 4 minutes behind is accepted, and one that is 6 minutes behind is not',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: -4 * MINUTE_MS })
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOffline(world, { clockAheadMs: -6 * MINUTE_MS })
+      await world.requireResult('validate', offlineRejection('CLOCK_SET_BACK'))
+    },
+  },
+  {
+    name: 'a clock that is set back between two offline checks is rejected',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: 10 * DAY_MS })
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOffline(world, { clockAheadMs: 9 * DAY_MS })
+      await world.requireResult('validate', offlineRejection('CLOCK_SET_BACK'))
+    },
+  },
+  {
+    name: 'a rejected offline check counts as a time seen: a clock set back after the expiry does not extend the file',
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: 40 * DAY_MS })
+      await world.requireResult('validate', offlineRejection('REFRESH_NEEDED'))
+      await restartOffline(world, { clockAheadMs: DAY_MS })
+      await world.requireResult('validate', offlineRejection('CLOCK_SET_BACK'))
+    },
+  },
+  {
+    name: "the service's `Date` corrects a clock that was once ahead",
+    async run(world) {
+      await getFile(world)
+      await restartOffline(world, { clockAheadMs: 20 * DAY_MS })
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOnline(world)
+      await world.requireResult('validate', ONLINE_VALID)
+      await restartOffline(world)
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: "the service's `Date` counts as a time seen, also when the device's clock is behind",
+    async run(world) {
+      await getFile(world, { clockAheadMs: -10 * DAY_MS })
+      await restartOffline(world, { clockAheadMs: -9 * DAY_MS })
+      await world.requireResult('validate', offlineRejection('CLOCK_SET_BACK'))
+    },
+  },
+]
+
+export const fileScenarios: readonly Scenario[] = [...fetching, ...received, ...times]

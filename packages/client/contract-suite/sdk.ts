@@ -1,0 +1,49 @@
+/** The TypeScript client as a program that the contract suite can run. */
+
+import { createInterface } from 'node:readline'
+
+import { judgeLicenseFile, spkiToPublicKey } from '@keyward/license-file'
+
+import { createLicenseClient, type LicenseClient } from '../src/index.ts'
+import { fileStorage } from '../src/node.ts'
+import type { Command, JudgeCommand, OpenCommand } from './protocol.ts'
+
+let client: LicenseClient | null = null
+
+function open({ clockAheadMs, storage, ...options }: OpenCommand): object {
+  try {
+    client = createLicenseClient({
+      ...options,
+      storage: fileStorage(storage),
+      now: () => Date.now() + clockAheadMs,
+    })
+    return {}
+  } catch (error) {
+    return { error: String(error) }
+  }
+}
+
+function judge({ file, licenseKey, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
+  const keys = publicKeys.map(({ keyId, publicKey }) => ({
+    keyId,
+    publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
+  }))
+  const judged = judgeLicenseFile(file, { keys, licenseKey, nowMs, latestSeenMs })
+  return { outcome: judged.ok ? 'GOOD' : judged.reason }
+}
+
+async function run(command: Command): Promise<object> {
+  if (command.command === 'open') return open(command)
+  if (command.command === 'judge') return judge(command)
+  if (client === null) return { error: 'No client is open.' }
+  const result = await client[command.command]()
+  // A short program waits for the file that is fetched in the background.
+  await client.settled()
+  return result
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the suite writes these lines
+  const command = JSON.parse(line) as Command
+  console.log(JSON.stringify(await run(command)))
+}

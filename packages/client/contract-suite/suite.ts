@@ -1,0 +1,86 @@
+/** The list of all cases, and the runner that plays them against a client. */
+
+import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
+
+import { ClientProgram } from './protocol.ts'
+import { responseCases, runResponseCase } from './responses.ts'
+import { scenarioGroups } from './scenarios.ts'
+import { requireEqual, startWorld } from './world.ts'
+
+export interface Case {
+  name: string
+  run: (program: ClientProgram) => Promise<void>
+}
+
+/** The outcome of a case. `problem` is null when the client passed it. */
+export interface CaseResult {
+  name: string
+  problem: string | null
+}
+
+/** The cases in which the suite plays the service. */
+export const contractCases: readonly Case[] = [
+  ...responseCases.map((each) => inWorld(`response: ${each.name}`, (world) => runResponseCase(world, each))),
+  ...scenarioGroups.flatMap(({ title, scenarios }) =>
+    scenarios.map(({ name, run }) => inWorld(`${title.toLowerCase()}: ${name}`, run)),
+  ),
+]
+
+/** The test vectors for license files. */
+export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
+  name: `vector: ${vector.name}`,
+  async run(program) {
+    const { outcome } = await program.send({
+      command: 'judge',
+      file: vector.file,
+      licenseKey: vector.licenseKey,
+      publicKeys: vectors.keys.filter(({ keyId }) => vector.keyIds.includes(keyId)),
+      nowMs: Date.parse(vector.now),
+      latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
+    })
+    requireEqual('the outcome', outcome, vector.expected)
+  },
+}))
+
+/** Runs cases against the program, in as many copies of it as `programs`. Returns the results in the order of the cases. */
+export async function runCases(
+  command: readonly string[],
+  cases: readonly Case[],
+  programs = 6,
+): Promise<CaseResult[]> {
+  const results: CaseResult[] = []
+  const queue = [...cases.entries()]
+  const work = async () => {
+    let program: ClientProgram | null = null
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const [position, { name, run }] = next
+      program ??= new ClientProgram(command)
+      try {
+        await run(program)
+        results[position] = { name, problem: null }
+      } catch (error) {
+        results[position] = { name, problem: error instanceof Error ? error.message : String(error) }
+        // A program that hangs or has ended cannot run the next case.
+        program.stop()
+        program = null
+      }
+    }
+    program?.stop()
+  }
+  await Promise.all(Array.from({ length: programs }, work))
+  return results
+}
+
+function inWorld(name: string, run: (world: Awaited<ReturnType<typeof startWorld>>) => Promise<void>): Case {
+  return {
+    name,
+    async run(program) {
+      const world = await startWorld(program)
+      try {
+        await run(world)
+      } finally {
+        await world.close()
+      }
+    },
+  }
+}
