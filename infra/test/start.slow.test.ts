@@ -78,7 +78,7 @@ describe('npm start', { timeout: 60_000 }, () => {
 
   test('writes addresses to demo.json, which only its owner can read', async () => {
     const demo = await started.demo()
-    expect(demo.databaseUrl).toMatch(/^postgres:\/\/postgres@127\.0\.0\.1:\d+\/keyward$/)
+    expect(demo.databaseUrl).toMatch(/^postgres:\/\/postgres:[\w-]{32}@127\.0\.0\.1:\d+\/keyward$/)
     for (const url of [demo.baseUrl, demo.validatorUrl, demo.managementUrl])
       expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect((await stat(join(home, '.keyward'))).mode & 0o777).toBe(0o700)

@@ -107,7 +107,7 @@ test('follows a standby that lacks the last changes after a failover', async () 
   await postgres.start()
   await makeChangesThatWillBeLost()
   await postgres.stop('immediate')
-  const standby = await startStandby(postgres.program, join(folder, 'data'), postgres.port)
+  const standby = await startStandby(postgres.program, join(folder, 'data'), postgres.url)
   try {
     // The standby accepts connections, but must not be followed before its promotion.
     await until(() => /standby|recovery/.test(validator.output()))

@@ -24,6 +24,11 @@ export function pathFromInside(folder: string, account: Account | null): string 
   return account !== null && process.platform === 'linux' ? '/proc/self/cwd' : folder
 }
 
+/** Returns the path of the file that contains the superuser's password: beside the data folder. */
+export function passwordFile(folder: string): string {
+  return `${folder}.password`
+}
+
 /** Returns the real path of the data folder. Creates it if it does not exist. */
 export async function prepareDataFolder(
   dataFolder: string,
@@ -38,6 +43,7 @@ export async function prepareDataFolder(
   if (account !== null) await chown(unfinished, account.uid, account.gid)
   try {
     await initialize(binaries, unfinished, account)
+    await rm(passwordFile(folder), { force: true }) // of a folder that was deleted
     await rename(unfinished, folder)
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
@@ -54,7 +60,7 @@ async function initialize(binaries: string, folder: string, account: Account | n
     '-U',
     'postgres',
     '-A',
-    'trust',
+    'reject', // until the password is set
     '--no-sync',
     '--no-instructions',
     ...locale,

@@ -1,5 +1,5 @@
 /**
- * Starts a Postgres from an npm package, on the loopback address only, as any user. Its parent is a guard process: when the
+ * Starts a Postgres from an npm package, on the loopback address only, as any user, with a random password. Its parent is a guard process: when the
  * program that started it ends, even by SIGKILL, the guard's standard input closes and the guard shuts Postgres down.
  */
 
@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { accountToUse, findBinaries } from './binaries.ts'
 import { ENVIRONMENT, pathFromInside, prepareDataFolder } from './data-folder.ts'
 import { GUARD_FILE, readPostmaster, stop, stopOrphan } from './orphan.ts'
+import { ensurePassword } from './password.ts'
 
 export interface PostgresOptions {
   /** Created if it does not exist, with its parents. */
@@ -26,7 +27,7 @@ export interface PostgresOptions {
 }
 
 export interface RunningPostgres {
-  /** The address for the superuser. It needs no password: every user of this machine can connect. */
+  /** The address for the superuser, with the password that is stored in the file `DATA_FOLDER.password`. */
   readonly url: string
   readonly port: number
   /** The process id of the postmaster. */
@@ -68,6 +69,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const binaries = await findBinaries(account)
   const folder = await prepareDataFolder(options.dataFolder, binaries, account)
   await stopOrphan(folder)
+  const password = await ensurePassword(folder, binaries, account)
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort())
     const settings = Object.entries({ ...SETTINGS, port, ...options.settings }).flatMap(([k, v]) => ['-c', `${k}=${v}`])
@@ -80,7 +82,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
       ...account,
     })
     try {
-      return await untilReady(guard, folder, port, options.onLog)
+      return await untilReady(guard, folder, { port, password }, options.onLog)
     } catch (error) {
       if (options.port !== undefined || attempt === 5 || !String(error).includes('in use')) throw error
     }
@@ -90,7 +92,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
 async function untilReady(
   guard: ChildProcess,
   folder: string,
-  port: number,
+  { port, password }: { port: number; password: string },
   onLog: ((line: string) => void) | undefined,
 ): Promise<RunningPostgres> {
   const lastLines: string[] = []
@@ -122,7 +124,8 @@ async function untilReady(
       await ended
       clearTimeout(timeout)
     }
-    return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, port, pid: found.pid, ended, stop: close }
+    const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+    return { url, port, pid: found.pid, ended, stop: close }
   }
   guard.stdin?.end()
   await ended

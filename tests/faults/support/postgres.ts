@@ -25,6 +25,7 @@ export class TestPostgres {
   readonly logged: string[] = []
   #server: RunningPostgres | null = null
   #port = 0
+  #password = ''
   /** The path of the server's program, once it has run. */
   program = ''
 
@@ -38,7 +39,7 @@ export class TestPostgres {
   }
 
   get url(): string {
-    return `postgres://postgres@127.0.0.1:${this.#port}/keyward`
+    return `postgres://postgres:${this.#password}@127.0.0.1:${this.#port}/keyward`
   }
 
   get validatorUrl(): string {
@@ -55,6 +56,7 @@ export class TestPostgres {
     const onLog = (line: string): void => void this.logged.push(line)
     this.#server = await startPostgres({ dataFolder: join(this.folder, 'data'), settings, onLog, ...port })
     this.#port = this.#server.port
+    this.#password = new URL(this.#server.url).password
     this.program = await readlink(`/proc/${this.#server.pid}/exe`)
   }
 
@@ -84,6 +86,7 @@ export class TestPostgres {
     for (const path of ['', ...(await readdir(data, { recursive: true }))])
       await lchown(join(folder, 'data', path), uid, gid)
     await chmod(join(folder, 'data'), 0o700)
+    await cp(`${data}.password`, join(folder, 'data.password'))
   }
 
   async remove(): Promise<void> {
@@ -148,21 +151,20 @@ export function through(url: string, port: number): string {
 
 /**
  * Starts a standby without a primary on a copy of its data. It recovers the content of the copy and waits. Resolves when it
- * accepts connections; `select pg_promote()` makes it the primary of a new timeline.
+ * accepts connections under `url`; `select pg_promote()` makes it the primary of a new timeline.
  */
 export async function startStandby(
   program: string,
   dataFolder: string,
-  port: number,
+  url: string,
 ): Promise<{ stop: () => Promise<void> }> {
   const { uid, gid } = await stat(dataFolder)
   await writeFile(join(dataFolder, 'standby.signal'), '')
   await chown(join(dataFolder, 'standby.signal'), uid, gid)
-  const settings = { ...SETTINGS, port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const settings = { ...SETTINGS, port: new URL(url).port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = spawn(program, ['-D', dataFolder, ...args], { cwd: '/', stdio: 'ignore', uid, gid })
   const ended = once(child, 'exit')
-  const url = `postgres://postgres@127.0.0.1:${port}/keyward`
   const answers = (): Promise<boolean> => onServer(url, () => Promise.resolve(true)).catch(() => false)
   while (!(await answers())) await sleep(20)
   return {

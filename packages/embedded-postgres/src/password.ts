@@ -1,0 +1,90 @@
+/**
+ * The password of the superuser. Without one, every user of this machine could run programs as the user of the server. It
+ * is random, and stored beside the data folder in a file that only its owner can read.
+ */
+
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { open, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import type { Account } from './binaries.ts'
+import { ENVIRONMENT, passwordFile, pathFromInside } from './data-folder.ts'
+
+/** Admits no connection without a password. Replaces the rules that initdb writes, and those of earlier versions. */
+const RULES = `# TYPE DATABASE USER ADDRESS METHOD
+local all all scram-sha-256
+host all all 127.0.0.1/32 scram-sha-256
+host all all ::1/128 scram-sha-256
+host replication all 127.0.0.1/32 scram-sha-256
+`
+
+/**
+ * The detail of a violated constraint contains license keys and e-mail addresses. A setting of the server would also
+ * remove the details of a failed start.
+ */
+const SESSION_SETTINGS = ['alter role all set log_error_verbosity = terse']
+
+/**
+ * Returns the superuser's password for a data folder on which no server runs. If none is stored, as for a new folder or one
+ * of a version without passwords, it sets a new one. The file is written last, so an interrupted call is repeated.
+ */
+export async function ensurePassword(folder: string, binaries: string, account: Account | null): Promise<string> {
+  const path = passwordFile(folder)
+  const stored = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  if (stored !== null && stored.trim() !== '') return stored.trim()
+  const password = randomBytes(24).toString('base64url')
+  await runWithoutConnections([...SESSION_SETTINGS, ...setPassword(password)], folder, binaries, account)
+  await writeFile(join(folder, 'pg_hba.conf'), RULES) // keeps its owner
+  await store(path, password)
+  return password
+}
+
+/** A random password needs no slow hash, which would slow down every connection. */
+function setPassword(password: string): string[] {
+  return ['set scram_iterations = 1', `alter role postgres password '${password}'`]
+}
+
+/** Runs statements in single-user mode, in which Postgres listens nowhere. */
+async function runWithoutConnections(
+  statements: readonly string[],
+  folder: string,
+  binaries: string,
+  account: Account | null,
+): Promise<void> {
+  const settings = ['-c', 'password_encryption=scram-sha-256', '-c', 'log_min_error_statement=panic']
+  const args = ['--single', '-D', pathFromInside(folder, account), ...settings, 'postgres']
+  const child = spawn(join(binaries, 'bin', 'postgres'), args, {
+    cwd: folder,
+    env: ENVIRONMENT,
+    stdio: ['pipe', 'ignore', 'pipe'],
+    ...account,
+  })
+  let errors = ''
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+  child.stdin.on('error', () => undefined) // the program has ended
+  child.stdin.end(statements.map((statement) => `${statement};\n`).join(''))
+  await once(child, 'close')
+  const reasons = errors.split('\n').filter((line) => /FATAL|PANIC|ERROR|DETAIL|HINT/.test(line))
+  if (child.exitCode !== 0 || reasons.length > 0)
+    throw new Error(
+      `Postgres could not set the password of ${folder}: ${reasons.join(' ') || `exit code ${child.exitCode}`}`,
+    )
+}
+
+async function store(path: string, password: string): Promise<void> {
+  const unfinished = `${path}.unfinished`
+  const file = await open(unfinished, 'w', 0o600)
+  try {
+    await file.chmod(0o600)
+    await file.writeFile(`${password}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(unfinished, path)
+}
