@@ -41,7 +41,7 @@ export interface CrudOptions<Schema extends z.ZodType, Params extends z.ZodObjec
 /** The parts of a definition that differ between resources. */
 type Details = Pick<
   Definition<z.ZodObject, z.ZodObject, unknown, unknown>,
-  'description' | 'errors' | 'propagates' | 'secrets'
+  'description' | 'errors' | 'propagates' | 'secrets' | 'maxBodyBytes'
 > & { summary?: string }
 
 type Handler<Params extends z.ZodObject, Query, Body, Response> = (

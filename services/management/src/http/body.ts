@@ -1,19 +1,42 @@
 /**
- * Reads a JSON body of at most 2 MiB. Bytes that are not UTF-8 are an error and never replaced, so that two different ids cannot
- * become equal.
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The rest of a body that is too large is
+ * discarded as it arrives.
  */
 
-import express, { type Request, type Response } from 'express'
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Readable, Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
-import { ApiError, invalid } from './problem.ts'
-import { pointerTo } from './validation-errors.ts'
+import { parseJson } from './json.ts'
+import { ApiError } from './problem.ts'
+import { RowSplitter, type SplitBody, type SplitterOptions } from './row-splitter.ts'
 
-const MAX_BODY_BYTES = 2 * 1024 * 1024
-/** Deeper than any schema allows. Bounds the cost of a body of nested brackets. */
-const MAX_DEPTH = 20
-const readRaw = express.raw({ type: () => true, limit: MAX_BODY_BYTES })
+const DECODERS: Record<string, () => Transform> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+}
 
-function hasBody(request: Request): boolean {
+/** What an endpoint accepts. */
+export interface BodyLimits {
+  /** Of the decoded body. */
+  maxBytes: number
+  /** Splits the rows of an import. */
+  rows: SplitterOptions | undefined
+}
+
+export interface RequestBody {
+  /** The parsed body. Undefined: there is none, or it is split. */
+  value: unknown
+  /** The body of an import. */
+  split: SplitBody | null
+  /** SHA-256 of the decoded bytes. */
+  hash: Buffer
+}
+
+function hasBody(request: IncomingMessage): boolean {
   const length = request.headers['content-length']
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
 }
@@ -22,59 +45,77 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(contentType?.trim() ?? '')
 }
 
-function bodyError(error: unknown): unknown {
-  const type = error instanceof Error && 'type' in error ? error.type : ''
-  if (type === 'entity.too.large')
-    return new ApiError('PAYLOAD_TOO_LARGE', 'The body must not be larger than 2 MiB. Send several smaller requests.')
-  if (type === 'encoding.unsupported')
-    return new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The content-encoding must be gzip, deflate, br or identity.')
-  if (error instanceof Error && 'status' in error)
-    return new ApiError('MALFORMED_JSON', 'The body could not be read completely. Send the request again.')
-  return error
+function sizeName(bytes: number): string {
+  return bytes < 1024 * 1024 ? `${bytes / 1024} KiB` : `${bytes / 1024 / 1024} MiB`
 }
 
-function readBytes(request: Request, response: Response): Promise<unknown> {
+function tooLarge(maxBytes: number): ApiError {
+  const detail = `The body of this request must not be larger than ${sizeName(maxBytes)}. Send several smaller requests.`
+  return new ApiError('PAYLOAD_TOO_LARGE', detail)
+}
+
+/** Returns the decoder of the content-encoding, or null for none. Throws UNSUPPORTED_MEDIA_TYPE. */
+function decoderOf(request: IncomingMessage): Transform | null {
+  const encoding = (request.headers['content-encoding'] ?? 'identity').toLowerCase()
+  if (encoding === 'identity') return null
+  const create = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined
+  if (!create)
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The content-encoding must be gzip, deflate, br or identity.')
+  return create()
+}
+
+/** Passes the decoded bytes to `take` as they arrive. Rejects with PAYLOAD_TOO_LARGE, MALFORMED_JSON, or an error of `take`. */
+function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Buffer) => void): Promise<void> {
+  const decoder = decoderOf(request)
+  const source: Readable = decoder === null ? request : request.pipe(decoder)
+  let received = 0
   return new Promise((resolve, reject) => {
-    readRaw(request, response, (error?: unknown) =>
-      error === undefined ? resolve(request.body) : reject(bodyError(error)),
-    )
+    const finish = (settle: () => void) => {
+      source.removeAllListeners('data')
+      if (decoder !== null) request.unpipe(decoder)
+      decoder?.destroy()
+      // What is left of the body is discarded, so that the connection can be used again.
+      request.resume()
+      settle()
+    }
+    const fail = (error: unknown) => finish(() => reject(error))
+    const incomplete = () =>
+      fail(new ApiError('MALFORMED_JSON', 'The body could not be read completely. Send the request again.'))
+    source.on('data', (chunk: Buffer) => {
+      received += chunk.length
+      if (received > maxBytes) return fail(tooLarge(maxBytes))
+      try {
+        take(chunk)
+      } catch (error) {
+        fail(error)
+      }
+    })
+    source.once('end', () => finish(resolve))
+    source.on('error', incomplete)
+    if (decoder !== null) request.on('error', incomplete)
+    request.once('close', () => {
+      if (!request.complete) incomplete()
+    })
   })
 }
 
-function parse(bytes: Uint8Array): { text: string; parsed: unknown } {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return { text, parsed: JSON.parse(text) }
-  } catch {
-    throw new ApiError('MALFORMED_JSON', 'The body must be JSON in UTF-8.')
-  }
-}
-
 /**
- * Throws INVALID_REQUEST when any object has a member `__proto__`, which JavaScript could drop on the way to the database. Walks the
- * body only if its text can contain the name.
+ * Returns the body. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`. The
+ * rows of an import are not parsed yet.
  */
-function rejectProto(text: string, parsed: unknown): void {
-  if (!/__proto__|\\u/i.test(text)) return
-  const open: { value: unknown; path: readonly string[] }[] = [{ value: parsed, path: [] }]
-  for (let next = open.pop(); next; next = open.pop()) {
-    const { value, path } = next
-    if (typeof value !== 'object' || value === null) continue
-    for (const [name, member] of Object.entries(value)) {
-      if (name === '__proto__') throw invalid(pointerTo('#', [...path, name]), 'is not allowed as a name')
-      if (path.length < MAX_DEPTH) open.push({ value: member, path: [...path, name] })
-    }
-  }
-}
-
-/** Returns the parsed body, or undefined when there is none. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE or MALFORMED_JSON. */
-export async function readJson(request: Request, response: Response): Promise<unknown> {
-  if (!hasBody(request)) return undefined
+export async function readBody(request: IncomingMessage, { maxBytes, rows }: BodyLimits): Promise<RequestBody> {
+  const hash = createHash('sha256')
+  if (!hasBody(request)) return { value: undefined, split: null, hash: hash.digest() }
   if (!isJson(request.headers['content-type']))
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'Send the body with "content-type: application/json".')
-  const bytes = await readBytes(request, response)
-  if (!(bytes instanceof Uint8Array)) return undefined
-  const { text, parsed } = parse(bytes)
-  rejectProto(text, parsed)
-  return parsed
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  const chunks: Buffer[] = []
+  const splitter = rows && new RowSplitter(rows)
+  await readChunks(request, maxBytes, (chunk) => {
+    hash.update(chunk)
+    if (splitter) splitter.push(chunk)
+    else chunks.push(chunk)
+  })
+  if (splitter) return { value: undefined, split: splitter.end(), hash: hash.digest() }
+  return { value: parseJson(Buffer.concat(chunks)), split: null, hash: hash.digest() }
 }

@@ -3,19 +3,14 @@
  * A handler receives parsed input only, and for a write a transaction that also holds the audit entry.
  */
 
-import {
-  type Actor,
-  describeIssue,
-  MAX_IMPORT_ROWS,
-  type Permission,
-  type ProblemCode,
-  type PROBLEMS,
-} from '@keyward/contract'
+import { type Actor, describeIssue, type Permission, type ProblemCode, type PROBLEMS } from '@keyward/contract'
 import { z } from 'zod'
 
+import type { RequestBody } from './body.ts'
 import type { Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
-import { ApiError, invalidRequest, quote } from './problem.ts'
+import { ApiError, invalidRequest, quote, type ValidationError } from './problem.ts'
+import type { RowsOf } from './rows.ts'
 import { validationErrors } from './validation-errors.ts'
 
 /** The path below which all endpoints lie. */
@@ -81,20 +76,29 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   errors?: readonly (ProblemCode | DocumentedError)[]
   /** Members of the response that are returned once and never stored, not even for a repeated request. */
   secrets?: readonly string[]
-  /** The member of the body that holds the rows of an import. */
-  importRows?: string
-  /** The body in the OpenAPI document, where `body` parses it row by row. */
+  /** The rows of an import, which are parsed one by one; then `body` is absent. */
+  rows?: RowsOf<Body>
+  /** The body in the OpenAPI document, where `rows` parses it. */
   documentedBody?: z.ZodType
+  /** The most bytes of the body. */
+  maxBodyBytes?: number
   /** Whether validators apply the change, so that `Prefer: wait` is accepted. */
   propagates?: boolean
   /** A POST that changes nothing: it has no transaction and accepts no idempotency key. */
   readOnly?: boolean
 }
 
+/** The limit of a body without one of its own: larger than any body that the schemas allow, unless it has metadata. */
+export const MAX_BODY_BYTES = 64 * 1024
+/** The limit of requests of apps, whose API keys are public. The same as for a check. */
+export const MAX_APP_BODY_BYTES = 16 * 1024
+/** Enough for the longest metadata when every character is escaped. */
+export const MAX_METADATA_BODY_BYTES = 128 * 1024
+
 export interface RawInput {
   params: unknown
   query: unknown
-  body: unknown
+  body: Pick<RequestBody, 'value' | 'split'>
 }
 
 type AnyCall = Omit<VendorCall<unknown, unknown, unknown>, 'params' | 'query' | 'body'>
@@ -104,23 +108,12 @@ export interface Endpoint {
   definition: Definition<z.ZodObject, z.ZodObject, unknown, unknown>
   access: Access
   /** Parses the input or throws an ApiError. The returned function runs the handler. */
-  prepare(input: RawInput): (call: AnyCall) => Promise<unknown>
+  prepare(input: RawInput): Promise<(call: AnyCall) => Promise<unknown>>
 }
 
 const nothing = z.strictObject({})
 /** The body of a POST or PATCH without fields: absent or an empty object. */
 const noBody = nothing.optional()
-
-function checkImportSize(rowsName: string | undefined, body: unknown): void {
-  if (rowsName === undefined || typeof body !== 'object' || body === null) return
-  const rows: unknown = Object.entries(body).find(([name]) => name === rowsName)?.[1]
-  if (!Array.isArray(rows) || rows.length <= MAX_IMPORT_ROWS) return
-  const pointer = `#/${rowsName}`
-  const limit = `an import takes at most ${MAX_IMPORT_ROWS.toLocaleString('en')}`
-  throw new ApiError('IMPORT_TOO_LARGE', `${pointer} has ${rows.length} rows; ${limit}. Send several imports.`, {
-    errors: [{ pointer, detail: `has ${rows.length} rows; ${limit}` }],
-  })
-}
 
 /** Where a definition omits a schema, its type is that of the default, so the default may replace it. */
 function orNothing<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
@@ -141,20 +134,29 @@ function malformedId(error: z.ZodError, params: unknown): ApiError {
   return new ApiError('NOT_FOUND', `The id in the path must be a UUID; got ${quote(value)}.`)
 }
 
-function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
+/** Returns the parsed body, or its validation errors. Throws IMPORT_TOO_LARGE. */
+async function parseBody<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
+  definition: Definition<Params, Query, Body, Response>,
+  { value, split }: RawInput['body'],
+): Promise<{ data: Body } | { errors: ValidationError[]; count: number }> {
+  if (definition.rows && split) return definition.rows.parse(split)
+  const schema = definition.rows?.schema ?? orNoBody(definition.body)
+  const parsed = schema.safeParse(value, { error: describeIssue })
+  return parsed.success ? { data: parsed.data } : validationErrors('#', parsed.error)
+}
+
+async function parseInput<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
   definition: Definition<Params, Query, Body, Response>,
   input: RawInput,
-): { params: z.output<Params>; query: z.output<Query>; body: Body } {
+): Promise<{ params: z.output<Params>; query: z.output<Query>; body: Body }> {
   const params = orNothing(definition.params).safeParse(input.params)
   if (!params.success) throw malformedId(params.error, input.params)
   const query = orNothing(definition.query).safeParse(input.query, { error: describeIssue })
-  checkImportSize(definition.importRows, input.body)
-  const body = orNoBody(definition.body).safeParse(input.body, { error: describeIssue })
-  const errors = [
-    ...(query.success ? [] : validationErrors('?', query.error)),
-    ...(body.success ? [] : validationErrors('#', body.error)),
-  ]
-  if (!query.success || !body.success) throw invalidRequest(errors)
+  const inQuery = query.success ? { errors: [], count: 0 } : validationErrors('?', query.error)
+  const body = await parseBody(definition, input.body)
+  const inBody = 'errors' in body ? body : { errors: [], count: 0 }
+  if (!query.success || 'errors' in body)
+    throw invalidRequest([...inQuery.errors, ...inBody.errors], inQuery.count + inBody.count)
   return { params: params.data, query: query.data, body: body.data }
 }
 
@@ -179,7 +181,7 @@ export function appEndpoint<Body, Response>(
   definition: Definition<typeof nothing, typeof nothing, Body, Response>,
   handle: Handler<VendorCall<unknown, unknown, Body>, NoInfer<Response>>,
 ): Endpoint {
-  return build({ kind: 'apiKey' }, definition, handle)
+  return build({ kind: 'apiKey' }, { maxBodyBytes: MAX_APP_BODY_BYTES, ...definition }, handle)
 }
 
 /** An endpoint for the operator of the whole service. */
@@ -203,8 +205,8 @@ function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Resp
   return {
     access,
     definition,
-    prepare(input) {
-      const parsed = parseInput(definition, input)
+    async prepare(input) {
+      const parsed = await parseInput(definition, input)
       return (call) => handle({ ...call, ...parsed })
     },
   }

@@ -25,7 +25,7 @@ export interface WireResponse {
 export interface IdempotentRequest {
   owner: string
   key: string
-  /** SHA-256 of method, path and body: a key may be reused for an equal request only. */
+  /** SHA-256 of method, path and the bytes of the body: a key may be reused for an equal request only. */
   requestHash: Buffer
 }
 
@@ -35,7 +35,7 @@ const headersSchema = z.record(z.string(), z.string())
 export function idempotentRequest(
   owner: string,
   key: string | undefined,
-  request: { method: string; path: string; body: unknown },
+  request: { method: string; path: string; bodyHash: Buffer },
 ): IdempotentRequest | null {
   if (key === undefined) return null
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
@@ -43,8 +43,8 @@ export function idempotentRequest(
       'INVALID_REQUEST',
       `The header Idempotency-Key must have 1 to 255 printable ASCII characters without spaces; got ${key.length} characters.`,
     )
-  const text = JSON.stringify([request.method, request.path, request.body ?? null])
-  return { owner, key, requestHash: createHash('sha256').update(text).digest() }
+  const head = `${request.method} ${request.path}\n`
+  return { owner, key, requestHash: createHash('sha256').update(head).update(request.bodyHash).digest() }
 }
 
 /**

@@ -50,19 +50,27 @@ export function invalid(pointer: string, detail: string): ApiError {
   return invalidRequest([{ pointer, detail }])
 }
 
-const MAX_LISTED_ERRORS = 100
+/** The most validation errors of a response, unless they are those of the rows of an import. */
+export const MAX_LISTED_ERRORS = 100
 
-/** Returns a 422 that lists the first `maxListed` validation errors and gives the number of all. */
-export function invalidRequest(all: readonly ValidationError[], maxListed = MAX_LISTED_ERRORS): ApiError {
-  const errors = all.slice(0, maxListed)
-  return new ApiError('INVALID_REQUEST', summary(all, errors.length), { errors })
+/**
+ * Returns a 422 that lists the first `maxListed` validation errors and gives the number of all, `count`. Default: as many as are
+ * given.
+ */
+export function invalidRequest(
+  found: readonly ValidationError[],
+  count = found.length,
+  maxListed = MAX_LISTED_ERRORS,
+): ApiError {
+  const errors = found.slice(0, maxListed)
+  return new ApiError('INVALID_REQUEST', summary(errors, count), { errors })
 }
 
-function summary(all: readonly ValidationError[], listed: number): string {
-  const [first] = all
-  if (first && all.length === 1) return `${first.pointer} ${first.detail}.`
-  const counted = `The request has ${all.length} validation errors`
-  return all.length > listed ? `${counted}; the first ${listed} are listed.` : `${counted}.`
+function summary(listed: readonly ValidationError[], count: number): string {
+  const [first] = listed
+  if (first && count === 1) return `${first.pointer} ${first.detail}.`
+  const counted = `The request has ${count} validation errors`
+  return count > listed.length ? `${counted}; the first ${listed.length} are listed.` : `${counted}.`
 }
 
 /** The error for an id that does not exist and for the id of another organization: a caller cannot tell which it is. */

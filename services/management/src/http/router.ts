@@ -5,10 +5,11 @@
 
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
-import { authenticate, authorize } from './authentication.ts'
-import { readJson } from './body.ts'
+import { authenticate, authorize, type Caller } from './authentication.ts'
+import { readBody, type RequestBody } from './body.ts'
 import type { Dependencies } from './dependencies.ts'
-import { BASE_PATH, type Endpoint } from './endpoint.ts'
+import { BASE_PATH, type Endpoint, MAX_BODY_BYTES } from './endpoint.ts'
+import { createFairGate, type FairGate } from './fair-gate.ts'
 import { idempotentRequest, type WireResponse } from './idempotency.ts'
 import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
@@ -48,30 +49,59 @@ function headerReader(request: Request): (name: string) => string {
   }
 }
 
+/** A large import occupies memory from its first byte to its response. */
+const IMPORTS = { total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, what: 'imports' }
+
 async function serve(
   options: RouterOptions,
+  imports: FairGate,
   endpoint: Endpoint,
   request: Request,
   response: Response,
 ): Promise<WireResponse> {
   const { dependencies } = options
-  const { definition, access } = endpoint
+  const { access } = endpoint
   const caller = await authenticate(dependencies.db, dependencies.operatorToken, request.headers.authorization)
   response.setHeaders(new Map(Object.entries(await options.rateLimiter.count(caller.owner))))
   if (caller.kind !== 'operator') options.onCredentialUse(caller.owner)
   authorize(access, caller)
-  const takesBody = definition.method === 'post' || definition.method === 'patch'
-  const body = takesBody ? await readJson(request, response) : undefined
+  const leave = endpoint.definition.rows ? await imports.enter(caller.organizationId) : undefined
+  try {
+    return await serveCaller(dependencies, endpoint, caller, request, requestId(response))
+  } finally {
+    leave?.()
+  }
+}
+
+async function bodyOf({ definition }: Endpoint, request: Request): Promise<RequestBody | null> {
+  if (definition.method !== 'post' && definition.method !== 'patch') return null
+  return readBody(request, { maxBytes: definition.maxBodyBytes ?? MAX_BODY_BYTES, rows: definition.rows?.splitter })
+}
+
+/** Serves an authenticated and authorized request. */
+async function serveCaller(
+  dependencies: Dependencies,
+  endpoint: Endpoint,
+  caller: Caller,
+  request: Request,
+  id: string,
+): Promise<WireResponse> {
+  const { definition } = endpoint
+  const { value, split, hash } = (await bodyOf(endpoint, request)) ?? { value: undefined, split: null, hash: null }
   const isRepeatable = definition.method === 'post' && definition.readOnly !== true
   const key = isRepeatable ? request.get('idempotency-key') : undefined
   return handleRequest(dependencies, {
     endpoint,
-    prepare: () => endpoint.prepare({ params: request.params, query: request.query, body }),
+    prepare: () => endpoint.prepare({ params: request.params, query: request.query, body: { value, split } }),
     caller,
     origin: () => dependencies.resolver.resolveText(request.socket.remoteAddress, headerReader(request)),
     path: request.path,
-    requestId: requestId(response),
-    idempotent: idempotentRequest(caller.owner, key, { method: request.method, path: request.path, body }),
+    requestId: id,
+    idempotent: idempotentRequest(caller.owner, key, {
+      method: request.method,
+      path: request.path,
+      bodyHash: hash ?? Buffer.alloc(0),
+    }),
     waitSeconds: definition.propagates === true ? parsePrefer(request.get('prefer')) : null,
   })
 }
@@ -92,12 +122,13 @@ function literalFirst(a: string, b: string): number {
 
 export function mountEndpoints(app: Express, options: RouterOptions): void {
   const byPath = Map.groupBy(options.endpoints, (endpoint) => endpoint.definition.path)
+  const imports = createFairGate(IMPORTS)
   for (const path of [...byPath.keys()].toSorted(literalFirst)) {
     const endpoints = byPath.get(path) ?? []
     const route = app.route(BASE_PATH + path.replaceAll(/\{(\w+)\}/g, ':$1'))
     for (const endpoint of endpoints)
       route[endpoint.definition.method]((request, response) => {
-        serve(options, endpoint, request, response).then(
+        serve(options, imports, endpoint, request, response).then(
           (wireResponse) => send(response, wireResponse),
           (error: unknown) => sendError(options.dependencies, request, response, error),
         )

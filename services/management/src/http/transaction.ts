@@ -17,13 +17,13 @@ import { changingTransaction, thisTransaction, waitForValidators } from './propa
 
 const MAX_ATTEMPTS = 4
 
-type Run = ReturnType<Endpoint['prepare']>
+type Run = Awaited<ReturnType<Endpoint['prepare']>>
 
 /** An authenticated and authorized request. */
 export interface EndpointRequest {
   endpoint: Endpoint
   /** Parses the input or throws an ApiError. The returned function runs the handler. */
-  prepare: () => Run
+  prepare: () => Promise<Run>
   caller: Caller
   origin: () => RequestOrigin
   path: string
@@ -68,8 +68,16 @@ export function problemResponse(error: ApiError, path: string, requestId: string
 }
 
 /**
+ * Whether the response to an error is stored. Validation errors are not: nothing was done, so a repeated request is judged again,
+ * and their lists are as long as the caller makes them.
+ */
+function isStored(error: ApiError): boolean {
+  return error.status < 500 && error.status !== 422 && error.options.errors === undefined
+}
+
+/**
  * Runs the handler at most once for an idempotency key. An ApiError rolls back what the handler wrote, but not the transaction: the
- * response to the error is stored too, except for a status of 500 and above.
+ * response to the error is stored too, see `isStored`.
  */
 async function runOnce(
   dependencies: Dependencies,
@@ -80,14 +88,14 @@ async function runOnce(
   const before = await findStoredResponse(db, idempotent)
   if (before) return before
   // Parsed only now: a repeated request gets the stored response even if a time in its body has passed since.
-  const run = request.prepare()
+  const run = await request.prepare()
   await sql`savepoint handler`.execute(db)
   try {
     const { sent, stored } = await runHandler(dependencies, request, run, db)
     await storeResponse(db, idempotent, stored)
     return sent
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    if (!(error instanceof ApiError) || !isStored(error)) throw error
     await sql`rollback to savepoint handler`.execute(db)
     const response = problemResponse(error, request.path, request.requestId)
     await storeResponse(db, idempotent, response)
@@ -98,10 +106,10 @@ async function runOnce(
 type Action = (db: Db) => Promise<WireResponse>
 
 /** Returns the action of the transaction. Without an idempotency key the input is parsed before the transaction begins. */
-function actionOf(dependencies: Dependencies, request: EndpointRequest): Action {
+async function actionOf(dependencies: Dependencies, request: EndpointRequest): Promise<Action> {
   const { idempotent } = request
   if (idempotent) return (db) => runOnce(dependencies, request, db, idempotent)
-  const run = request.prepare()
+  const run = await request.prepare()
   return async (db) => (await runHandler(dependencies, request, run, db)).sent
 }
 
@@ -124,7 +132,7 @@ async function write(dependencies: Dependencies, request: EndpointRequest, actio
 }
 
 async function writeWithRetries(dependencies: Dependencies, request: EndpointRequest): Promise<Written> {
-  const action = actionOf(dependencies, request)
+  const action = await actionOf(dependencies, request)
   for (let attempt = 1; ; attempt++) {
     try {
       return await write(dependencies, request, action)
@@ -138,7 +146,7 @@ async function writeWithRetries(dependencies: Dependencies, request: EndpointReq
 export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
   const { definition } = request.endpoint
   if (definition.method === 'get' || definition.readOnly === true)
-    return (await runHandler(dependencies, request, request.prepare(), dependencies.db)).sent
+    return (await runHandler(dependencies, request, await request.prepare(), dependencies.db)).sent
   const { response, wait } = await writeWithRetries(dependencies, request)
   if (wait === null) return response
   const applied = await waitForValidators(dependencies.db, wait.id, wait.seconds)

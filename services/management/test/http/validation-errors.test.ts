@@ -81,7 +81,7 @@ test('lists at most a hundred validation errors and gives the number of all', as
   const { errors, detail } = problem.parse(response.body)
   expect(errors).toHaveLength(100)
   expect(detail).toBe('The request has 150 validation errors; the first 100 are listed.')
-  const long = await vendor.call('POST', 'products', { body: { name: 'a', ['ü'.repeat(500_000)]: 1 } })
+  const long = await vendor.call('POST', 'products', { body: { name: 'a', ['ü'.repeat(30_000)]: 1 } })
   expect(long.text.length).toBeLessThan(3_000)
 })
 

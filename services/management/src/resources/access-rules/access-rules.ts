@@ -12,7 +12,7 @@ import {
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
-import { rowByRow } from '../../http/validation-errors.ts'
+import { rowsOf } from '../../http/rows.ts'
 import { addRule, importRules } from './add.ts'
 import { changeRule, deleteRule, listRules, readRule } from './store.ts'
 
@@ -66,9 +66,9 @@ export const accessRules = [
       description:
         'Adds all rows, at most 1,000, or none. Existing rules and rows that repeat an earlier row are skipped. ' +
         'An error response lists every bad row.',
-      body: rowByRow('rules', createAccessRule),
+      rows: rowsOf('rules', createAccessRule, { maxRowBytes: 16 * 1024 }),
       documentedBody: importAccessRules,
-      importRows: 'rules',
+      maxBodyBytes: 8 * 1024 * 1024,
       status: 200,
       response: importedAccessRules,
       errors: ['IMPORT_TOO_LARGE', ...limits],

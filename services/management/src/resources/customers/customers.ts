@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, insertRow, listRows, readRow } from '../../crud/rows.ts'
-import { vendorEndpoint } from '../../http/endpoint.ts'
+import { MAX_METADATA_BODY_BYTES, vendorEndpoint } from '../../http/endpoint.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { mergeCustomers } from './merge.ts'
 import { customerRows } from './rows.ts'
@@ -30,11 +30,15 @@ export const customers = [
       ...(externalId === undefined ? [] : [sql`external_id = ${externalId}`]),
     ])
   }),
-  crud.create({ body: createCustomer, errors }, (call) => insertRow(customerRows, call, call.body)),
+  crud.create({ body: createCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors }, (call) =>
+    insertRow(customerRows, call, call.body),
+  ),
   crud.read({ description: 'The id of a merged customer is 404 with `mergedInto`.' }, (call) =>
     readRow(customerRows, call, call.params.id),
   ),
-  crud.change({ body: updateCustomer, errors }, (call) => changeRow(customerRows, call, call.params.id, call.body)),
+  crud.change({ body: updateCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors }, (call) =>
+    changeRow(customerRows, call, call.params.id, call.body),
+  ),
   crud.delete(
     { description: 'Also deletes the access rules of the customer.', errors: ['IN_USE'], propagates: true },
     (call) =>

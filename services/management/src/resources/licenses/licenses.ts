@@ -12,10 +12,10 @@ import {
 } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
-import { vendorEndpoint } from '../../http/endpoint.ts'
-import { rowByRow } from '../../http/validation-errors.ts'
+import { MAX_METADATA_BODY_BYTES, vendorEndpoint } from '../../http/endpoint.ts'
+import { rowsOf } from '../../http/rows.ts'
 import { actOnLicense } from './actions.ts'
-import { importLicenses } from './import.ts'
+import { importedLicense, importLicenses } from './import.ts'
 import { readLicenseRow, showLicense } from './rows.ts'
 import { addLicense, changeLicense, deleteLicense, listLicenses } from './store.ts'
 
@@ -42,9 +42,9 @@ const importEndpoint = vendorEndpoint(
     operationId: 'importLicenses',
     summary: 'Import licenses',
     description: 'Adds all rows, at most 1,000, or none. An error response lists every bad row.',
-    body: rowByRow('licenses', createLicense),
+    rows: rowsOf('licenses', importedLicense, { maxRowBytes: MAX_METADATA_BODY_BYTES }),
     documentedBody: importLicensesBody,
-    importRows: 'licenses',
+    maxBodyBytes: 50 * 1024 * 1024,
     status: 200,
     response: importedLicenses,
     errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS'],
@@ -72,6 +72,7 @@ export const licenses = [
     {
       description: 'Without `key`, the license gets a generated one.',
       body: createLicense,
+      maxBodyBytes: MAX_METADATA_BODY_BYTES,
       errors: ['LICENSE_KEY_EXISTS'],
       propagates: true,
     },
@@ -85,6 +86,7 @@ export const licenses = [
         'Merges the given fields of the policy into it. The merged policy must be valid. ' +
         'Machines keep their slots when the limit falls below their number.',
       body: updateLicense,
+      maxBodyBytes: MAX_METADATA_BODY_BYTES,
       propagates: true,
     },
     (call) => changeLicense(call, call.params.id, call.body),

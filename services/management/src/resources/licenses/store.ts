@@ -81,13 +81,40 @@ async function requireParents(context: ReadContext, ids: { productId: string; cu
   if (errors.length > 0) throw invalidRequest(errors)
 }
 
-export interface NewLicense extends CreateLicense {
+/** Returns the license with its metadata as JSON text. */
+export function withStoredMetadata({ metadata, ...license }: CreateLicense) {
+  return { ...license, metadata: JSON.stringify(metadata ?? {}) }
+}
+
+export interface NewLicense extends ReturnType<typeof withStoredMetadata> {
   id: string
   key: string
 }
 
+/** The most characters of metadata of one statement: serializing more would keep other requests waiting. */
+const MAX_STATEMENT_CHARACTERS = 256 * 1024
+
+/** Yields the rows in parts, in their order. */
+function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
+  let part: NewLicense[] = []
+  let characters = 0
+  for (const row of rows) {
+    part.push(row)
+    characters += row.metadata.length
+    if (characters < MAX_STATEMENT_CHARACTERS) continue
+    yield part
+    part = []
+    characters = 0
+  }
+  if (part.length > 0) yield part
+}
+
 /** Throws LICENSE_KEY_EXISTS when another transaction has added one of the keys. */
-export async function insertLicenses({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
+export async function insertLicenses(context: WriteContext, rows: readonly NewLicense[]): Promise<void> {
+  for (const part of parts(rows)) await insertPart(context, part)
+}
+
+async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)
@@ -96,7 +123,7 @@ export async function insertLicenses({ db, organizationId }: WriteContext, rows:
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
-      ${column((row) => JSON.stringify(row.metadata ?? {}))}::jsonb[]
+      ${column((row) => row.metadata)}::jsonb[]
     ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`
     .execute(db)
     .catch((error: unknown) => {
@@ -107,7 +134,7 @@ export async function insertLicenses({ db, organizationId }: WriteContext, rows:
 
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
   await requireParents(context, input)
-  const row = { ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }
+  const row = { ...withStoredMetadata(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
   await insertLicenses(context, [row])
   await audit(context, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
   await recordLicenseActivity(context, 'LICENSE_CREATED', [row.id])

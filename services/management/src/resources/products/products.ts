@@ -4,6 +4,7 @@ import { createProduct, type Product, product, updateProduct } from '@keyward/co
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import { MAX_METADATA_BODY_BYTES } from '../../http/endpoint.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 
 const rows: OwnedRows<'products', Product> = {
@@ -36,9 +37,13 @@ const crud = crudEndpoints({
 
 export const products = [
   crud.list({}, (call) => listRows(rows, call, call.query)),
-  crud.create({ body: createProduct }, (call) => insertRow(rows, call, call.body)),
+  crud.create({ body: createProduct, maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
+    insertRow(rows, call, call.body),
+  ),
   crud.read({}, (call) => readRow(rows, call, call.params.id)),
-  crud.change({ body: updateProduct }, (call) => changeRow(rows, call, call.params.id, call.body)),
+  crud.change({ body: updateProduct, maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
+    changeRow(rows, call, call.params.id, call.body),
+  ),
   crud.delete(
     { description: 'Also deletes the access rules of the product.', errors: ['IN_USE'], propagates: true },
     (call) =>

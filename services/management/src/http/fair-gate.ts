@@ -1,0 +1,98 @@
+/**
+ * A gate that lets a limited number of tasks pass at once, and of each owner only some of them. Owners that wait take turns, so one
+ * with many waiting tasks does not delay one with few.
+ */
+
+import { ApiError } from './problem.ts'
+
+export interface GateOptions {
+  /** The most tasks inside. */
+  total: number
+  /** The most tasks of one owner inside. */
+  perOwner: number
+  /** The most tasks of one owner that wait. More are rejected at once. */
+  maxWaiting: number
+  /** A task that has waited for this long is rejected. */
+  maxWaitMs: number
+  /** Completes the detail of the rejection: "Too many … are running". */
+  what: string
+}
+
+interface Waiting {
+  admit(): void
+}
+
+interface Owner {
+  inside: number
+  waiting: Set<Waiting>
+}
+
+export interface FairGate {
+  /** Waits until a task of the owner may begin. The returned function must be called at its end, once. Throws UNAVAILABLE. */
+  enter(owner: string): Promise<() => void>
+}
+
+export function createFairGate(options: GateOptions): FairGate {
+  /** Owners with a task inside or waiting, in the order of their turns. */
+  const owners = new Map<string, Owner>()
+  let inside = 0
+
+  const busy = () =>
+    new ApiError('UNAVAILABLE', `Too many ${options.what} of your organization are running. Retry in 1 s.`, {
+      headers: { 'retry-after': '1' },
+    })
+
+  const mayEnter = (owner: Owner) => inside < options.total && owner.inside < options.perOwner
+
+  /** Moves the owner to the end of the line, or forgets it. */
+  const requeue = (name: string, owner: Owner) => {
+    owners.delete(name)
+    if (owner.inside > 0 || owner.waiting.size > 0) owners.set(name, owner)
+  }
+
+  const admitNext = () => {
+    for (const [name, owner] of owners) {
+      if (inside >= options.total) return
+      const [first] = owner.waiting
+      if (!first || !mayEnter(owner)) continue
+      owner.waiting.delete(first)
+      first.admit()
+      requeue(name, owner)
+    }
+  }
+
+  /** Counts a task that begins and returns the function that ends it. */
+  const begin = (name: string, owner: Owner): (() => void) => {
+    inside++
+    owner.inside++
+    return () => {
+      inside--
+      owner.inside--
+      if (owner.inside === 0 && owner.waiting.size === 0) owners.delete(name)
+      admitNext()
+    }
+  }
+
+  return {
+    enter(name) {
+      const owner = owners.get(name) ?? { inside: 0, waiting: new Set<Waiting>() }
+      owners.set(name, owner)
+      if (owner.waiting.size === 0 && mayEnter(owner)) return Promise.resolve(begin(name, owner))
+      if (owner.waiting.size >= options.maxWaiting) return Promise.reject(busy())
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => {
+          owner.waiting.delete(waiting)
+          requeue(name, owner)
+          reject(busy())
+        }, options.maxWaitMs)
+        const waiting: Waiting = {
+          admit() {
+            clearTimeout(timer)
+            resolve(begin(name, owner))
+          },
+        }
+        owner.waiting.add(waiting)
+      })
+    },
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Parses the JSON of a request. Bytes that are not UTF-8 are an error and never replaced, so that two different ids cannot become
+ * equal. The cost is linear in the size of the text, also for deep and for hostile values.
+ */
+
+import { ApiError, invalid } from './problem.ts'
+import { pointerTo } from './validation-errors.ts'
+
+/** Deeper than any schema allows. Bounds the length of a pointer. */
+const MAX_DEPTH = 20
+
+function inAnySpelling(char: string): string {
+  return String.raw`(?:${char}|\\u00${(char.codePointAt(0) ?? 0).toString(16)})`
+}
+
+/** The member name `__proto__` in any spelling. The end of a longer string matches too, so a match is only a reason to look. */
+const PROTO = new RegExp(String.raw`${Array.from('__proto__', inAnySpelling).join('')}"\s*:`, 'i')
+
+/** A value inside the body. Its path is the names up to the root, so no place holds a copy of it. */
+interface Place {
+  value: object
+  name: string | number
+  parent: Place | null
+  depth: number
+}
+
+function pathTo(place: Place, base: readonly PropertyKey[]): PropertyKey[] {
+  const path: PropertyKey[] = ['__proto__']
+  for (let at = place; at.parent !== null; at = at.parent) path.unshift(at.name)
+  return [...base, ...path]
+}
+
+/** Adds the objects and lists inside the place to `open`. */
+function addMembers(open: Place[], parent: Place): void {
+  const depth = parent.depth + 1
+  const add = (name: string | number, value: unknown) => {
+    if (typeof value === 'object' && value !== null) open.push({ value, name, parent, depth })
+  }
+  if (Array.isArray(parent.value)) parent.value.forEach((member: unknown, i) => add(i, member))
+  else for (const [name, member] of Object.entries(parent.value)) add(name, member)
+}
+
+/**
+ * Throws INVALID_REQUEST when any object has a member `__proto__`, which JavaScript could drop on the way to the database. Walks the
+ * value only if its text can contain the name.
+ */
+function rejectProto(text: string, value: unknown, base: readonly PropertyKey[]): void {
+  if (typeof value !== 'object' || value === null || !PROTO.test(text)) return
+  const open: Place[] = [{ value, name: '', parent: null, depth: 0 }]
+  for (let place = open.pop(); place; place = open.pop()) {
+    if (Object.hasOwn(place.value, '__proto__'))
+      throw invalid(pointerTo('#', pathTo(place, base)), 'is not allowed as a name')
+    if (place.depth < MAX_DEPTH) addMembers(open, place)
+  }
+}
+
+/** Returns the parsed text. `base` is its place in the body. Throws MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`. */
+export function parseJson(bytes: Uint8Array, base: readonly PropertyKey[] = []): unknown {
+  let text: string
+  let parsed: unknown
+  try {
+    // A byte order mark at the beginning of a body is ignored; inside a body it is an error.
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: base.length > 0 }).decode(bytes)
+    parsed = JSON.parse(text)
+  } catch {
+    throw new ApiError('MALFORMED_JSON', 'The body must be JSON in UTF-8.')
+  }
+  rejectProto(text, parsed, base)
+  return parsed
+}

@@ -1,0 +1,210 @@
+/** Bodies: limits by endpoint, the largest import, and what a hostile body cannot do. */
+
+import { request as httpRequest } from 'node:http'
+import { gzipSync } from 'node:zlib'
+
+import { importedAccessRules, importedLicenses, problem } from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const KIB = 1024
+
+describe('the limit of a body', () => {
+  const sizes: [string, string, number][] = [
+    ['for apps', 'licenses/file', 16 * KIB],
+    ['of most requests', 'api-keys', 64 * KIB],
+    ['with metadata', 'products', 128 * KIB],
+  ]
+  test.each(sizes)('%s: %s', async (_, path, limit) => {
+    const token = path === 'licenses/file' ? vendor.apiKey : vendor.managementToken
+    const send = (bytes: number) => vendor.call('POST', path, { token, raw: `{"a":"${'x'.repeat(bytes - 8)}"}` })
+    expect(outcome(await send(limit))).toBe('422 INVALID_REQUEST')
+    const rejected = await send(limit + 1)
+    expect(outcome(rejected)).toBe('413 PAYLOAD_TOO_LARGE')
+    expect(problem.parse(rejected.body).detail).toContain(`${limit / KIB} KiB`)
+  })
+
+  test('holds for the decoded bytes', async () => {
+    const raw = gzipSync(Buffer.from(`{"a":"${'x'.repeat(64 * KIB)}"}`))
+    const headers = { 'content-encoding': 'gzip' }
+    expect(raw.length).toBeLessThan(KIB)
+    expect(outcome(await vendor.call('POST', 'api-keys', { raw, headers }))).toBe('413 PAYLOAD_TOO_LARGE')
+    const small = gzipSync(Buffer.from('{"name":"zipped"}'))
+    expect(outcome(await vendor.call('POST', 'api-keys', { raw: small, headers }))).toBe('201')
+    const broken = outcome(await vendor.call('POST', 'api-keys', { raw: small.subarray(0, 20), headers }))
+    expect(broken).toBe('400 MALFORMED_JSON')
+    const unknown = { 'content-encoding': 'zstd' }
+    expect(outcome(await vendor.call('POST', 'api-keys', { raw: small, headers: unknown }))).toBe(
+      '415 UNSUPPORTED_MEDIA_TYPE',
+    )
+  })
+
+  test('lets through the longest metadata in every spelling', async () => {
+    const text = '名'.repeat(16_384 - '{"a":""}'.length)
+    const escaped = `{"name":"a","metadata":{"a":"${text.replaceAll('名', String.raw`\u540d`)}"}}`
+    expect(outcome(await vendor.call('POST', 'products', { raw: escaped }))).toBe('201')
+    expect(outcome(await vendor.call('POST', 'products', { body: { name: 'a', metadata: { a: text } } }))).toBe('201')
+  })
+})
+
+/** Sends the headers of a request and only part of its body. */
+function sendPart(path: string, token: string | null, part: string, length: number) {
+  const { hostname, port } = new URL(harness.origin)
+  const headers = { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) }
+  const request = httpRequest({
+    hostname,
+    port,
+    method: 'POST',
+    path: `/api/v1/${path}`,
+    headers: { ...headers, 'content-length': length },
+  })
+  const status = new Promise<number>((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+  })
+  request.write(part)
+  return { status, end: (rest: string) => request.end(rest), destroy: () => request.destroy() }
+}
+
+test('rejects a caller without permission before the body arrives', async () => {
+  for (const [token, expected] of [
+    [null, 401],
+    [vendor.apiKey, 403],
+  ] as const) {
+    const request = sendPart('licenses/import', token, '{', 1_000_000)
+    expect(await request.status).toBe(expected)
+    request.destroy()
+  }
+})
+
+describe('an import', () => {
+  test('takes 1,000 licenses with the longest metadata', { timeout: 60_000 }, async () => {
+    const parents = { productId: await vendor.product(), customerId: await vendor.customer() }
+    const metadata = { a: '名'.repeat(16_384 - '{"a":""}'.length) }
+    const license = { ...parents, policy: { type: 'PERPETUAL' }, metadata }
+    const body = { licenses: Array.from({ length: 1_000 }, () => license) }
+    const { created, licenses } = expectBody(
+      await vendor.call('POST', 'licenses/import', { body }),
+      200,
+      importedLicenses,
+    )
+    expect(created).toBe(1_000)
+    const last = await vendor.call('GET', `licenses/${licenses.at(-1)?.id}`)
+    expect(last.body).toMatchObject({ metadata })
+  })
+
+  test('takes 1,000 rules of the largest size', { timeout: 60_000 }, async () => {
+    const rules = Array.from({ length: 1_000 }, (_, i) => ({
+      kind: 'BLACKLIST',
+      type: 'HWID',
+      value: `${'\u0001'.repeat(508)}${String(i).padStart(4, '0')}`,
+      scope: 'ORGANIZATION',
+      note: '\u0001'.repeat(500),
+    }))
+    const response = await vendor.call('POST', 'access-rules/import', { body: { rules } })
+    expect(expectBody(response, 200, importedAccessRules).created).toBe(1_000)
+  })
+
+  test('rejects a row that is larger than any allowed row', async () => {
+    const raw = `{"rules":[${' '.repeat(20 * KIB)}1]}`
+    const response = await vendor.call('POST', 'access-rules/import', { raw })
+    expect(problem.parse(response.body)).toMatchObject({
+      status: 413,
+      detail: '#/rules/0 must not be larger than 16 KiB.',
+    })
+  })
+
+  test('recognizes its rows in every spelling of their name', async () => {
+    const rule = '{"kind":"BLACKLIST","type":"IP","value":"192.0.2.200","scope":"ORGANIZATION"}'
+    const raw = String.raw`{"r\u0075les":[${rule}]}`
+    expect(
+      expectBody(await vendor.call('POST', 'access-rules/import', { raw }), 200, importedAccessRules).created,
+    ).toBe(1)
+  })
+
+  test('finds a malformed row, and the name __proto__ in a row', async () => {
+    const send = (raw: string) => vendor.call('POST', 'access-rules/import', { raw })
+    expect(outcome(await send('{"rules":[{"kind":}]}'))).toBe('400 MALFORMED_JSON')
+    const rejected = await send(String.raw`{"rules":[{},{"a":[{"__prot\u006f__":1}]}]}`)
+    expect(problem.parse(rejected.body).errors?.[0]?.pointer).toBe('#/rules/1/a/0/__proto__')
+  })
+
+  test('runs once at a time for each organization; the others wait or are 503', async () => {
+    const other = await createVendor(harness)
+    const body = JSON.stringify({
+      rules: [{ kind: 'BLACKLIST', type: 'IP', value: '192.0.2.7', scope: 'ORGANIZATION' }],
+    })
+    const start = () => sendPart('access-rules/import', vendor.managementToken, body.slice(0, 10), body.length)
+    const first = start()
+    await expect.poll(async () => outcome(await other.call('POST', 'access-rules/import', { raw: body }))).toBe('200')
+    const rest = Array.from({ length: 20 }, start)
+    for (const request of rest) request.end(body.slice(10))
+    // Eight wait for the first. The others are rejected at once.
+    const rejected = await Promise.all(rest.slice().map((request) => Promise.race([request.status, sleepOneSecond()])))
+    expect(rejected.filter((status) => status === 503)).toHaveLength(12)
+    expect(outcome(await other.call('POST', 'access-rules/import', { raw: body }))).toBe('200')
+    first.end(body.slice(10))
+    expect(await first.status).toBe(200)
+    const statuses = await Promise.all(rest.map((request) => request.status))
+    expect(statuses.filter((status) => status === 200)).toHaveLength(8)
+  })
+})
+
+function sleepOneSecond(): Promise<number> {
+  return new Promise((resolve) => setTimeout(() => resolve(0), 1_000))
+}
+
+describe('a hostile body', () => {
+  test('with deep JSON and an idempotency key is rejected like any other', async () => {
+    const raw = `{"name":"a","metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
+    const headers = { 'idempotency-key': 'deep' }
+    expect(outcome(await vendor.call('POST', 'products', { raw, headers }))).toBe('422 INVALID_REQUEST')
+  })
+
+  test('with thousands of errors gives the number of all and names a hundred', async () => {
+    const many = Array.from({ length: 8_000 }, (_, i) => `"${i}":0`).join(',')
+    const { errors, detail } = problem.parse(
+      (await vendor.call('POST', 'products', { raw: `{"name":"a",${many}}` })).body,
+    )
+    expect(errors).toHaveLength(100)
+    expect(detail).toBe('The request has 8000 validation errors; the first 100 are listed.')
+  })
+})
+
+describe('the stored response of an idempotency key', () => {
+  const stored = async (key: string) =>
+    (await harness.database.pool.query('select from idempotency_keys where key = $1', [key])).rowCount
+
+  test('is not kept for validation errors, which may be corrected under the same key', async () => {
+    const headers = { 'idempotency-key': 'rows' }
+    const bad = Array.from({ length: 100 }, () => ({ ['名'.repeat(100)]: 1 }))
+    const send = (rules: unknown[]) => vendor.call('POST', 'access-rules/import', { body: { rules }, headers })
+    expect(outcome(await send(bad))).toBe('422 INVALID_REQUEST')
+    expect(await stored('rows')).toBe(0)
+    const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.201', scope: 'ORGANIZATION' }
+    expect(outcome(await send([rule]))).toBe('200')
+    expect(await stored('rows')).toBe(1)
+  })
+
+  test('is bound to the bytes of the body', async () => {
+    const headers = { 'idempotency-key': 'bytes' }
+    const send = (raw: string) => vendor.call('POST', 'products', { raw, headers })
+    expect(outcome(await send('{"name":"a"}'))).toBe('201')
+    expect(outcome(await send('{"name":"a"}'))).toBe('201')
+    expect(outcome(await send('{"name": "a"}'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
+  })
+})
