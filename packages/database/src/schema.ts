@@ -3,6 +3,7 @@
  * UUID text, `bytea` is a Buffer, `bigint` a number (pool.ts), times are Dates.
  */
 
+import type { LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/engine'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or as ISO 8601 text. */
@@ -17,11 +18,7 @@ type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
 export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
-export type LicenseStatus = 'active' | 'suspended' | 'revoked'
 export type PolicyType = 'PERPETUAL' | 'SUBSCRIPTION' | 'TRIAL'
-export type RuleKind = 'BLACKLIST' | 'EXCLUSION'
-export type RuleType = 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
-export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
 
 export interface Database {
   organizations: {
