@@ -177,6 +177,22 @@ export class LinearHashTable {
     }
   }
 
+  /** Returns whether `matches` returns true for an entry of one bucket's chain. */
+  some(bucket: number, matches: (position: number) => boolean): boolean {
+    let words = this.primary.words
+    let base = bucket * BUCKET_WORDS
+    for (;;) {
+      const end = base + this.#entriesEnd
+      for (let at = base; at < end && words[at + 1] !== 0; at += this.#entryWords) {
+        if (matches(words === this.primary.words ? at : ~at)) return true
+      }
+      const link = words[base + LINK]!
+      if (link === 0) return false
+      words = this.overflow.words
+      base = link * BUCKET_WORDS
+    }
+  }
+
   #bucketOf(hash: number): number {
     const mask = this.#control[this.#header + MASK]!
     const bucket = hash & mask

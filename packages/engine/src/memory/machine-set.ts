@@ -44,6 +44,14 @@ export class MachineSet {
     else this.table.setWord(position, 2, third)
   }
 
+  /** Sets the mark of a machine in the set. Returns false when it is not in the set. */
+  mark(license: number, generation: number, hash: Int32Array, mark: number): boolean {
+    const position = this.#find(license, generation, hash)
+    if (position === NONE) return false
+    this.setMarkAt(position, mark)
+    return true
+  }
+
   remove(license: number, generation: number, hash: Int32Array): void {
     const position = this.#find(license, generation, hash)
     if (position !== NONE) this.table.remove(firstWord(license, hash), position)

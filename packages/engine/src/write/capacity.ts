@@ -10,29 +10,37 @@ type Counts = Record<Change['entity'], number>
 
 export class Capacity {
   readonly #store: IndexStore
-  readonly #takesRow: (change: Change) => boolean
 
-  /** `takesRow`: returns whether writing the change needs a new row. */
-  constructor(store: IndexStore, takesRow: (change: Change) => boolean) {
+  constructor(store: IndexStore) {
     this.#store = store
-    this.#takesRow = takesRow
   }
 
-  /** Returns the changes that fit, and calls `onFull` for each of the others. */
-  select(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
+  /**
+   * Returns the changes that fit, and calls `onFull` for each of the others. `takesRow`: returns whether writing the
+   * change needs a new row.
+   */
+  select(
+    changes: readonly Change[],
+    takesRow: (change: Change) => boolean,
+    onFull: (change: Change) => void,
+  ): readonly Change[] {
     const fresh = noCounts()
     for (const change of changes) if (writes(change)) fresh[change.entity]++
     if (this.#fits(fresh, fresh)) return changes
-    return this.#selectEach(changes, onFull)
+    return this.#selectEach(changes, takesRow, onFull)
   }
 
   /** Counts what each change by itself needs. This is slow, and only done when the index is nearly full. */
-  #selectEach(changes: readonly Change[], onFull: (change: Change) => void): readonly Change[] {
+  #selectEach(
+    changes: readonly Change[],
+    takesRow: (change: Change) => boolean,
+    onFull: (change: Change) => void,
+  ): readonly Change[] {
     const fresh = noCounts()
     const written = noCounts()
     return changes.filter((change) => {
       if (!writes(change)) return true
-      const rows = this.#takesRow(change) ? 1 : 0
+      const rows = takesRow(change) ? 1 : 0
       fresh[change.entity] += rows
       written[change.entity]++
       if (this.#fits(fresh, written)) return true

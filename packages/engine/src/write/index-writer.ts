@@ -5,25 +5,26 @@
 
 import { readWord } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
-import {
-  KIND_CREDENTIAL,
-  KIND_CUSTOMER,
-  KIND_LICENSE,
-  KIND_ORGANIZATION,
-  KIND_PRODUCT,
-  KIND_RULE,
-} from '../memory/layout.ts'
+import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT } from '../memory/layout.ts'
 import { WriteLock } from '../memory/seqlock.ts'
 import { createShared, REGION_NAMES, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
 import { Capacity } from './capacity.ts'
 import { LicenseWriter } from './license-writer.ts'
+import { KINDS, Placement } from './placement.ts'
 import { ReferenceWriter } from './reference-writer.ts'
-import { markAll, sweep } from './reload.ts'
+import { Differences, markAll, removeUnmarkedMachines, sweep, unmarkedMachines, unmarkedRows } from './reload.ts'
 import { RowWriter } from './row-writer.ts'
 import { RuleWriter } from './rule-writer.ts'
 import { ScopeWriter } from './scope-writer.ts'
-import { sectionsOf } from './section-order.ts'
+import {
+  dependencyOrder,
+  type Section,
+  SECTION_LIMITS,
+  type SectionLimits,
+  sectionsOf,
+  unguardedSectionsOf,
+} from './section-order.ts'
 import { validationError } from './validation.ts'
 
 /** The reason for which a row is rejected that does not fit into the index. */
@@ -39,6 +40,8 @@ export interface IndexOptions {
   reserve?: 'small' | 'large'
   /** Called after every write section, when readers can see it. For tests that check every intermediate state. */
   onSection?: () => void
+  /** Smaller sections, for tests that need several. */
+  sections?: SectionLimits
 }
 
 export interface IndexStats {
@@ -51,15 +54,6 @@ export interface IndexStats {
   reservedBytes: number
 }
 
-const KINDS = {
-  organization: KIND_ORGANIZATION,
-  credential: KIND_CREDENTIAL,
-  product: KIND_PRODUCT,
-  customer: KIND_CUSTOMER,
-  license: KIND_LICENSE,
-  rule: KIND_RULE,
-} as const satisfies Record<Exclude<Change['entity'], 'machine'>, number>
-
 export class IndexWriter {
   /** The memory of the index: post it to another thread and open it there with `openIndex`. */
   readonly shared: SharedIndex
@@ -70,12 +64,15 @@ export class IndexWriter {
   readonly #licenses: LicenseWriter
   readonly #rules: RuleWriter
   readonly #capacity: Capacity
-  #reloading = false
+  readonly #limits: SectionLimits
+  /** The differences that a reload has found, 'in place' when it is written as it arrives, null when there is none. */
+  #reload: Differences | 'in place' | null = null
 
   constructor(options: IndexOptions = {}) {
-    const { hashKey = new Uint8Array(16), reserve = 'large', onSection } = options
+    const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS, onSection } = options
     if (hashKey.length !== 16) throw new RangeError(`hashKey must have 16 bytes; got ${hashKey.length}.`)
     const key = [0, 4, 8, 12].map((at) => readWord(hashKey, at))
+    this.#limits = sections
     this.shared = createShared(key, reserve)
     this.#store = new IndexStore(this.shared)
     this.#store.byId.initialize()
@@ -88,38 +85,76 @@ export class IndexWriter {
     this.#references = new ReferenceWriter(this.#rows, scopes)
     this.#licenses = new LicenseWriter(this.#rows, scopes)
     this.#rules = new RuleWriter(this.#rows, scopes)
-    this.#capacity = new Capacity(this.#store, (change) => this.#takesRow(change))
+    this.#capacity = new Capacity(this.#store)
   }
 
   /**
    * Applies a batch of changes, in any order of its rows. Skips and returns, with the reason, the changes that cannot be
    * applied: a bad value, a reference to an unknown row, the removal of a row that others refer to, a new row in a full
    * index. Applying a batch again changes nothing.
+   *
+   * Readers see an organization change in one step, or, if more than 10,000 of its rows change, in steps of which none
+   * allows a check that both the state before and the state after reject (`section-order.ts`).
    */
   apply(changes: readonly Change[]): Rejected[] {
-    const rejected: Rejected[] = []
-    for (const section of sectionsOf(changes)) this.#writeSection(section, rejected)
-    if (this.#reloading) this.#rules.forgetOutgoing()
-    else if (this.#rules.hasOutgoing) this.#lock.section(() => this.#rules.removeOutgoing())
-    return rejected
+    if (this.#reload === 'in place') return this.#write(unguardedSectionsOf(changes, this.#limits))
+    if (this.#reload !== null) for (const change of changes) this.#reload.noteWritten(change)
+    return this.#write(sectionsOf(changes, (part) => new Placement(this.#store, part), this.#limits))
   }
 
-  /** Begins a reload: `endReload` removes the rows that `apply` does not receive until then. Called again, it starts over. */
-  beginReload(): void {
-    if (this.#reloading) markAll(this.#rows, this.#rows.mark ^ 1)
-    else this.#rows.mark ^= 1
-    this.#reloading = true
+  /**
+   * Begins a reload: `receive` takes its rows, and `endReload` makes the index equal to them. What `apply` writes
+   * meanwhile is newer than the reload. Called again, it starts over.
+   *
+   * With `inPlace`, rows are written as they arrive, which saves the comparison: only for an index from which nobody
+   * decides checks until the reload has ended.
+   */
+  beginReload({ inPlace = false }: { inPlace?: boolean } = {}): void {
+    if (this.#reload === null) this.#rows.mark ^= 1
+    else markAll(this.#rows, this.#rows.mark ^ 1)
+    this.#reload = inPlace ? 'in place' : new Differences()
   }
 
-  /** Ends a reload: removes the rows that it did not contain. */
-  endReload(): void {
-    if (!this.#reloading) throw new Error('No reload has begun: call beginReload first.')
-    sweep(
-      this.#rows,
-      (kind, row) => this.#removeRow(kind, row),
-      (write) => this.#lock.section(write),
-    )
-    this.#reloading = false
+  /** Takes rows of a reload. Returns those that were rejected; of rows that differ from the index, `endReload` does. */
+  receive(changes: readonly Change[]): Rejected[] {
+    if (this.#reload === null) throw new Error('No reload has begun: call beginReload first.')
+    // A removal is a row that could not be read. Its row in the index stays unmarked, so the end of the reload removes it.
+    if (this.#reload === 'in place') {
+      return this.apply(changes.filter((change) => change.entity === 'machine' || change.row !== null))
+    }
+    for (const change of changes) if (!this.#markEqual(change)) this.#reload.add(change)
+    return []
+  }
+
+  /** How many rows of the reload differ from the index so far, 0 when it is written in place. */
+  get differences(): number {
+    return this.#reload instanceof Differences ? this.#reload.size : 0
+  }
+
+  /** Ends a reload: writes what differs and removes the rows that it did not contain, as one batch of `apply`. */
+  endReload(): Rejected[] {
+    const reload = this.#reload
+    const section = (write: () => void): void => this.#lock.section(write)
+    if (reload === null) throw new Error('No reload has begun: call beginReload first.')
+    this.#reload = null
+    if (reload === 'in place') {
+      sweep(this.#rows, (kind, row) => this.#removeRow(kind, row), section)
+      return []
+    }
+    const batch = [...reload.toWrite((id) => this.#licenses.usedOf(id)), ...unmarkedRows(this.#rows)]
+    const buckets = unmarkedMachines(this.#rows)
+    const place = (part: readonly Change[]): Placement => new Placement(this.#store, part)
+    if (batch.length + buckets.length <= this.#limits.rows) {
+      const rejected: Rejected[] = []
+      const only = { changes: dependencyOrder(batch), step: 'apply' } as const
+      this.#writeSection(only, rejected, () => removeUnmarkedMachines(this.#rows, buckets))
+      return rejected
+    }
+    // The organization of such a machine is unknown. That it loses its slot restricts, so it comes first.
+    for (let from = 0; from < buckets.length; from += this.#limits.rows) {
+      section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + this.#limits.rows)))
+    }
+    return this.#write(sectionsOf(batch, place, this.#limits))
   }
 
   stats(): IndexStats {
@@ -157,40 +192,77 @@ export class IndexWriter {
     }
   }
 
-  #writeSection(changes: readonly Change[], rejected: Rejected[]): void {
+  #write(sections: Iterable<Section>): Rejected[] {
+    const rejected: Rejected[] = []
+    for (const section of sections) this.#writeSection(section, rejected)
+    return rejected
+  }
+
+  /** `first` is done before the changes, in the same section. */
+  #writeSection({ changes, step }: Section, rejected: Rejected[], first?: () => void): void {
+    // What a section restricts comes again in a later one, which reports it.
+    const report = (change: Change, reason: string): void => {
+      if (step !== 'restrict') rejected.push({ change, reason })
+    }
     const sound = changes.filter((change) => {
       const reason = validationError(change)
-      if (reason !== null) rejected.push({ change, reason })
+      if (reason !== null) report(change, reason)
       return reason === null
     })
-    const fitting = this.#capacity.select(sound, (change) => rejected.push({ change, reason: INDEX_IS_FULL }))
-    if (fitting.length === 0) return
+    const takesRow = (change: Change): boolean => this.#takesRow(change, step === 'restrict')
+    const fitting = this.#capacity.select(sound, takesRow, (change) => report(change, INDEX_IS_FULL))
+    if (fitting.length === 0 && first === undefined) return
     this.#lock.section(() => {
+      first?.()
+      if (step === 'loosen') this.#rules.removeDetached(this.#limits.rows)
       for (const change of fitting) {
-        const reason = this.#applyOne(change)
-        if (reason !== null) rejected.push({ change, reason })
+        const reason = step === 'restrict' ? this.#restrictOne(change) : this.#applyOne(change)
+        if (reason !== null) report(change, reason)
       }
     })
   }
 
   /** Returns whether writing the change needs a new row. */
-  #takesRow(change: Change): boolean {
+  #takesRow(change: Change, restricts: boolean): boolean {
     if (change.entity === 'machine') return !this.#licenses.hasMachine(change)
-    if (change.entity === 'rule' && change.row !== null) return this.#rules.takesRow(change.row)
+    if (change.entity === 'rule' && change.row !== null) return this.#rules.takesRow(change.row, restricts)
     return this.#store.lookup.findId(KINDS[change.entity], change.id) === 0
+  }
+
+  /** Writes of a change only what restricts. */
+  #restrictOne(change: Change): null {
+    if (change.entity === 'rule') this.#rules.restrict(change)
+    else if (change.entity === 'credential') this.#references.restrictCredential(change)
+    else if (change.entity === 'machine') this.#licenses.applyMachine({ ...change, used: null })
+    else if (change.entity === 'license' && change.row !== null) this.#licenses.addRevoked(change.row)
+    return null
+  }
+
+  /** Marks the row or machine that a change describes. Returns whether it is equal in the index. */
+  #markEqual(change: Change): boolean {
+    if (change.entity === 'machine') return this.#licenses.markMachine(change)
+    if (change.row === null || validationError(change) !== null) return change.row === null
+    const kind = KINDS[change.entity]
+    const row = this.#store.lookup.findId(kind, change.id)
+    if (row !== 0) this.#rows.setMark(kind, row, this.#rows.mark)
+    return this.#findEqual(change) !== 0
+  }
+
+  #findEqual(change: Exclude<Change, { entity: 'machine' }>): number {
+    if (change.entity === 'license') return change.row === null ? 0 : this.#licenses.findEqual(change.row)
+    if (change.entity === 'rule') return change.row === null ? 0 : this.#rules.findEqual(change.row)
+    return this.#references.findEqual(change)
   }
 
   /** Applies a change. Returns the reason for which it is rejected, or null. */
   #applyOne(change: Change): string | null {
     if (change.entity === 'machine') return this.#licenses.applyMachine(change)
     if (change.row === null) {
-      // The batch's additions are applied by now, and a merged customer can be removed only without its rules.
-      if (!this.#reloading) this.#rules.removeOutgoing()
       const kind = KINDS[change.entity]
       const row = this.#store.lookup.findId(kind, change.id)
       const reason = row === 0 ? null : this.#removeRow(kind, row)
-      if (reason === null || !this.#reloading) return reason
-      // The rows that refer to it are not part of the reload so far: the end of the reload removes all of them.
+      if (reason === null || this.#reload === null) return reason
+      // The rows that refer to it may not be part of the reload: then its end removes all of them.
       this.#rows.setMark(kind, row, this.#rows.mark ^ 1)
       return null
     }

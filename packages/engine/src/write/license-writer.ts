@@ -22,6 +22,7 @@ import {
   LICENSE_PRODUCT,
   LICENSE_SCOPE_SHIFT,
   LICENSE_STATE,
+  LICENSE_STATUS_MASK,
   LICENSE_STATUS_SHIFT,
   LICENSE_USED,
   PRODUCT_CHILDREN,
@@ -43,6 +44,13 @@ const STATUS: Record<LicenseStatus, number> = {
   revoked: STATUS_REVOKED,
 }
 
+/** What a record refers to, as rows. `key`, its bound hash, is valid until the next record is resolved. */
+interface Target {
+  key: Int32Array
+  product: number
+  customer: number
+}
+
 export class LicenseWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
@@ -58,6 +66,91 @@ export class LicenseWriter {
 
   /** Adds or replaces a license. Returns the reason for which it is rejected, or null. */
   upsert(record: LicenseRecord): string | null {
+    const target = this.#resolve(record)
+    if (typeof target === 'string') return target
+    this.#write(record, target)
+    return null
+  }
+
+  /** Returns the row that holds the license exactly so, or 0. */
+  findEqual(record: LicenseRecord): number {
+    const row = this.#find(record.id)
+    if (row === 0) return 0
+    const target = this.#resolve(record)
+    if (typeof target === 'string') return 0
+    const { words, doubles } = this.#rows.store.licenses.region
+    const base = row * ROW_WORDS
+    for (let i = 0; i < LICENSE_KEY_HASH_WORDS; i++) {
+      if (words[base + LICENSE_KEY_HASH + i] !== target.key[i]) return 0
+    }
+    const status = (words[base + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
+    const isSame =
+      words[base + LICENSE_PRODUCT] === target.product &&
+      words[base + LICENSE_CUSTOMER] === target.customer &&
+      words[base + LICENSE_MAX] === (record.maxMachines ?? -1) &&
+      words[base + LICENSE_USED] === record.used &&
+      status === STATUS[record.status] &&
+      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs
+    return isSame ? row : 0
+  }
+
+  /** Returns how many machine slots of the license are taken, or -1 when it is unknown. */
+  usedOf(id: Id): number {
+    const row = this.#find(id)
+    return row === 0 ? -1 : this.#rows.store.licenses.region.words[row * ROW_WORDS + LICENSE_USED]!
+  }
+
+  /** Adds a license as revoked, so that rules can refer to it and no check passes. Leaves one that exists as it is. */
+  addRevoked(record: LicenseRecord): void {
+    if (this.#find(record.id) === 0) this.upsert({ ...record, status: 'revoked' })
+  }
+
+  remove(row: number): null {
+    this.#scopes.abandon(KIND_LICENSE, row)
+    this.#unlink(row)
+    const { extensions, licenses } = this.#rows.store
+    const extension = licenses.region.words[row * ROW_WORDS + LICENSE_EXTENSION]!
+    if (extension !== 0) extensions.free(extension)
+    this.#rows.destroy(KIND_LICENSE, row)
+    return null
+  }
+
+  /** Returns whether the license is known and the machine holds one of its slots. */
+  hasMachine(change: MachineChange): boolean {
+    const row = this.#findLatest(change.licenseId)
+    if (row === 0) return false
+    const { licenses, machines } = this.#rows.store
+    return machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, this.#hashMachine(change))
+  }
+
+  /** Sets the mark of a machine that holds a slot. Returns whether it does. */
+  markMachine(change: MachineChange): boolean {
+    const row = this.#findLatest(change.licenseId)
+    if (row === 0) return false
+    const { licenses, machines } = this.#rows.store
+    const generation = licenses.region.words[row * ROW_WORDS + GENERATION]!
+    return machines.mark(row, generation, this.#hashMachine(change), this.#rows.mark)
+  }
+
+  /**
+   * Applies a change of a machine. Returns the reason for which it is rejected, or null. A slot that is given back on an
+   * unknown license is no error: the license's deletion may have come first.
+   */
+  applyMachine(change: MachineChange): string | null {
+    const { licenses, machines } = this.#rows.store
+    const { words } = licenses.region
+    const row = this.#findLatest(change.licenseId)
+    if (row === 0) return change.held ? 'licenseId refers to no license' : null
+    const generation = words[row * ROW_WORDS + GENERATION]!
+    const machineHash = this.#hashMachine(change)
+    if (change.held) machines.add(row, generation, machineHash, this.#rows.mark)
+    else machines.remove(row, generation, machineHash)
+    if (change.used !== null) words[row * ROW_WORDS + LICENSE_USED] = change.used
+    return null
+  }
+
+  /** Returns what a record refers to, or the reason for which it is rejected. */
+  #resolve(record: LicenseRecord): Target | string {
     const { lookup, hash, organizations, products, customers } = this.#rows.store
     const organization = lookup.findId(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return 'organizationId refers to no organization'
@@ -72,49 +165,10 @@ export class LicenseWriter {
     const key = this.#scratch
     hash.hash(record.key, record.key.length, key)
     bindKey(key, organizations.region.words[organization * ROW_WORDS + GENERATION]!)
-    this.#write(record, key, product, customer)
-    return null
+    return { key, product, customer }
   }
 
-  remove(row: number): null {
-    this.#scopes.abandon(KIND_LICENSE, row)
-    this.#unlink(row)
-    const { extensions, licenses } = this.#rows.store
-    const extension = licenses.region.words[row * ROW_WORDS + LICENSE_EXTENSION]!
-    if (extension !== 0) extensions.free(extension)
-    this.#rows.destroy(KIND_LICENSE, row)
-    return null
-  }
-
-  /** Returns whether the license is known and the machine holds one of its slots. */
-  hasMachine({ licenseId, machineId }: MachineChange): boolean {
-    const { hash, licenses, machines } = this.#rows.store
-    const row = this.#find(licenseId)
-    const machineHash = this.#scratch
-    hash.hash(machineId, machineId.length, machineHash)
-    return row !== 0 && machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, machineHash)
-  }
-
-  /**
-   * Applies a change of a machine. Returns the reason for which it is rejected, or null. A slot that is given back on an
-   * unknown license is no error: the license's deletion may have come first.
-   */
-  applyMachine(change: MachineChange): string | null {
-    const { lookup, hash, licenses, machines } = this.#rows.store
-    const { words } = licenses.region
-    if (!hasId(words, this.#latest, change.licenseId)) this.#latest = lookup.findId(KIND_LICENSE, change.licenseId)
-    const row = this.#latest
-    if (row === 0) return change.held ? 'licenseId refers to no license' : null
-    const generation = words[row * ROW_WORDS + GENERATION]!
-    const machineHash = this.#scratch
-    hash.hash(change.machineId, change.machineId.length, machineHash)
-    if (change.held) machines.add(row, generation, machineHash, this.#rows.mark)
-    else machines.remove(row, generation, machineHash)
-    if (change.used !== null) words[row * ROW_WORDS + LICENSE_USED] = change.used
-    return null
-  }
-
-  #write(record: LicenseRecord, key: Int32Array, product: number, customer: number): void {
+  #write(record: LicenseRecord, { key, product, customer }: Target): void {
     const { lookup, licenses } = this.#rows.store
     let row = this.#find(record.id)
     const scope = row === 0 ? 0 : this.#scopes.find(KIND_LICENSE, row)
@@ -151,6 +205,16 @@ export class LicenseWriter {
 
   #find(id: Id): number {
     return this.#rows.store.lookup.findId(KIND_LICENSE, id)
+  }
+
+  #findLatest(id: Id): number {
+    if (!hasId(this.#rows.store.licenses.region.words, this.#latest, id)) this.#latest = this.#find(id)
+    return this.#latest
+  }
+
+  #hashMachine({ machineId }: MachineChange): Int32Array {
+    this.#rows.store.hash.hash(machineId, machineId.length, this.#scratch)
+    return this.#scratch
   }
 }
 

@@ -18,13 +18,14 @@ import {
   KIND_CUSTOMER,
   KIND_ORGANIZATION,
   KIND_PRODUCT,
+  MARK,
   ORGANIZATION_CHILDREN,
   PRODUCT_CHILDREN,
   PRODUCT_ORGANIZATION,
   ROW_DOUBLES,
   ROW_WORDS,
 } from '../memory/layout.ts'
-import type { CredentialRecord, CustomerRecord, Id, ProductRecord } from '../model.ts'
+import type { Change, CredentialChange, CredentialRecord, CustomerRecord, Id, ProductRecord } from '../model.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 
@@ -69,11 +70,9 @@ export class ReferenceWriter {
     }
     const { words, doubles } = credentials.region
     const base = row * ROW_WORDS
-    let isSame = true
+    const isSame = this.#hasSecret(row, record.secretHash)
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
-      const word = readWord(record.secretHash, 4 * i)
-      isSame &&= words[base + CREDENTIAL_SECRET + i] === word
-      words[base + CREDENTIAL_SECRET + i] = word
+      words[base + CREDENTIAL_SECRET + i] = readWord(record.secretHash, 4 * i)
     }
     // Readers that remember which row the former secret led to must look it up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
@@ -83,6 +82,49 @@ export class ReferenceWriter {
     lookup.addSecret(row)
     this.#addChild(organization, 1)
     return null
+  }
+
+  /** Returns the row that holds the organization, product, customer or credential exactly so, or 0. */
+  findEqual(change: Extract<Change, { entity: 'organization' | 'product' | 'customer' | 'credential' }>): number {
+    if (change.entity === 'organization') return change.row === null ? 0 : this.#find(KIND_ORGANIZATION, change.id)
+    if (change.row === null) return 0
+    const organization = this.#find(KIND_ORGANIZATION, change.row.organizationId)
+    const { credentials, customers, products } = this.#rows.store
+    switch (change.entity) {
+      case 'product': {
+        const row = this.#find(KIND_PRODUCT, change.id)
+        return products.region.words[row * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? row : 0
+      }
+      case 'customer': {
+        const row = this.#find(KIND_CUSTOMER, change.id)
+        return customers.region.words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION] === organization ? row : 0
+      }
+      case 'credential': {
+        const row = this.#find(KIND_CREDENTIAL, change.id)
+        if (row === 0 || !this.#hasSecret(row, change.row.secretHash)) return 0
+        const { words, doubles } = credentials.region
+        const state = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (change.row.revoked ? CREDENTIAL_REVOKED : 0)
+        const isSame =
+          (words[row * ROW_WORDS + CREDENTIAL_STATE]! & ~MARK) === state &&
+          doubles[row * ROW_DOUBLES + EXPIRY] === change.row.expiresAtMs
+        return isSame ? row : 0
+      }
+      default:
+        return change satisfies never
+    }
+  }
+
+  /** Writes of a change of a credential only what restricts. `upsertCredential` completes the change later. */
+  restrictCredential({ id, row: record }: CredentialChange): void {
+    const row = this.#find(KIND_CREDENTIAL, id)
+    if (row === 0) return
+    const { words, doubles } = this.#rows.store.credentials.region
+    if (record === null || !this.#hasSecret(row, record.secretHash)) {
+      this.removeCredential(row)
+      return
+    }
+    if (record.revoked) words[row * ROW_WORDS + CREDENTIAL_STATE]! |= CREDENTIAL_REVOKED
+    doubles[row * ROW_DOUBLES + EXPIRY] = Math.min(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
   }
 
   removeOrganization(row: number): string | null {
@@ -136,6 +178,14 @@ export class ReferenceWriter {
     words[row * rowWords + organizationWord] = organization
     this.#addChild(organization, 1)
     return null
+  }
+
+  #hasSecret(row: number, secretHash: Uint8Array): boolean {
+    const { words } = this.#rows.store.credentials.region
+    for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
+      if (words[row * ROW_WORDS + CREDENTIAL_SECRET + i] !== readWord(secretHash, 4 * i)) return false
+    }
+    return true
   }
 
   #organizationOfCredential(row: number): number {

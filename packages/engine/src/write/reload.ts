@@ -1,10 +1,13 @@
 /**
- * Reconciles the index with a full load, in place, by mark and sweep: the load is applied over the present rows, every
- * row that it contains gets the new mark, and at the end the rows with the old mark are removed. Readers go on
- * meanwhile, first with old rows beside the new, and there is never a second index in memory.
+ * Reconciles the index with a full load, by mark and sweep: every row that the load contains gets the new mark, and at the
+ * end the rows with the old mark are removed. A load is a comparison: a row that equals the index is only marked, which
+ * readers cannot see, and a different one is kept until the end. So readers see the old state until everything has
+ * arrived, and there is never a second index in memory.
  */
 
+import { writeBytes } from '../memory/bits.ts'
 import {
+  ID,
   KIND_CREDENTIAL,
   KIND_CUSTOMER,
   KIND_LICENSE,
@@ -12,13 +15,14 @@ import {
   KIND_PRODUCT,
   KIND_RULE,
 } from '../memory/layout.ts'
+import type { Change, LicenseRecord } from '../model.ts'
+import { KINDS, nameOf } from './placement.ts'
 import type { RowWriter } from './row-writer.ts'
-import { SECTION_ROWS } from './section-order.ts'
+import { SECTION_LIMITS } from './section-order.ts'
 
 /** Rows before those that they refer to. */
 const SWEEP_ORDER = [KIND_RULE, KIND_LICENSE, KIND_CREDENTIAL, KIND_CUSTOMER, KIND_PRODUCT, KIND_ORGANIZATION]
-/** The buckets that one write section sweeps. */
-const SECTION_BUCKETS = 4096
+const ROW_ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'rule'] as const
 
 /** Removes a row, and returns the reason when it cannot. */
 export type RowRemover = (kind: number, row: number) => string | null
@@ -39,6 +43,91 @@ export function markAll(rows: RowWriter, mark: number): void {
   }
 }
 
+/** What a reload has found so far, while the index stays as it is. */
+export class Differences {
+  readonly #changes: Change[] = []
+  /** Rows and machines that were written since the reload began: the load's copy of them is older. */
+  readonly #written = new Set<string>()
+
+  get size(): number {
+    return this.#changes.length
+  }
+
+  /** Keeps a row of the load that differs from the index, without the buffer that its bytes are part of. */
+  add(change: Change): void {
+    this.#changes.push(copyOf(change))
+  }
+
+  /** Records a change that was applied to the index since the reload began. */
+  noteWritten(change: Change): void {
+    this.#written.add(keyOf(change))
+    if (change.entity === 'machine' && change.used !== null) this.#written.add(usedKey(change.licenseId))
+  }
+
+  /** Returns the rows of the load to write. `usedOf`: how many slots the index counts for a license, or -1. */
+  *toWrite(usedOf: (id: Uint8Array) => number): Generator<Change> {
+    for (const change of this.#changes) {
+      if (this.#written.has(keyOf(change))) continue
+      if (change.entity === 'license' && change.row !== null && this.#written.has(usedKey(change.id))) {
+        yield { ...change, row: withUsed(change.row, usedOf(change.id)) }
+      } else if (!this.#isOfRemovedLicense(change, usedOf)) yield change
+    }
+  }
+
+  /** A license that was removed since, of which the load still contains machines. */
+  #isOfRemovedLicense(change: Change, usedOf: (id: Uint8Array) => number): boolean {
+    if (change.entity !== 'machine' || usedOf(change.licenseId) >= 0) return false
+    return this.#written.has(`license${nameOf(change.licenseId)}`)
+  }
+}
+
+function withUsed(row: LicenseRecord, used: number): LicenseRecord {
+  return used < 0 ? row : { ...row, used }
+}
+
+function usedKey(licenseId: Uint8Array): string {
+  return `used${nameOf(licenseId)}`
+}
+
+function keyOf(change: Change): string {
+  if (change.entity !== 'machine') return change.entity + nameOf(change.id)
+  return change.entity + nameOf(change.licenseId) + nameOf(change.machineId)
+}
+
+/** Returns a copy of a change, whose bytes are no part of a larger buffer. */
+function copyOf(change: Change): Change {
+  const copy: Change = { ...change }
+  copyBytes(copy)
+  if (copy.entity !== 'machine' && copy.row !== null) {
+    const row = { ...copy.row }
+    copyBytes(row)
+    Object.assign(copy, { row })
+  }
+  return copy
+}
+
+function copyBytes(row: object): void {
+  for (const [field, value] of Object.entries(row)) {
+    if (value instanceof Uint8Array) Object.assign(row, { [field]: Uint8Array.from(value) })
+  }
+}
+
+/** Returns the removal of every row that does not have the current mark. */
+export function unmarkedRows(rows: RowWriter): Change[] {
+  const removals: Change[] = []
+  for (const entity of ROW_ENTITIES) {
+    const kind = KINDS[entity]
+    const { highest, region, rowWords } = rows.store.lookup.slab(kind)
+    for (let row = 1; row <= highest; row++) {
+      if (!rows.isLive(kind, row) || rows.markOf(kind, row) === rows.mark) continue
+      const id = new Uint8Array(16)
+      writeBytes(region.words, row * rowWords + ID, 4, id)
+      removals.push({ entity, id, row: null })
+    }
+  }
+  return removals
+}
+
 /** Removes rows and machines that do not have the current mark, in write sections that `section` runs. */
 export function sweep(rows: RowWriter, remove: RowRemover, section: (write: () => void) => void): void {
   sweepMachines(rows, section)
@@ -55,18 +144,29 @@ function sweepKind(rows: RowWriter, kind: number, remove: RowRemover, section: (
   for (let row = 1; row <= highest; row++) {
     if (!rows.isLive(kind, row) || rows.markOf(kind, row) === rows.mark) continue
     stale.push(row)
-    if (stale.length === SECTION_ROWS) flush()
+    if (stale.length === SECTION_LIMITS.rows) flush()
   }
   flush()
 }
 
 function sweepMachines(rows: RowWriter, section: (write: () => void) => void): void {
-  const { machines } = rows.store
-  const isStale = (position: number): boolean => machines.markAt(position) !== rows.mark
-  for (let from = 0; from < machines.table.buckets; from += SECTION_BUCKETS) {
-    const to = Math.min(from + SECTION_BUCKETS, machines.table.buckets)
-    section(() => {
-      for (let bucket = from; bucket < to; bucket++) machines.table.removeWhere(bucket, isStale)
-    })
+  const buckets = unmarkedMachines(rows)
+  for (let from = 0; from < buckets.length; from += SECTION_LIMITS.rows) {
+    section(() => removeUnmarkedMachines(rows, buckets.slice(from, from + SECTION_LIMITS.rows)))
   }
+}
+
+/** Returns the buckets that contain a machine without the current mark. */
+export function unmarkedMachines({ store: { machines }, mark }: RowWriter): number[] {
+  const isUnmarked = (position: number): boolean => machines.markAt(position) !== mark
+  const buckets: number[] = []
+  for (let bucket = 0; bucket < machines.table.buckets; bucket++) {
+    if (machines.table.some(bucket, isUnmarked)) buckets.push(bucket)
+  }
+  return buckets
+}
+
+/** Removes the machines without the current mark from the buckets. */
+export function removeUnmarkedMachines({ store: { machines }, mark }: RowWriter, buckets: readonly number[]): void {
+  for (const bucket of buckets) machines.table.removeWhere(bucket, (position) => machines.markAt(position) !== mark)
 }

@@ -14,6 +14,7 @@ import {
   KIND_PRODUCT,
   KIND_RULE,
   LICENSE_PRODUCT,
+  MARK,
   ORGANIZATION_ADDRESS_RULES,
   ORGANIZATION_CHILDREN,
   PRODUCT_ORGANIZATION,
@@ -22,12 +23,15 @@ import {
   RULE_ALLOW,
   RULE_EXCLUSION,
   RULE_ORGANIZATION,
+  RULE_PREFIX_MASK,
   RULE_PREFIX_SHIFT,
   RULE_SCOPE,
   RULE_TRAITS,
+  RULE_TYPE_MASK,
   RULE_TYPE_SHIFT,
   RULE_VALUE,
   ruleType,
+  SCOPE_OWNER_KIND,
   SCOPE_ROOT4,
   SCOPE_ROOT6,
   TYPE_COUNTRY,
@@ -36,10 +40,28 @@ import {
   TYPE_IP4,
   TYPE_IP6,
 } from '../memory/layout.ts'
-import type { AccessRuleRecord, Id } from '../model.ts'
+import type { AccessRuleRecord, Id, RuleChange } from '../model.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 import { TrieWriter } from './trie-writer.ts'
+
+/** The bits of a rule's traits that say what it matches: type and prefix length. */
+const MATCH_BITS = (RULE_TYPE_MASK << RULE_TYPE_SHIFT) | (RULE_PREFIX_MASK << RULE_PREFIX_SHIFT)
+
+/** What a record refers to and matches, as rows. `value` is valid until the next record is resolved. */
+interface Target {
+  organization: number
+  ownerKind: number
+  owner: number
+  /** Type and prefix length, as the traits hold them. */
+  match: number
+  /** Four words, as the record holds them. */
+  value: Int32Array
+}
+
+function traitsOf(record: AccessRuleRecord, { match }: Target): number {
+  return match | (record.kind === 'EXCLUSION' ? RULE_EXCLUSION : 0) | (record.allowSuspendedOrExpired ? RULE_ALLOW : 0)
+}
 
 export class RuleWriter {
   readonly #rows: RowWriter
@@ -47,8 +69,8 @@ export class RuleWriter {
   readonly #trie: TrieWriter
   /** The value of the rule that is being written; passed on explicitly, and never kept. */
   readonly #scratch = new Int32Array(4)
-  /** Rows that rules left when they moved to another customer. They are still in force. */
-  readonly #outgoing: number[] = []
+  /** Rows that no id leads to, and that are still in force. Empty between batches. */
+  readonly #detached: number[] = []
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.#rows = rows
@@ -58,6 +80,80 @@ export class RuleWriter {
 
   /** Adds or replaces a rule. Returns the reason for which it is rejected, or null. */
   upsert(record: AccessRuleRecord): string | null {
+    const target = this.#resolve(record)
+    if (typeof target === 'string') return target
+    this.#write(record, target)
+    return null
+  }
+
+  /** Returns the row that holds the rule exactly so, or 0. */
+  findEqual(record: AccessRuleRecord): number {
+    const row = this.#rows.store.lookup.findId(KIND_RULE, record.id)
+    if (row === 0) return 0
+    const target = this.#resolve(record)
+    if (typeof target === 'string' || !this.#hasTarget(row, target)) return 0
+    const { words, doubles } = this.#rows.store.rules.region
+    const isSame =
+      (words[row * ROW_WORDS + RULE_TRAITS]! & ~MARK) === traitsOf(record, target) &&
+      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs
+    return isSame ? row : 0
+  }
+
+  /**
+   * Writes of a change only what restricts: afterwards the rules allow no check that they did not allow before, and none
+   * that the change's own row does not allow either. `upsert` or `remove` completes the change later, and
+   * `removeDetached` removes the rows that this leaves in force.
+   *
+   * A blacklist stays in force, with the later expiry when only that changes. An exclusion goes; but one that hides
+   * exclusions of broader scopes with `allowSuspendedOrExpired`, because it is not one itself, becomes a blacklist.
+   */
+  restrict({ id, row: record }: RuleChange): void {
+    const { lookup, rules } = this.#rows.store
+    const { words, doubles } = rules.region
+    const target = record === null ? null : this.#resolve(record)
+    if (typeof target === 'string') return
+    if (record !== null && this.findEqual(record) !== 0) return
+    const row = lookup.findId(KIND_RULE, id)
+    if (row !== 0) {
+      const traits = words[row * ROW_WORDS + RULE_TRAITS]!
+      if ((traits & RULE_EXCLUSION) !== 0) {
+        const mayHide = this.#scopeKind(row) !== KIND_ORGANIZATION && (traits & RULE_ALLOW) === 0
+        if (mayHide) this.#detach(row)
+        else this.remove(row)
+      } else if (record !== null && target !== null) {
+        if (record.kind === 'BLACKLIST' && this.#hasTarget(row, target)) {
+          doubles[row * ROW_DOUBLES + EXPIRY] = Math.max(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
+          return
+        }
+        this.#detach(row)
+      }
+    }
+    if (record === null || target === null) return
+    const hides = record.scope !== 'ORGANIZATION' && !record.allowSuspendedOrExpired
+    if (record.kind === 'BLACKLIST' || hides) this.#write({ ...record, kind: 'BLACKLIST' }, target)
+  }
+
+  /** Returns whether writing the record needs a new row. With `detaches`, an existing rule may leave its row in force. */
+  takesRow(record: AccessRuleRecord, detaches: boolean): boolean {
+    return detaches || this.#rows.store.lookup.findId(KIND_RULE, record.id) === 0
+  }
+
+  remove(row: number): null {
+    this.#unlink(row)
+    this.#rows.destroy(KIND_RULE, row)
+    return null
+  }
+
+  /** Removes at most `count` of the rows that `restrict` left in force. */
+  removeDetached(count: number): void {
+    for (const row of this.#detached.splice(0, count)) {
+      this.#unlink(row)
+      this.#rows.store.rules.free(row)
+    }
+  }
+
+  /** Returns what a record refers to and matches, or the reason for which it is rejected. */
+  #resolve(record: AccessRuleRecord): Target | string {
     const { lookup } = this.#rows.store
     const organization = lookup.findId(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return 'organizationId refers to no organization'
@@ -71,87 +167,47 @@ export class RuleWriter {
     if (type < 0) return 'customerId refers to no customer of the organization'
     const prefixLength = record.type === 'IP' ? record.network.prefixLength : 0
     const match = (prefixLength << RULE_PREFIX_SHIFT) | (type << RULE_TYPE_SHIFT)
-    this.#write(record, organization, ownerKind, owner, match, value)
-    return null
+    return { organization, ownerKind, owner, match, value }
   }
 
-  /** Returns whether the record needs a new row: for a new rule, or for one that moves and stays in its old row for a while. */
-  takesRow(record: AccessRuleRecord): boolean {
-    const { lookup } = this.#rows.store
-    const row = lookup.findId(KIND_RULE, record.id)
-    if (row === 0) return true
-    const value = this.#scratch
-    const type = this.#readValue(record, lookup.findId(KIND_ORGANIZATION, record.organizationId), value)
-    return this.#movesCustomer(row, type, value)
-  }
-
-  remove(row: number): null {
-    this.#unlink(row)
-    this.#rows.destroy(KIND_RULE, row)
-    return null
-  }
-
-  /**
-   * Removes the rows that moved rules left. The writer calls it after the licenses have moved too; the end of a reload
-   * removes such rows by their mark instead.
-   */
-  removeOutgoing(): void {
-    for (const row of this.#outgoing.splice(0)) this.remove(row)
-  }
-
-  forgetOutgoing(): void {
-    this.#outgoing.length = 0
-  }
-
-  get hasOutgoing(): boolean {
-    return this.#outgoing.length > 0
-  }
-
-  /** `match`: type and prefix length, as the traits hold them. `value`: four words, as the record holds them. */
-  #write(
-    record: AccessRuleRecord,
-    organization: number,
-    ownerKind: number,
-    owner: number,
-    match: number,
-    value: Int32Array,
-  ): void {
+  #write(record: AccessRuleRecord, target: Target): void {
     const { lookup, rules } = this.#rows.store
     let row = lookup.findId(KIND_RULE, record.id)
-    if (row !== 0 && this.#movesCustomer(row, ruleType(match), value)) {
-      this.#leave(row)
-      row = 0
-    }
     // Unlink before the new scope is looked up, because unlinking may free the scope's record.
     if (row === 0) row = this.#rows.create(KIND_RULE, record.id)
     else this.#unlink(row)
     const { words, doubles } = rules.region
     const base = row * ROW_WORDS
-    for (let i = 0; i < 4; i++) words[base + RULE_VALUE + i] = value[i]!
-    words[base + RULE_SCOPE] = this.#scopes.findOrCreate(ownerKind, owner)
-    words[base + RULE_ORGANIZATION] = organization
-    words[base + RULE_TRAITS] =
-      match |
-      (record.kind === 'EXCLUSION' ? RULE_EXCLUSION : 0) |
-      (record.allowSuspendedOrExpired ? RULE_ALLOW : 0) |
-      this.#rows.mark
+    for (let i = 0; i < 4; i++) words[base + RULE_VALUE + i] = target.value[i]!
+    words[base + RULE_SCOPE] = this.#scopes.findOrCreate(target.ownerKind, target.owner)
+    words[base + RULE_ORGANIZATION] = target.organization
+    words[base + RULE_TRAITS] = traitsOf(record, target) | this.#rows.mark
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     this.#link(row)
   }
 
-  /** A merge of customers moves a rule and then licenses. Until all have moved, the rule applies to both customers. */
-  #movesCustomer(row: number, type: number, value: Int32Array): boolean {
+  /** Returns whether the rule in a row has this scope and matches this value. */
+  #hasTarget(row: number, { ownerKind, owner, match, value }: Target): boolean {
     const { words } = this.#rows.store.rules.region
     const base = row * ROW_WORDS
-    const areCustomers = type === TYPE_CUSTOMER && ruleType(words[base + RULE_TRAITS]!) === TYPE_CUSTOMER
-    return areCustomers && words[base + RULE_VALUE] !== value[0]
+    return (
+      words[base + RULE_SCOPE] === this.#scopes.find(ownerKind, owner) &&
+      (words[base + RULE_TRAITS]! & MATCH_BITS) === match &&
+      value.every((word, i) => words[base + RULE_VALUE + i] === word)
+    )
   }
 
-  /** Detaches the row from its rule's id. The row still matches. */
-  #leave(row: number): void {
+  /** Detaches a row from its rule's id. It stays in force, as a blacklist, until `removeDetached`. */
+  #detach(row: number): void {
     this.#rows.store.lookup.removeId(KIND_RULE, row)
-    this.#rows.setMark(KIND_RULE, row, this.#rows.mark ^ 1)
-    this.#outgoing.push(row)
+    this.#rows.store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! &= ~(RULE_EXCLUSION | RULE_ALLOW)
+    this.#detached.push(row)
+  }
+
+  /** Returns the kind of the rule's scope. */
+  #scopeKind(row: number): number {
+    const { rules, scopes } = this.#rows.store
+    return scopes.region.words[rules.region.words[row * ROW_WORDS + RULE_SCOPE]! * ROW_WORDS + SCOPE_OWNER_KIND]!
   }
 
   #link(row: number): void {

@@ -1,47 +1,75 @@
 /**
- * The order in which a batch of changes is written, and its division into write sections. Rows come before the rows
- * that refer to them; of rules, blacklists before exclusions; and removals last. So between two sections no check is
- * valid that would be rejected both before and after the batch. Changes of one row keep their order.
+ * The order in which a batch of changes is written, and its division into write sections.
+ *
+ * Verdicts depend on rows of one organization, so an organization's part of a batch is one section wherever it is not
+ * too long: readers see its old state, then its new one. The part of an organization with more rows than that is written
+ * in phases, and the guarantee is: no state in between allows a check that both the old and the new state reject.
+ *
+ *   1. What only restricts: blacklists are added, exclusions and credentials go, machines give back slots.
+ *   2. License by license, each with its own rules and machines in one section.
+ *   3. What only loosens: blacklists go, exclusions and credentials are added.
+ *
+ * In phase 1 a rule or credential that changes otherwise becomes what restricts at least as much as its old and its new
+ * row. So a license in its old state never meets rules that allow more than the old ones, and a license in its new state
+ * never meets rules that allow more than the new ones.
  */
 
 import type { Change } from '../model.ts'
+import { nameOf, NOWHERE, type Placement } from './placement.ts'
 
-/** The most rows of one write section: readers wait while it is written. */
-export const SECTION_ROWS = 1000
+export interface SectionLimits {
+  /** Sections are filled up to this number of rows: readers wait while one is written. */
+  rows: number
+  /** An organization, or else a license, with at most this number of changed rows changes in one section. */
+  atomicRows: number
+}
 
-const UPSERT_PHASES: Record<Change['entity'], number> = {
+export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 10_000 }
+
+export interface Section {
+  changes: readonly Change[]
+  /**
+   * apply: writes the changes. restrict: writes of each only what restricts. loosen: like `apply`, after a part of the
+   * rules was removed that `restrict` kept in force.
+   */
+  step: 'apply' | 'restrict' | 'loosen'
+}
+
+/** Rows come before the rows that refer to them, and removals last. Machines follow licenses, whose count they carry. */
+const UPSERTS: Record<Change['entity'], number> = {
   organization: 0,
   product: 1,
   customer: 2,
   credential: 3,
-  license: 5,
-  rule: 6, // an exclusion: one later
-  machine: 8,
+  license: 4,
+  rule: 5,
+  machine: 6,
 }
-/** A customer rule is written before the licenses that a merge moves to the customer; one of a license after it. */
-const CUSTOMER_RULE_PHASE = 4
-const REMOVAL_PHASES: Record<Change['entity'], number> = {
-  machine: 8, // machines stay in one phase: each carries the count of slots after it
-  rule: 9,
-  license: 10,
-  credential: 11,
-  customer: 12,
-  product: 13,
-  organization: 14,
+const REMOVALS: Record<Change['entity'], number> = {
+  machine: 6, // machines stay in one place: each carries the count of slots after it
+  rule: 7,
+  license: 8,
+  credential: 9,
+  customer: 10,
+  product: 11,
+  organization: 12,
 }
-const PHASES = 15
+const PLACES = 13
 
-/** Yields the write sections of a batch, in order. */
-export function* sectionsOf(changes: readonly Change[]): Generator<readonly Change[]> {
+/** Yields the write sections of a batch in which an entity may occur twice. */
+export function* sectionsOf(
+  changes: readonly Change[],
+  placementOf: (changes: readonly Change[]) => Placement,
+  limits: SectionLimits,
+): Generator<Section> {
   // Most batches are a single claim. Ordering it would only allocate, and cause garbage collections.
-  if (changes.length === 1) {
-    yield changes
-    return
-  }
-  for (const part of partsOf(changes)) {
-    const ordered = order(part)
-    for (let from = 0; from < ordered.length; from += SECTION_ROWS) yield ordered.slice(from, from + SECTION_ROWS)
-  }
+  if (changes.length === 1) yield { changes, step: 'apply' }
+  else for (const part of partsOf(changes)) yield* sectionsOfPart(part, placementOf, limits)
+}
+
+/** Yields the write sections of a batch without the guarantee: for an index from which nobody decides checks. */
+export function* unguardedSectionsOf(changes: readonly Change[], limits: SectionLimits): Generator<Section> {
+  yield* slices(dependencyOrder(changes), limits.rows, 'apply')
 }
 
 /**
@@ -54,7 +82,7 @@ function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
   for (const [i, change] of changes.entries()) {
     const remembered = change.entity === 'rule' || (change.entity !== 'machine' && change.row === null)
     if (change.entity === 'machine' || (seen.size === 0 && !remembered)) continue
-    const name = `${change.entity} ${change.id.join(' ')}`
+    const name = change.entity + nameOf(change.id)
     if (change.row !== null && seen.has(name)) {
       yield changes.slice(from, i)
       seen.clear()
@@ -65,16 +93,107 @@ function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
   yield from === 0 ? changes : changes.slice(from)
 }
 
-function order(changes: readonly Change[]): readonly Change[] {
-  const phases: Change[][] = Array.from({ length: PHASES }, () => [])
-  for (const change of changes) phases[phaseOf(change)]!.push(change)
-  return phases.flat()
+function* sectionsOfPart(
+  changes: readonly Change[],
+  placementOf: (changes: readonly Change[]) => Placement,
+  limits: SectionLimits,
+): Generator<Section> {
+  if (changes.length <= limits.rows) {
+    yield { changes: dependencyOrder(changes), step: 'apply' }
+    return
+  }
+  const placement = placementOf(changes)
+  const groups = [...groupBy(changes, (change) => placement.organizationOf(change)).entries()]
+  const atomic = groups.filter(([, group]) => group.length <= limits.atomicRows).map(([, group]) => group)
+  yield* packed(atomic, limits.rows)
+  for (const [organization, group] of groups) {
+    if (group.length <= limits.atomicRows) continue
+    // What belongs nowhere is a removal without a row, or will be rejected.
+    if (organization === NOWHERE) yield* slices(group, limits.rows, 'apply')
+    else yield* phasesOf(group, placement, limits)
+  }
 }
 
-function phaseOf(change: Change): number {
-  if (change.entity === 'machine') return UPSERT_PHASES.machine
-  if (change.row === null) return REMOVAL_PHASES[change.entity]
-  if (change.entity !== 'rule') return UPSERT_PHASES[change.entity]
-  if (change.row.type === 'CUSTOMER' && change.row.scope !== 'LICENSE') return CUSTOMER_RULE_PHASE
-  return UPSERT_PHASES.rule + (change.row.kind === 'EXCLUSION' ? 1 : 0)
+/** Yields the sections of an organization that changes in phases. */
+function* phasesOf(changes: readonly Change[], placement: Placement, limits: SectionLimits): Generator<Section> {
+  const byLicense = groupBy(changes, (change) => placement.licenseOf(change))
+  const isLong = (group: readonly Change[]): boolean => group.length > limits.atomicRows
+  const shared = [...(byLicense.get(null) ?? [])]
+  const machines: Change[] = []
+  const licenses: Change[][] = []
+  for (const [license, group] of byLicense) {
+    if (license === null) continue
+    if (isLong(group)) {
+      // Its rules and machines do not fit into one section: they are written as if they were of all licenses.
+      shared.push(...group.filter(({ entity }) => entity === 'rule'))
+      machines.push(...group.filter(({ entity }) => entity === 'machine'))
+      licenses.push(group.filter(({ entity }) => entity === 'license'))
+    } else licenses.push(group)
+  }
+  const rules = shared.filter(({ entity }) => entity === 'rule')
+  const credentials = shared.filter(({ entity }) => entity === 'credential')
+  const others = shared.filter(({ entity }) => entity !== 'rule' && entity !== 'credential')
+  // A license must exist before rules that refer to it. It is revoked until its turn comes.
+  const scopes = new Set(rules.map(scopeOf))
+  const early = changes.filter((change) => change.entity === 'license' && scopes.has(nameOf(change.id)))
+
+  yield* slices(dependencyOrder(others.filter((change) => !isRemoval(change))), limits.rows, 'apply')
+  yield* slices([...credentials, ...early, ...rules, ...machines.filter(isRemoval)], limits.rows, 'restrict')
+  yield* packed(licenses, limits.rows)
+  // Every section removes `limits.rows` of the rules that are still in force, which are at most as many as the changes.
+  yield* slices(dependencyOrder([...rules, ...credentials]), limits.rows, 'loosen')
+  yield* slices(
+    machines.filter((change) => !isRemoval(change)),
+    limits.rows,
+    'apply',
+  )
+  yield* slices(dependencyOrder(others.filter(isRemoval)), limits.rows, 'loosen')
+}
+
+/** Yields sections of whole groups. A group that is longer than a section has one of its own. */
+function* packed(groups: Iterable<readonly Change[]>, rows: number): Generator<Section> {
+  let open: Change[] = []
+  for (const group of groups) {
+    if (open.length > 0 && open.length + group.length > rows) {
+      yield { changes: dependencyOrder(open), step: 'apply' }
+      open = []
+    }
+    for (const change of group) open.push(change)
+  }
+  if (open.length > 0) yield { changes: dependencyOrder(open), step: 'apply' }
+}
+
+function* slices(changes: readonly Change[], rows: number, step: Section['step']): Generator<Section> {
+  for (let from = 0; from < changes.length; from += rows) yield { changes: changes.slice(from, from + rows), step }
+}
+
+/** Returns the changes in an order in which each can be applied. */
+export function dependencyOrder(changes: readonly Change[]): readonly Change[] {
+  if (changes.length === 1) return changes
+  const places: Change[][] = Array.from({ length: PLACES }, () => [])
+  for (const change of changes) {
+    const place = change.entity === 'machine' || change.row !== null ? UPSERTS : REMOVALS
+    places[place[change.entity]]!.push(change)
+  }
+  return places.flat()
+}
+
+function isRemoval(change: Change): boolean {
+  return change.entity === 'machine' ? !change.held : change.row === null
+}
+
+function scopeOf(change: Change): string {
+  const scopeId = change.entity === 'rule' ? change.row?.scopeId : null
+  return scopeId ? nameOf(scopeId) : ''
+}
+
+function groupBy<Name>(changes: readonly Change[], by: (change: Change) => Name): Map<Name, Change[]> {
+  const groups = new Map<Name, Change[]>()
+  for (const change of changes) {
+    const name = by(change)
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [change])
+    else group.push(change)
+  }
+  return groups
 }

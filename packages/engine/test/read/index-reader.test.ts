@@ -117,7 +117,7 @@ test('a machine left behind by a deleted license holds no slot of the next licen
   expect(after.slot).toBe(CLAIM_SLOT)
   expect(writer.stats().rows.machine).toBe(1)
   writer.beginReload()
-  writer.apply(tenant())
+  writer.receive(tenant())
   writer.endReload()
   expect(writer.stats().rows.machine).toBe(0)
 })

@@ -78,8 +78,20 @@ export class History implements World {
     return this.random.shuffle(changes)
   }
 
-  randomCheck(): NaiveCheck {
-    const { random: r } = this
+  /** Returns a copy of this world that goes through other changes. */
+  copy(): History {
+    const copy = new History(this.random.int(2 ** 31))
+    copy.organizations = [...this.organizations]
+    copy.products = [...this.products]
+    copy.customers = [...this.customers]
+    copy.credentials = [...this.credentials]
+    copy.licenses = [...this.licenses]
+    copy.rules = [...this.rules]
+    copy.machines = [...this.machines]
+    return copy
+  }
+
+  randomCheck(r: Random = this.random): NaiveCheck {
     return {
       organizationId: r.pick(this.organizations).id,
       licenseKey: this.licenses.length > 0 && r.chance(0.9) ? r.pick(this.licenses).key : utf8.encode(r.pick(KEYS)),
@@ -227,6 +239,38 @@ export class History implements World {
     const row = this.credentials.shift()
     return row === undefined ? [] : [{ entity: 'credential', id: row.id, row: null }]
   }
+}
+
+/** Returns the changes that lead from one world to another: each row that differs, once. */
+export function changesBetween(before: History, after: History): Change[] {
+  const changes: Change[] = []
+  const compare = <Row extends { id: Id }>(
+    from: Row[],
+    to: Row[],
+    change: (id: Id, row: Row | null) => Change,
+  ): void => {
+    for (const row of to) if (!from.includes(row)) changes.push(change(row.id, row))
+    for (const { id } of from) if (!to.some((row) => hex(row.id) === hex(id))) changes.push(change(id, null))
+  }
+  compare(before.organizations, after.organizations, (id, row) => ({ entity: 'organization', id, row }))
+  compare(before.products, after.products, (id, row) => ({ entity: 'product', id, row }))
+  compare(before.customers, after.customers, (id, row) => ({ entity: 'customer', id, row }))
+  compare(before.credentials, after.credentials, (id, row) => ({ entity: 'credential', id, row }))
+  compare(before.licenses, after.licenses, (id, row) => ({ entity: 'license', id, row }))
+  compare(before.rules, after.rules, (id, row) => ({ entity: 'rule', id, row }))
+  const usedOf = (id: Id): number => after.licenses.find((one) => hex(one.id) === hex(id))?.used ?? 0
+  const isIn = (machines: History['machines'], { licenseId, machineId }: History['machines'][number]): boolean =>
+    machines.some((one) => hex(one.licenseId) === hex(licenseId) && hex(one.machineId) === hex(machineId))
+  for (const [from, to, held] of [
+    [before, after, true],
+    [after, before, false],
+  ] as const) {
+    for (const one of to.machines) {
+      if (isIn(from.machines, one)) continue
+      changes.push({ entity: 'machine', ...one, held, used: usedOf(one.licenseId) })
+    }
+  }
+  return changes
 }
 
 /** Returns a network of few distinct bits, so that networks nest. `whole`: an address. */

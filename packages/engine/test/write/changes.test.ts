@@ -34,20 +34,47 @@ test('a reload leads to the same index, whatever the index held before and even 
     const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
     const reader = openIndex(writer.shared)
     writer.apply(batchOf(world))
-    for (let reload = 0; reload < 4; reload++) {
+    for (let reload = 0; reload < 6; reload++) {
       for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
       // These changes are never applied.
       for (let i = 0; i < 40; i++) world.step()
       const rows = world.snapshot()
-      writer.beginReload()
-      if (reload === 2) {
-        writer.apply(rows.slice(0, rows.length / 2))
-        writer.beginReload()
+      const inPlace = reload % 2 === 1
+      writer.beginReload({ inPlace })
+      if (reload % 3 === 2) {
+        writer.receive(rows.slice(0, inPlace ? 0 : rows.length / 2))
+        writer.beginReload({ inPlace })
       }
-      expect(writer.apply(rows), `seed ${seed}`).toEqual([])
-      // Changes continue during the load.
-      for (let i = 0; i < 5; i++) expect(writer.apply(batchOf(world)), `seed ${seed}`).toEqual([])
-      writer.endReload()
+      expect(writer.receive(rows), `seed ${seed}`).toEqual([])
+      expect(writer.endReload(), `seed ${seed}`).toEqual([])
+      expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
+    }
+    const compiled = createIndex({ reserve: 'small' })
+    compiled.apply(world.snapshot())
+    expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
+  }
+}, 60_000)
+
+test('changes that are applied during a reload are newer than its rows', () => {
+  for (let seed = 1; seed <= WORLDS; seed++) {
+    const world = new History(seed)
+    const { random } = world
+    const writer = createIndex({ reserve: 'small', hashKey: random.bytes(16) })
+    const reader = openIndex(writer.shared)
+    for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
+    for (let reload = 0; reload < 4; reload++) {
+      // Of these changes the reload knows, and the index not yet.
+      const behind = Array.from({ length: random.int(10) }, () => batchOf(world))
+      const rows = world.snapshot()
+      writer.beginReload()
+      while (rows.length > 0) {
+        if (behind.length < 3) behind.push(batchOf(world))
+        writer.receive(rows.splice(0, 1 + random.int(40)))
+        const batch = random.chance(0.7) ? behind.shift() : undefined
+        expect(writer.apply(batch ?? []), `seed ${seed}`).toEqual([])
+      }
+      for (const batch of behind) expect(writer.apply(batch), `seed ${seed}`).toEqual([])
+      expect(writer.endReload(), `seed ${seed}`).toEqual([])
       expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
     }
     const compiled = createIndex({ reserve: 'small' })

@@ -93,8 +93,8 @@ export async function dryRun(
   const { organizationId } = context
   const world = { organizationId, license, rules, machineId: held ? circumstances.machineId : null }
   // No await from here to the verdict, so no other evaluation can change the index. The reload removes the rows of the previous one.
-  writer.beginReload()
-  const [rejected] = writer.apply(changesOf(world))
+  writer.beginReload({ inPlace: true })
+  const [rejected] = writer.receive(changesOf(world))
   if (rejected) throw new Error(`the engine rejected a row: ${rejected.reason}`)
   writer.endReload()
   const verdict = createVerdict()

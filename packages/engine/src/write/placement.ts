@@ -1,0 +1,146 @@
+/**
+ * Where a change belongs: to which organization, because verdicts depend on rows of one organization alone, and to which
+ * license, because a license goes from its old to its new state in one step. What a deletion or a machine does not say
+ * is read from the index, or from the rest of the batch.
+ */
+
+import { writeBytes } from '../memory/bits.ts'
+import type { IndexStore } from '../memory/index-store.ts'
+import {
+  CREDENTIAL_ORGANIZATION_SHIFT,
+  CREDENTIAL_STATE,
+  CUSTOMER_ORGANIZATION,
+  CUSTOMER_WORDS,
+  ID,
+  KIND_CREDENTIAL,
+  KIND_CUSTOMER,
+  KIND_LICENSE,
+  KIND_ORGANIZATION,
+  KIND_PRODUCT,
+  KIND_RULE,
+  LICENSE_PRODUCT,
+  PRODUCT_ORGANIZATION,
+  ROW_WORDS,
+  RULE_ORGANIZATION,
+  RULE_SCOPE,
+  SCOPE_OWNER,
+  SCOPE_OWNER_KIND,
+} from '../memory/layout.ts'
+import type { Change, Id } from '../model.ts'
+
+/** The organization of changes of rows that neither the index nor the batch has. */
+export const NOWHERE = 0
+
+export const KINDS = {
+  organization: KIND_ORGANIZATION,
+  credential: KIND_CREDENTIAL,
+  product: KIND_PRODUCT,
+  customer: KIND_CUSTOMER,
+  license: KIND_LICENSE,
+  rule: KIND_RULE,
+} as const satisfies Record<Exclude<Change['entity'], 'machine'>, number>
+
+/** Returns an id as a string, for maps and sets. */
+export function nameOf(id: Id): string {
+  return String.fromCharCode(...id)
+}
+
+/** Resolves the changes of one batch. It reads the index before the batch is applied. */
+export class Placement {
+  readonly #store: IndexStore
+  /** Numbers below 0 of organizations that the batch adds. */
+  readonly #newOrganizations = new Map<string, number>()
+  /** The organizations of the licenses that the batch contains. */
+  readonly #licenses = new Map<string, number>()
+
+  constructor(store: IndexStore, changes: readonly Change[]) {
+    this.#store = store
+    for (const change of changes) {
+      if (change.entity !== 'license' || change.row === null) continue
+      this.#licenses.set(nameOf(change.id), this.#organizationWithId(change.row.organizationId))
+    }
+  }
+
+  /** Returns the row of the change's organization, a number below 0 when the batch adds it, or NOWHERE. */
+  organizationOf(change: Change): number {
+    if (change.entity === 'organization') return this.#organizationWithId(change.id)
+    if (change.entity === 'machine') {
+      const row = this.#find(KIND_LICENSE, change.licenseId)
+      return row === 0 ? (this.#licenses.get(nameOf(change.licenseId)) ?? NOWHERE) : this.#organizationOfLicense(row)
+    }
+    if (change.row !== null) return this.#organizationWithId(change.row.organizationId)
+    const row = this.#find(KINDS[change.entity], change.id)
+    if (row === 0) return NOWHERE
+    const { credentials, customers, products, rules } = this.#store
+    switch (change.entity) {
+      case 'credential':
+        return credentials.region.words[row * ROW_WORDS + CREDENTIAL_STATE]! >>> CREDENTIAL_ORGANIZATION_SHIFT
+      case 'customer':
+        return customers.region.words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION]!
+      case 'product':
+        return products.region.words[row * ROW_WORDS + PRODUCT_ORGANIZATION]!
+      case 'license':
+        return this.#organizationOfLicense(row)
+      case 'rule':
+        return rules.region.words[row * ROW_WORDS + RULE_ORGANIZATION]!
+      default:
+        return change satisfies never
+    }
+  }
+
+  /**
+   * Returns the license that a change of a license, of a machine or of a rule is about, as `nameOf` returns it. Null when
+   * it concerns several: another entity, a rule of another scope, or a rule that moves from one scope to another.
+   */
+  licenseOf(change: Change): string | null {
+    if (change.entity === 'machine') return nameOf(change.licenseId)
+    if (change.entity === 'license') return nameOf(change.id)
+    if (change.entity !== 'rule') return null
+    const after = change.row === null ? undefined : this.#licenseOfScope(change.row.scope, change.row.scopeId)
+    const row = this.#find(KIND_RULE, change.id)
+    const before = row === 0 ? undefined : this.#licenseOfRule(row)
+    if (after === undefined) return before ?? null
+    return before === undefined || before === after ? after : null
+  }
+
+  /** Returns whether the index has the license. */
+  hasLicense(id: Id): boolean {
+    return this.#find(KIND_LICENSE, id) !== 0
+  }
+
+  #licenseOfScope(scope: string, scopeId: Id | null): string | null {
+    return scope === 'LICENSE' && scopeId !== null ? nameOf(scopeId) : null
+  }
+
+  /** Returns null when the rule has another scope, or a license that is gone. */
+  #licenseOfRule(rule: number): string | null {
+    const { licenses, rules, scopes } = this.#store
+    const scope = rules.region.words[rule * ROW_WORDS + RULE_SCOPE]! * ROW_WORDS
+    const owner = scopes.region.words[scope + SCOPE_OWNER]!
+    if (owner === 0 || scopes.region.words[scope + SCOPE_OWNER_KIND] !== KIND_LICENSE) return null
+    const id = new Uint8Array(16)
+    writeBytes(licenses.region.words, owner * ROW_WORDS + ID, 4, id)
+    return nameOf(id)
+  }
+
+  #organizationOfLicense(license: number): number {
+    const { licenses, products } = this.#store
+    const product = licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]!
+    return products.region.words[product * ROW_WORDS + PRODUCT_ORGANIZATION]!
+  }
+
+  #organizationWithId(id: Id): number {
+    const row = this.#find(KIND_ORGANIZATION, id)
+    if (row !== 0) return row
+    const name = nameOf(id)
+    const known = this.#newOrganizations.get(name)
+    if (known !== undefined) return known
+    const fresh = -1 - this.#newOrganizations.size
+    this.#newOrganizations.set(name, fresh)
+    return fresh
+  }
+
+  #find(kind: number, id: Id): number {
+    return this.#store.lookup.findId(kind, id)
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * What readers see between two write sections of one batch. Two random worlds are compared, and their difference is
+ * applied with small sections. The naive model judges every state in between, for every license and several machines,
+ * addresses and countries.
+ */
+
+import { expect, test } from 'vitest'
+
+import {
+  type Change,
+  createCredentialView,
+  createIndex,
+  type IndexReader,
+  type IndexStats,
+  openIndex,
+  type Rejected,
+} from '../../src/index.ts'
+import { decideNow, differences } from '../support/comparison.ts'
+import { changesBetween, History, NOW } from '../support/history.ts'
+import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
+
+const LONG = Number(process.env['KEYWARD_LONG'] ?? 0) > 0
+const WORLDS = LONG ? 20_000 : 300
+const FIRST = Number(process.env['KEYWARD_SEED'] ?? 1)
+const CHECKS = 40
+
+interface Story {
+  world: History
+  before: History
+  /** The difference between the two worlds, each row once, in random order. */
+  changes: Change[]
+  checks: { check: NaiveCheck; secretHash: Uint8Array | null; nowMs: number }[]
+}
+
+/** Returns a world, what it was some transactions ago, and checks that matter in either. */
+function storyOf(seed: number): Story {
+  const world = new History(seed)
+  const { random } = world
+  for (let i = 0; i < 60; i++) world.step()
+  const before = world.copy()
+  const steps = 5 + random.int(60)
+  for (let i = 0; i < steps; i++) world.step()
+  const changes = random.shuffle(changesBetween(before, world))
+  const credentials = [...before.credentials, ...world.credentials]
+  const checks = Array.from({ length: CHECKS }, (_, i) => {
+    const check = (i % 2 === 0 ? before : world).randomCheck(random)
+    const own = credentials.filter((one) => hex(one.organizationId) === hex(check.organizationId))
+    const secretHash = own.length === 0 || random.chance(0.7) ? null : random.pick(own).secretHash
+    return { check, secretHash, nowMs: NOW + random.int(3) - 1 }
+  })
+  return { world, before, changes, checks }
+}
+
+/** Returns whether the check is valid, and its credential, if it has one. */
+function naiveAllows(world: History, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
+  if (secretHash !== null) {
+    const credential = world.credentials.find((one) => hex(one.secretHash) === hex(secretHash))
+    if (credential === undefined || credential.revoked || credential.expiresAtMs <= nowMs) return false
+  }
+  return naiveDecide(world, check, nowMs).code === 'VALID'
+}
+
+function allows(reader: IndexReader, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
+  if (secretHash !== null) {
+    const view = createCredentialView()
+    const row = reader.findCredential(secretHash)
+    if (row < 0 || !reader.credential(row, view) || view.revoked || view.expiresAtMs <= nowMs) return false
+  }
+  return decideNow(reader, check, nowMs).code === 'VALID'
+}
+
+/** How the story's changes reach the index, and in which sections. */
+interface Way {
+  rows: number
+  atomicRows: number
+  viaReload: boolean
+}
+
+interface Outcome {
+  rejected: Rejected[]
+  rows: IndexStats['rows']
+  /** The rows of an index that was built from the new world alone. */
+  expectedRows: IndexStats['rows']
+}
+
+/** Applies the story's changes, calls `onState` after every write section, and returns what was rejected. */
+function play({ before, world, changes }: Story, way: Way, onState: (reader: IndexReader) => void): Outcome {
+  let watch = (): void => undefined
+  const writer = createIndex({ reserve: 'small', sections: way, onSection: () => watch() })
+  const reader = openIndex(writer.shared)
+  const rejected = writer.apply(before.snapshot())
+  watch = () => onState(reader)
+  if (way.viaReload) {
+    writer.beginReload()
+    rejected.push(...writer.receive(world.snapshot()), ...writer.endReload())
+  } else rejected.push(...writer.apply(changes))
+  const compiled = createIndex({ reserve: 'small' })
+  compiled.apply(world.snapshot())
+  return { rejected, rows: writer.stats().rows, expectedRows: compiled.stats().rows }
+}
+
+test('no state between two write sections allows what both the old and the new state reject', () => {
+  let states = 0
+  for (let seed = FIRST; seed < FIRST + WORLDS; seed++) {
+    const story = storyOf(seed)
+    const { before, world, checks } = story
+    const rejectedByBoth = checks.filter((one) => !naiveAllows(before, one) && !naiveAllows(world, one))
+    const found: unknown[] = []
+    const way = { rows: 1 + (seed % 4), atomicRows: seed % 3, viaReload: seed % 2 === 0 }
+    const end = play(story, way, (reader) => {
+      states++
+      for (const one of rejectedByBoth) if (allows(reader, one)) found.push(one)
+    })
+    expect(found, `seed ${seed}`).toEqual([])
+    expect(end.rejected, `seed ${seed}`).toEqual([])
+  }
+  expect(states).toBeGreaterThan(10 * WORLDS)
+}, 600_000)
+
+test('an organization whose changes fit into one section has its old state, then its new state', () => {
+  for (let seed = FIRST; seed < FIRST + WORLDS / 3; seed++) {
+    const story = storyOf(seed)
+    const { before, world, checks } = story
+    const codes = checks.map(({ check, nowMs }) => [before, world].map((one) => naiveDecide(one, check, nowMs).code))
+    const isNew = new Set<string>()
+    const found: unknown[] = []
+    const viaReload = seed % 2 === 0
+    // Of a machine that a reload does not contain, the organization is unknown, so all of a reload is one section here.
+    const way = { rows: viaReload ? 10_000 : 1, atomicRows: 10_000, viaReload }
+    play(story, way, (reader) => {
+      for (const [i, { check, nowMs }] of checks.entries()) {
+        const organization = hex(check.organizationId)
+        const { code } = decideNow(reader, check, nowMs)
+        const [old, fresh] = codes[i]!
+        const isOld = code === old && (old === fresh || !isNew.has(organization))
+        if (!isOld && code !== fresh) found.push({ check, code, old, fresh })
+        if (old !== fresh && code === fresh) isNew.add(organization)
+      }
+    })
+    expect(found, `seed ${seed}`).toEqual([])
+  }
+}, 600_000)
+
+test('the index equals the new world in the end, however the changes reach it', () => {
+  for (let seed = FIRST; seed < FIRST + WORLDS; seed++) {
+    const story = storyOf(seed)
+    let last: IndexReader | null = null
+    const way = { rows: 1 + (seed % 5), atomicRows: seed % 7, viaReload: seed % 2 === 0 }
+    const end = play(story, way, (reader) => (last = reader))
+    expect(end.rejected, `seed ${seed}`).toEqual([])
+    expect(end.rows, `seed ${seed}`).toEqual(end.expectedRows)
+    expect(last === null ? [] : differences(last, story.world, 20), `seed ${seed}`).toEqual([])
+  }
+}, 600_000)
