@@ -80,8 +80,6 @@ class Validator {
   readonly #loaded = Promise.withResolvers<void>()
   /** Null until it listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
-  /** How many rows did not fit in the first load. Checks are not decided while it is above 0: verdicts could be wrong. */
-  #rowsOverCapacity = 0
   #isClosing = false
 
   constructor(config: ValidatorConfig, reserve: 'small' | 'large') {
@@ -90,7 +88,7 @@ class Validator {
     this.#index = createIndex({ hashKey: randomBytes(16), reserve })
     this.#log = createLogger('validator', logLevel)
     this.#freshness = new Freshness(this.#control, config)
-    this.#updater = new IndexUpdater(this.#index, this.#publicKeys)
+    this.#updater = new IndexUpdater(this.#index, this.#publicKeys, () => this.#freshness.rebuild())
     const onHeartbeatError = this.#warning('heartbeat failed')
     this.#heartbeat = new Heartbeat(new PostgresHeartbeats(databaseUrl, onHeartbeatError), {
       isReady: () => this.#readiness().ready,
@@ -120,6 +118,7 @@ class Validator {
       pool: this.#pool,
       index: this.#index,
       freshness: this.#freshness,
+      missingRows: () => this.#updater.missingRows,
       waitingClaims: () => this.#slotService.waiting,
       recorder: () => this.#recorder.status,
     })
@@ -170,9 +169,10 @@ class Validator {
     const reasons: string[] = []
     if (this.#isClosing) reasons.push('The validator is stopping.')
     if (this.#migrationStatus.reason !== null) reasons.push(this.#migrationStatus.reason)
-    else if (this.#rowsOverCapacity > 0) reasons.push(`The index is full: ${this.#rowsOverCapacity} rows do not fit.`)
-    else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
-    else if (this.#freshness.isStale) reasons.push('No contact with Postgres for longer than STALE_AFTER.')
+    else if (this.#updater.missingRows > 0) {
+      reasons.push(`The index is full: ${this.#updater.missingRows} rows do not fit.`)
+    } else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
+    else if (this.#freshness.isStale) reasons.push('The index has not been current for longer than STALE_AFTER.')
     return { ready: reasons.length === 0, reasons }
   }
 
@@ -188,8 +188,6 @@ class Validator {
       },
       onLoadProgress: () => this.#freshness.loadProgress(),
       onLoaded: (tookMs, rows, rowsOverCapacity) => {
-        // A validator that already serves keeps every row that it had before a reload.
-        this.#rowsOverCapacity = this.#freshness.isLoaded ? 0 : rowsOverCapacity
         if (!this.#freshness.isLoaded) collectGarbage() // no check is delayed by it yet
         this.#metrics.reloads.inc()
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
@@ -197,9 +195,11 @@ class Validator {
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
       onCaughtUp: (snapshot) => {
         this.#migrationStatus.clear()
+        const isComplete = this.#updater.missingRows === 0
+        // Checks are not decided before everything has fitted once. A validator that serves goes on with what it has.
+        if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp()
+        if (!isComplete) return
         this.#heartbeat.applied(snapshot)
-        if (this.#rowsOverCapacity > 0) return
-        this.#freshness.caughtUp()
         this.#loaded.resolve()
       },
     })

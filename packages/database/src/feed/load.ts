@@ -27,11 +27,6 @@ import {
 export interface LoadOptions {
   /** Receives a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
-  /**
-   * Delivers every table's rows as they arrive, which saves the wait for the first. Only for a consumer that serves nobody
-   * until the load has ended.
-   */
-  readonly immediate?: boolean
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
   /** Rejects when the server sends nothing for this long. Default 15 s. */
@@ -54,15 +49,12 @@ interface Step {
 
 type Loadable = (typeof ENTITIES)[number]
 
-function step({ columns, from, where, read }: Loadable, which = where): Step {
+function step({ columns, from, where, read }: Loadable): Step {
   const list = columns.map(({ sql }) => sql).join(', ')
-  return { select: `select ${list} from ${from} where ${which}`, fields: columns.length, read }
+  return { select: `select ${list} from ${from} where ${where}`, fields: columns.length, read }
 }
 
-/** Loaded before the licenses that a merge has moved to the customer, so that a reload unblocks none of them. */
-const CUSTOMER_RULES = `(type = 'CUSTOMER' and scope <> 'LICENSE')`
-
-/** By far the largest; without it verdicts are still right. Not joined to `license_slots`, which would take most of the load's time. */
+/** By far the largest. Not joined to `license_slots`, which would take most of the load's time. */
 const MACHINES: Step = {
   select: 'select license_id, machine_id from machines',
   fields: columnsOf(readLoadedMachine).length,
@@ -76,9 +68,8 @@ const STEPS: readonly Step[] = [
   step(CUSTOMER),
   step(CREDENTIAL),
   step(SIGNING_KEY),
-  step(ACCESS_RULE, CUSTOMER_RULES),
   step(LICENSE),
-  step(ACCESS_RULE, `not ${CUSTOMER_RULES}`),
+  step(ACCESS_RULE),
   MACHINES,
 ]
 
@@ -111,18 +102,14 @@ export async function loadFeed(url: string, options: LoadOptions): Promise<Loade
   }
 }
 
-async function load(
-  client: pg.Client,
-  { onBatch, immediate = false }: LoadOptions,
-  onProgress: () => void,
-): Promise<LoadedFeed> {
+async function load(client: pg.Client, { onBatch }: LoadOptions, onProgress: () => void): Promise<LoadedFeed> {
   const server = await openChangeLog(client)
   await client.query('begin isolation level repeatable read, read only')
   await client.query(`set local statement_timeout = 0; set local work_mem = '256MB'`)
   const { rows } = await client.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
   const snapshot = rows[0]?.snapshot ?? ''
   let loaded = 0
-  const deliver = async ({ fields, read }: Step, chunks: AsyncIterable<Buffer> | Buffer[]): Promise<void> => {
+  const deliver = async ({ fields, read }: Step, chunks: AsyncIterable<Buffer>): Promise<void> => {
     const decoder = new CopyDecoder(read, fields)
     for await (const chunk of chunks) {
       onProgress()
@@ -133,26 +120,9 @@ async function load(
       onProgress()
     }
   }
-  // Everything but the machines arrives before any of it is delivered: a network that stalls must not leave a consumer that
-  // keeps serving with the new licenses and the old rules.
-  const arrived: [Step, Buffer[]][] = []
-  for (const table of STEPS) {
-    const chunks = copyOut(client, table, onProgress)
-    if (!immediate && table !== MACHINES) {
-      arrived.push([table, await gather(chunks)])
-      continue
-    }
-    for (const [before, whole] of arrived.splice(0)) await deliver(before, whole)
-    await deliver(table, chunks)
-  }
+  for (const table of STEPS) await deliver(table, copyOut(client, table, onProgress))
   await client.query('commit')
   return { snapshot, server, rows: loaded }
-}
-
-async function gather(chunks: AsyncIterable<Buffer>): Promise<Buffer[]> {
-  const all: Buffer[] = []
-  for await (const chunk of chunks) all.push(chunk)
-  return all
 }
 
 async function* copyOut(client: pg.Client, { select }: Step, onProgress: () => void): AsyncGenerator<Buffer> {

@@ -95,17 +95,6 @@ describe('loadFeed', () => {
     })
   })
 
-  test('delivers the same rows immediately', async () => {
-    const load = async (immediate: boolean): Promise<unknown[]> => {
-      const loaded: FeedChange[] = []
-      await loadFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes), immediate })
-      return loaded.map(plain)
-    }
-    const whole = await load(false)
-    expect(whole.length).toBeGreaterThan(10)
-    expect(await load(true)).toEqual(whole)
-  })
-
   test('delivers one batch at a time and rejects when the consumer fails', async () => {
     let working = 0
     const onBatch = async () => {

@@ -131,6 +131,18 @@ export class IndexWriter {
     return this.#reload instanceof Differences ? this.#reload.size : 0
   }
 
+  /**
+   * Writes the differences so far, and the rest of the reload as it arrives: for a reload that differs so much that its
+   * differences should not stay in memory. Nobody may decide checks from the index until the reload has ended.
+   */
+  continueInPlace(): Rejected[] {
+    const reload = this.#reload
+    if (!(reload instanceof Differences)) throw new Error('There is no reload that is compared.')
+    this.#reload = 'in place'
+    const rows = [...reload.toWrite((id) => this.#licenses.usedOf(id))]
+    return this.#write(unguardedSectionsOf(rows, this.#limits))
+  }
+
   /** Ends a reload: writes what differs and removes the rows that it did not contain, as one batch of `apply`. */
   endReload(): Rejected[] {
     const reload = this.#reload

@@ -20,7 +20,7 @@ import { changesBetween, History, NOW } from '../support/history.ts'
 import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
 
 const LONG = Number(process.env['KEYWARD_LONG'] ?? 0) > 0
-const WORLDS = LONG ? 20_000 : 300
+const WORLDS = LONG ? 5_000 : 200
 const FIRST = Number(process.env['KEYWARD_SEED'] ?? 1)
 const CHECKS = 40
 

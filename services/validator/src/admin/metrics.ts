@@ -15,6 +15,7 @@ export interface MetricSources {
   pool: WorkerPool
   index: IndexWriter
   freshness: Freshness
+  missingRows: () => number
   waitingClaims: () => number
   recorder: () => RecorderStatus
 }
@@ -71,8 +72,15 @@ export class Metrics {
   observe(sources: MetricSources): void {
     for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0) // Prometheus sees an increase only after a zero
     this.#observeWorkers(sources.pool)
-    this.#gauge('keyward_feed_silence_seconds', 'Seconds since the last contact with Postgres.', () =>
-      Math.min(sources.freshness.sinceLastContactMs / 1_000, 1e9),
+    this.#gauge(
+      'keyward_feed_silence_seconds',
+      'Seconds since Postgres last confirmed that the index is current.',
+      () => Math.min(sources.freshness.sinceCurrentMs / 1_000, 1e9),
+    )
+    this.#gauge(
+      'keyward_index_missing_rows',
+      'Rows that the index lacks because it is full. The validator is not ready while there are any.',
+      sources.missingRows,
     )
     this.#gauge('keyward_claims_waiting', 'Claims that are waiting for Postgres.', sources.waitingClaims)
     const { recorder } = sources

@@ -2,7 +2,7 @@
  * Keeps the index equal to Postgres (docs/api.md#p1). It loads every row once, then reads the changes that became visible
  * since its previous read: after each notification, after each connect, and at least once a second. A notification carries
  * no data and may be lost. When the log was pruned past the previous read, or another server responds, it reloads every
- * row; checks are served from the old index meanwhile.
+ * row: the rows are compared with the index, which stays as it is until all have arrived.
  *
  *   connecting ──► (loading) ──► following ──error──► connecting
  *                      ▲             │
@@ -25,11 +25,8 @@ export interface FeedConnection {
   identify(): Promise<string>
   /** Reads the changes after `snapshot`. `behind`: the log no longer contains all of them. */
   read(snapshot: string): Promise<{ snapshot: string; behind: boolean; changes: FeedChange[] }>
-  /**
-   * Loads every row from the server with this identity and returns the snapshot of the load. The first load of a process
-   * delivers batches while it reads, since no check is decided from them before its end.
-   */
-  load(identity: string, isFirst: boolean, onBatch: OnBatch): Promise<string>
+  /** Loads every row from the server with this identity and returns the snapshot of the load. */
+  load(identity: string, onBatch: OnBatch): Promise<string>
   close(): void
 }
 
@@ -38,19 +35,20 @@ export interface FeedSource {
   connect(onWake: () => void, onLost: () => void): Promise<FeedConnection>
 }
 
-/** Where changes are applied. Calls come in order: `beginReload`, batches, `endReload`; or `apply` alone. */
+/** Where changes are applied. Calls come in order: `beginReload`, `receive` for each batch, `endReload`; or `apply` alone. */
 export interface FeedTarget {
   beginReload(isOtherServer: boolean): void
-  /** Returns the rows that could not be stored. */
+  /** Takes a batch of a load. Every method returns the rows that could not be stored. */
+  receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
+  endReload(): SkippedRow[]
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  endReload(): void
 }
 
 export interface FollowerEvents {
   /** A row was unreadable or could not be stored. */
   onSkipped(row: SkippedRow): void
   onError(error: unknown): void
-  /** A batch of a load was applied. */
+  /** A batch of a load was received. */
   onLoadProgress(): void
   /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
   onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
@@ -146,12 +144,14 @@ export class Follower {
     let rows = 0
     let rowsOverCapacity = 0
     this.#target.beginReload(identity !== this.#identity)
-    const snapshot = await connection.load(identity, this.#identity === null, (changes, at) => {
+    const snapshot = await connection.load(identity, (changes, at) => {
       rows += changes.length
-      rowsOverCapacity += this.#apply(changes, at)
+      const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
+      this.#report(unreadable)
+      rowsOverCapacity += this.#report(this.#target.receive(converted, signingKeys, at))
       this.#events.onLoadProgress()
     })
-    this.#target.endReload()
+    rowsOverCapacity += this.#report(this.#target.endReload())
     this.#identity = identity
     this.#snapshot = snapshot
     this.#events.onLoaded(this.#clock.nowMs() - startedMs, rows, rowsOverCapacity)
@@ -168,18 +168,17 @@ export class Follower {
       this.#snapshot = null
       return
     }
-    this.#apply(changes, snapshot)
+    const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
+    this.#report([...unreadable, ...this.#target.apply(converted, signingKeys, snapshot)])
     this.#snapshot = snapshot
     this.#hasProgressed = true
     this.#events.onCaughtUp(snapshot)
   }
 
-  /** Returns how many of the changes did not fit into the index. */
-  #apply(changes: readonly FeedChange[], snapshot: string): number {
-    const converted = convertChanges(changes)
-    const rejected = this.#target.apply(converted.changes, converted.signingKeys, snapshot)
-    for (const row of [...converted.unreadable, ...rejected]) this.#events.onSkipped(row)
-    return rejected.filter(({ reason }) => reason === INDEX_IS_FULL).length
+  /** Returns how many of the rows did not fit into the index. */
+  #report(skipped: readonly SkippedRow[]): number {
+    for (const row of skipped) this.#events.onSkipped(row)
+    return skipped.filter(({ reason }) => reason === INDEX_IS_FULL).length
   }
 
   #wake(): void {

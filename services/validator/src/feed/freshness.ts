@@ -1,6 +1,6 @@
 /**
- * Measures the time since the last contact with Postgres, on a monotonic clock, and derives from it whether the workers may
- * decide checks. Past the limit they may not, because what the index says may have been revoked long ago (docs/api.md#p4).
+ * Measures on a monotonic clock how long ago the index was last known to be current, and derives from it whether the workers
+ * may decide checks. Past the limit they may not, because what the index says may have been revoked long ago (docs/api.md#p4).
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
@@ -18,8 +18,10 @@ export class Freshness {
   /** Cancels the next tick. */
   #cancelTick: () => void
   /** When Postgres last confirmed that the index is current. -Infinity before the first time. */
+  #lastCurrentMs = -Infinity
+  /** When Postgres last responded. A load receives rows for a while before the index is current. */
   #lastContactMs = -Infinity
-  /** The first load has ended. Never false again. */
+  /** The first load has ended, and the index is not being rebuilt. */
   #isLoaded = false
 
   constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }, clock: Clock = SYSTEM_CLOCK) {
@@ -31,17 +33,24 @@ export class Freshness {
 
   /** Records that the index is complete and current now. */
   caughtUp(): void {
-    this.#lastContactMs = this.#clock.nowMs()
+    this.#lastCurrentMs = this.#clock.nowMs()
+    this.#lastContactMs = this.#lastCurrentMs
     this.#isLoaded = true
     this.#update()
   }
 
   /**
-   * Records that a reload receives rows. This counts as contact, although the index is not current yet. A validator that is
-   * already stale stays stale until the reload ends, because until then the old rows may have been revoked long ago.
+   * Records that a reload receives rows. Postgres can be reached, but the index becomes older until the reload ends: changes
+   * that were committed since are not enforced, so a long reload makes the validator stale.
    */
   loadProgress(): void {
-    if (this.#isLoaded && !this.isStale) this.#lastContactMs = this.#clock.nowMs()
+    if (this.#isLoaded) this.#lastContactMs = this.#clock.nowMs()
+  }
+
+  /** Records that the index is being rebuilt: no check is decided until `caughtUp` is called again. */
+  rebuild(): void {
+    this.#isLoaded = false
+    this.#update()
   }
 
   get isLoaded(): boolean {
@@ -49,12 +58,12 @@ export class Freshness {
   }
 
   /** Infinity before the first load has ended. */
-  get sinceLastContactMs(): number {
-    return this.#clock.nowMs() - this.#lastContactMs
+  get sinceCurrentMs(): number {
+    return this.#clock.nowMs() - this.#lastCurrentMs
   }
 
   get isStale(): boolean {
-    return this.sinceLastContactMs > this.#limits.staleAfterMs
+    return this.sinceCurrentMs > this.#limits.staleAfterMs
   }
 
   close(): void {
@@ -69,9 +78,8 @@ export class Freshness {
   }
 
   #update(): void {
-    const { sinceLastContactMs } = this
-    const isOverLimit = sinceLastContactMs > this.#limits.staleLimitMs
-    this.#control.isDatabaseReachable = sinceLastContactMs < UNREACHABLE_AFTER_MS
+    const isOverLimit = this.sinceCurrentMs > this.#limits.staleLimitMs
+    this.#control.isDatabaseReachable = this.#clock.nowMs() - this.#lastContactMs < UNREACHABLE_AFTER_MS
     this.#control.state = !this.#isLoaded ? 'loading' : isOverLimit ? 'stale' : 'serving'
   }
 }

@@ -53,10 +53,9 @@ export class PostgresSource implements FeedSource {
           return openChangeLog(reader)
         },
         read: (snapshot) => readFeed(reader, snapshot),
-        async load(identity, isFirst, onBatch) {
+        async load(identity, onBatch) {
           const joined = await loadFeed(url, {
             onBatch,
-            immediate: isFirst,
             applicationName: 'keyward validator load',
           })
           if (joined.server !== identity) throw new Error('Another server responded during the load.')

@@ -20,7 +20,7 @@ const addOrganizations = (count: number): Promise<unknown> =>
     [count],
   )
 
-test('is never ready and responds 503 when the first load does not fit; keeps serving when a reload does not fit', async () => {
+test('is not ready while rows do not fit, and decides checks only if everything has fitted once', async () => {
   const { pool, validatorUrl } = world.database
   const license = await world.license({ maxMachines: null })
   await addOrganizations(1_000)
@@ -37,11 +37,27 @@ test('is never ready and responds 503 when the first load does not fit; keeps se
     expect((await check(late.port)).status).toBe(503)
     expect((await check(serving.port)).status).toBe(200)
 
-    await pool.query('select void_change_log()')
-    await pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
-    await until(async () => (await check(serving.port)).text.includes('SUSPENDED'))
-    expect((await ready(serving.adminPort)).status).toBe(200)
+    for (const sql of ['select 1', 'select void_change_log()']) {
+      await pool.query(sql)
+      await pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
+      await until(async () => (await check(serving.port)).text.includes('SUSPENDED'))
+      expect(await ready(serving.adminPort)).toMatchObject({ status: 503, body: { reasons } })
+      await pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
+      await until(async () => (await check(serving.port)).text.includes('VALID'))
+    }
+    // What is not stored is not counted as applied.
+    const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
+    const applied = await pool.query(
+      'select from validators where pg_snapshot_xmax(applied::pg_snapshot) >= pg_snapshot_xmax($1::pg_snapshot)',
+      [rows[0]?.snapshot],
+    )
+    expect(applied.rows).toEqual([])
     expect((await check(late.port)).status).toBe(503)
+
+    await pool.query(`delete from organizations where name like 'Filler %'`)
+    await until(async () => (await ready(serving.adminPort)).status === 200)
+    await until(async () => (await ready(late.adminPort)).status === 200)
+    expect((await check(late.port)).status).toBe(200)
   } finally {
     await Promise.all([serving.close(), late.close()])
   }

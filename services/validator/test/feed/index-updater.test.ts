@@ -34,7 +34,7 @@ function createWorld(): { updater: IndexUpdater; machines: () => number } {
     { entity: 'customer', id: id(3), row: { id: id(3), organizationId } },
     LICENSE,
   ]
-  expect(updater.apply(rows, [], '10:10:')).toEqual([])
+  expect(updater.receive(rows, [], '10:10:')).toEqual([])
   updater.endReload()
   return { updater, machines: () => index.stats().rows.machine }
 }
@@ -66,7 +66,7 @@ test('forgets own claims on a reload from another server', () => {
   const { updater, machines } = createWorld()
   updater.applyOwn(machine(true, 1), 500n)
   updater.beginReload(true)
-  updater.apply([LICENSE], [], '100:100:')
+  updater.receive([LICENSE], [], '100:100:')
   updater.endReload()
   expect([machines(), updater.ownWriteCount]).toEqual([0, 0])
   updater.applyOwn(machine(true, 1), 101n)
