@@ -216,6 +216,7 @@ test('the validator role has exactly these permissions', async () => {
     'open_change_log',
     'prune_change_log',
     'release_slot',
+    'release_slots',
     'write_behind',
   ])
   const { rows: hidden } = await pool.query<{ column: string }>(

@@ -25,8 +25,10 @@ export {
   type ClaimAnswer,
   type ClaimOutcome,
   claimSlots,
+  type Release,
   type ReleaseAnswer,
-  releaseSlot,
+  type ReleaseOutcome,
+  releaseSlots,
 } from './slots/slots.ts'
 export { forgetValidator, noteValidator, type ValidatorNote } from './validators.ts'
 export {

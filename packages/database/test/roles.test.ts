@@ -56,7 +56,7 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('executes nine functions', async () => {
+  test('executes ten functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
       'claim_slots',
@@ -65,6 +65,7 @@ describe('the validator role', () => {
       'open_change_log',
       'prune_change_log',
       'release_slot',
+      'release_slots',
       'snap_covers',
       'write_behind',
     ])

@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
@@ -23,9 +24,10 @@ import { Pruner } from './feed/pruner.ts'
 import { PublicKeyPublisher } from './public-keys/publisher.ts'
 import { PublicKeyStore } from './public-keys/store.ts'
 import { Control } from './shared/control.ts'
-import type { ReleaseRequest, WorkRequest, WorkResponse } from './shared/messages.ts'
+import type { WorkRequest, WorkResponse } from './shared/messages.ts'
 import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { PostgresSlots } from './slots/postgres-slots.ts'
+import type { Release } from './slots/release-queue.ts'
 import { applyClaim, SlotService } from './slots/slot-service.ts'
 import { Recorder } from './usage/recorder.ts'
 import { WorkerPool } from './workers/pool.ts'
@@ -96,7 +98,12 @@ class Validator {
     })
     const onSlotError = this.#warning('slot statement failed', () => this.#metrics.claimErrors.inc())
     this.#slots = new PostgresSlots(databaseUrl, onSlotError)
-    this.#slotService = new SlotService(this.#slots, this.#updater, {
+    const store = {
+      execute: this.#slots.execute.bind(this.#slots),
+      isHopeless: this.#slots.isHopeless.bind(this.#slots),
+      release: (releases: readonly Release[]) => this.#release(releases),
+    }
+    this.#slotService = new SlotService(store, this.#updater, {
       onError: onSlotError,
       onBatch: (size, tookMs) => {
         this.#metrics.claimBatches.observe(size)
@@ -107,7 +114,7 @@ class Validator {
       url: databaseUrl,
       validatorId: this.#heartbeat.id,
       index: this.#index.shared,
-      recordMachines: (claims) => this.#slots.execute(claims, false),
+      recordMachines: (claims) => this.#slots.record(claims),
       onMachine: (claim, result) => applyClaim(this.#updater, claim, result),
       onError: this.#warning('usage not written'),
     })
@@ -120,6 +127,7 @@ class Validator {
       freshness: this.#freshness,
       missingRows: () => this.#updater.missingRows,
       waitingClaims: () => this.#slotService.waiting,
+      waitingReleases: () => this.#slotService.waitingReleases,
       recorder: () => this.#recorder.status,
     })
   }
@@ -237,18 +245,19 @@ class Validator {
         this.#slotService.claim(request, (decision) => respond({ kind: 'claim', requestId, decision }))
         return
       case 'release':
-        void this.#release(request, respond)
+        this.#slotService.release(request, (result) => respond({ kind: 'release', requestId, result }))
         return
       default:
         request satisfies never
     }
   }
 
-  async #release(request: ReleaseRequest, respond: (response: WorkResponse) => void): Promise<void> {
-    const { licenseId, machineId, requestId } = request
-    const isRecorded = await this.#recorder.recordNow(licenseId, machineId)
-    const result = isRecorded ? await this.#slotService.release(licenseId, machineId) : { released: null }
-    respond({ kind: 'release', requestId, result })
+  /** Releases machines. One that was to be recorded behind is recorded first; if that fails, its release is undecided. */
+  async #release(releases: readonly Release[]): Promise<(ReleaseAnswer | null)[]> {
+    const unknown = releases.filter(({ isKnown }) => !isKnown)
+    const unrecorded = unknown.length === 0 ? [] : await this.#recorder.recordNow(unknown)
+    const answers = await this.#slots.release(releases)
+    return answers.map((answer, i) => (unrecorded.includes(releases[i]!) ? null : answer))
   }
 
   /** Returns a handler that logs errors, except those that a missing migration explains. It calls `also` for every error. */

@@ -70,28 +70,46 @@ function toOutcome(text: string): ClaimOutcome {
   return outcome
 }
 
-export interface ReleaseAnswer {
-  /** False when the machine held no slot, for example because an earlier call released it. */
-  readonly released: boolean
-  readonly used: number
-  /** Null without a limit, or without a license. */
-  readonly max: number | null
-  readonly xid: string
+export interface Release {
+  readonly licenseId: Id
+  /** 1 to 512 bytes, as the app sent them. */
+  readonly machineId: Uint8Array
 }
 
-/** Releases a machine's slot. `actor` is null for the app itself. Rejects with SQLSTATE 55P03 when a row stays locked for half a second. */
-export async function releaseSlot(
+const RELEASE_OUTCOMES = [
+  'released', // the machine held a slot
+  'unknown', // it held none, for example because an earlier call released it
+  'busy', // the license's row is locked; call again later
+] as const
+export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]
+
+export interface ReleaseAnswer {
+  readonly outcome: ReleaseOutcome
+  /** Slots taken after the call; null unless released. */
+  readonly used: number | null
+  /** The id of the transaction; null unless released. */
+  readonly xid: string | null
+}
+
+/**
+ * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Nothing is written
+ * for machines that hold no slot. A locked license is never waited for: its outcome is `busy`.
+ */
+export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,
-  licenseId: Id,
-  machineId: Uint8Array,
-  actor: object | null = null,
-): Promise<ReleaseAnswer> {
-  const { rows } = await client.query<ReleaseAnswer>({
-    name: 'keyward-release-slot',
-    text: 'select released, used, max, xid from release_slot($1::uuid, $2::bytea, $3::jsonb)',
-    values: [toHex(licenseId), machineId, actor === null ? null : JSON.stringify(actor)],
+  releases: readonly Release[],
+): Promise<ReleaseAnswer[]> {
+  if (releases.length === 0) return []
+  const { rows } = await client.query<{ outcome: string; used: number | null; xid: string | null }>({
+    name: 'keyward-release-slots',
+    text: 'select outcome, used, xid from release_slots($1::uuid[], $2::bytea[])',
+    values: [releases.map(({ licenseId }) => toHex(licenseId)), releases.map(({ machineId }) => machineId)],
   })
-  const [release] = rows
-  if (release === undefined) throw new Error('release_slot returned no row')
-  return release
+  return rows.map(({ outcome, used, xid }) => ({ outcome: toReleaseOutcome(outcome), used, xid }))
+}
+
+function toReleaseOutcome(text: string): ReleaseOutcome {
+  const outcome = RELEASE_OUTCOMES.find((candidate) => candidate === text)
+  if (outcome === undefined) throw new Error(`release_slots returned the unknown outcome ${text}`)
+  return outcome
 }

@@ -2,7 +2,7 @@ import { createTestDatabase, insertLicense, insertOrganization, type TestDatabas
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { type Claim, claimSlots, loadFeed, readFeed, releaseSlot, sqlState, uuidToBytes } from '../../src/index.ts'
+import { type Claim, claimSlots, loadFeed, readFeed, releaseSlots, sqlState, uuidToBytes } from '../../src/index.ts'
 
 let database: TestDatabase
 let validator: pg.Pool
@@ -149,20 +149,110 @@ describe('claimSlots', () => {
     ])
     expect(await stored(id)).toEqual({ used: 10_000, rows: 10_000, unrecorded: 5 })
   })
+
+  test('a license has at most 100,000 machines, whatever its limit, and keeps those that it has', async () => {
+    const id = await license(2_147_483_647)
+    const insert = (from: number, to: number) =>
+      database.pool.query(
+        `insert into machines (id, license_id, machine_id)
+         select gen_random_uuid(), $1, convert_to('m' || i, 'UTF8') from generate_series($2::int, $3::int) i`,
+        [id, from, to],
+      )
+    await insert(1, 99_999)
+    const claims = [claim(id, 'm1'), claim(id, 'new'), claim(id, 'one too many')]
+    expect(await outcomes(claims)).toEqual(['known 100000/100000', 'granted 100000/100000', 'limit 100000/100000'])
+    await insert(100_000, 100_001)
+    const beyond = ['known 100002/100000', 'known 100002/100000', 'limit 100002/100000']
+    expect(await outcomes(claims)).toEqual(beyond)
+  })
 })
 
 describe('releasing', () => {
+  const release = async (licenseId: string, ...machines: string[]): Promise<string[]> => {
+    const releases = machines.map((name) => ({ licenseId: uuidToBytes(licenseId), machineId: Buffer.from(name) }))
+    return (await releaseSlots(validator, releases)).map(({ outcome, used }) => `${outcome} ${used}`)
+  }
+
   test('frees the slot once for the next machine', async () => {
     const id = await license(1)
     await outcomes([claim(id, 'a')])
-    expect(await releaseSlot(validator, uuidToBytes(id), Buffer.from('b'))).toMatchObject({ released: false, used: 1 })
-    const released = await releaseSlot(validator, uuidToBytes(id), Buffer.from('a'))
-    expect(released).toMatchObject({ released: true, used: 0, max: 1 })
-    expect(await releaseSlot(validator, uuidToBytes(id), Buffer.from('a'))).toMatchObject({ released: false, used: 0 })
+    expect(await release(id, 'b')).toEqual(['unknown null'])
+    expect(await release(id, 'a')).toEqual(['released 0'])
+    expect(await release(id, 'a')).toEqual(['unknown null'])
     expect(await outcomes([claim(id, 'b'), claim(id, 'a')])).toEqual(['granted 1/1', 'limit 1/1'])
     expect(await entries(id)).toEqual(['MACHINE_ACTIVATED a', 'MACHINE_RELEASED a', 'MACHINE_ACTIVATED b'])
-    const unknown = await releaseSlot(validator, new Uint8Array(16), Buffer.from('a'))
-    expect(unknown).toMatchObject({ released: false, used: 0, max: null })
+    expect(await release('01912d68-783e-7a03-8467-5661c1243ad4', 'a')).toEqual(['unknown null'])
+    expect(await releaseSlots(validator, [])).toEqual([])
+  })
+
+  test('answers each release of a batch in its place, over several licenses, with repeats', async () => {
+    const [two, three] = [await license(2), await license(3)]
+    await outcomes([claim(two, 'a'), claim(two, 'b'), claim(three, 'a'), claim(three, 'b'), claim(three, 'c')])
+    const asked = [
+      [three, 'b'],
+      [two, 'a'],
+      [two, 'x'],
+      [three, 'b'],
+      [three, 'a'],
+    ] as const
+    const answers = await releaseSlots(
+      validator,
+      asked.map(([id, name]) => ({ licenseId: uuidToBytes(id), machineId: Buffer.from(name) })),
+    )
+    expect(answers.map(({ outcome, used }) => `${outcome} ${used}`)).toEqual([
+      'released 1',
+      'released 1',
+      'unknown null',
+      'unknown null',
+      'released 1',
+    ])
+    expect(new Set(answers.flatMap(({ xid }) => xid ?? [])).size).toBe(1)
+    expect([await stored(two), await stored(three)]).toMatchObject([
+      { used: 1, rows: 1 },
+      { used: 1, rows: 1 },
+    ])
+    expect((await entries(three)).slice(3).toSorted()).toEqual(['MACHINE_RELEASED a', 'MACHINE_RELEASED b'])
+  })
+
+  test('reports a locked license as busy and releases the others', async () => {
+    const [locked, free] = [await license(1), await license(1)]
+    await outcomes([claim(locked, 'a'), claim(free, 'a')])
+    const client = await database.pool.connect()
+    try {
+      await client.query('begin')
+      await client.query('select from license_slots where license_id = $1 for update', [locked])
+      const both = [locked, free].map((id) => ({ licenseId: uuidToBytes(id), machineId: Buffer.from('a') }))
+      const answers = await releaseSlots(validator, both)
+      expect(answers.map(({ outcome }) => outcome)).toEqual(['busy', 'released'])
+      // A machine that does not exist needs no lock.
+      expect(await release(locked, 'b')).toEqual(['unknown null'])
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    expect(await release(locked, 'a')).toEqual(['released 0'])
+  })
+
+  test('writes nothing for machines that hold no slot, also through the function of earlier versions', async () => {
+    const id = await license(1)
+    const client = await validator.connect()
+    try {
+      await client.query('begin')
+      await releaseSlots(client, [{ licenseId: uuidToBytes(id), machineId: Buffer.from('a') }])
+      const { rows: former } = await client.query(`select released, used, max from release_slot($1, 'a', null)`, [id])
+      expect(former).toEqual([{ released: false, used: 0, max: 1 }])
+      const { rows } = await client.query('select pg_current_xact_id_if_assigned() as xid')
+      expect(rows).toEqual([{ xid: null }])
+      const locks = `select count(*)::int as n from pg_locks
+        where pid = pg_backend_pid() and relation = 'license_slots'::regclass and mode = 'RowShareLock'`
+      expect((await client.query(locks)).rows).toEqual([{ n: 0 }])
+      await client.query('rollback')
+    } finally {
+      client.release()
+    }
+    await outcomes([claim(id, 'a')])
+    const { rows } = await validator.query(`select released, used, max from release_slot($1, 'a', null)`, [id])
+    expect(rows).toEqual([{ released: true, used: 0, max: 1 }])
   })
 
   test('keeps the count equal to the rows when they are changed by hand', async () => {

@@ -93,6 +93,22 @@ export class IndexReader {
     })
   }
 
+  /**
+   * Returns whether the machine, the first `length` bytes of `machineId`, is in the index for the license in a row. Also
+   * returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
+   */
+  hasMachine(license: number, machineId: Uint8Array, length: number): boolean {
+    const { hash, licenses, machines } = this.#store
+    const machineHash = this.#machineHash
+    hash.hash(machineId, length, machineHash)
+    return (
+      this.#read(() => {
+        const generation = licenses.region.words[license * ROW_WORDS + GENERATION]! | 0
+        return generation !== 0 && machines.has(license, generation, machineHash) ? license : UNKNOWN
+      }) === license
+    )
+  }
+
   /** Returns the row of the credential whose secret has this SHA-256 (32 bytes), UNKNOWN or BUSY. */
   findCredential(secretHash: Uint8Array): number {
     return this.#read(() => this.#store.lookup.findSecret(secretHash) || UNKNOWN)

@@ -17,6 +17,7 @@ export interface MetricSources {
   freshness: Freshness
   missingRows: () => number
   waitingClaims: () => number
+  waitingReleases: () => number
   recorder: () => RecorderStatus
 }
 
@@ -83,6 +84,7 @@ export class Metrics {
       sources.missingRows,
     )
     this.#gauge('keyward_claims_waiting', 'Claims that are waiting for Postgres.', sources.waitingClaims)
+    this.#gauge('keyward_releases_waiting', 'Releases that are waiting for Postgres.', sources.waitingReleases)
     const { recorder } = sources
     this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({

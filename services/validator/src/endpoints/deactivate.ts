@@ -1,6 +1,7 @@
 /**
  * Deactivates machines: releases the slot of a machine whatever the license's status (docs/api.md#h10). Access rules do not
- * apply. Only Postgres can say whether a slot was held, so every request that finds a license waits for it.
+ * apply. Only Postgres can say whether a slot was held, so every request that finds a license waits for it. Requests for
+ * machines that the index does not contain are the ones that anybody can invent, so the main thread admits few of them.
  */
 
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
@@ -16,7 +17,13 @@ import { createRequestBody, parseBody } from './request-body.ts'
 
 /** Releases slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
 export interface SlotReleases {
-  release(licenseId: Uint8Array, machineId: Uint8Array, done: (result: ReleaseResult) => void): void
+  release(
+    organization: number,
+    licenseId: Uint8Array,
+    machineId: Uint8Array,
+    isKnown: boolean,
+    done: (result: ReleaseResult) => void,
+  ): void
 }
 
 export interface DeactivationParts {
@@ -47,8 +54,10 @@ export class Deactivation {
     const row = reader.findLicense(credential.organization, body.licenseKey, body.licenseKeyLength, licenseId)
     if (row === BUSY) return exchange.fail('UNAVAILABLE')
     if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
+    const machineId = body.machineId.slice(0, body.machineIdLength)
+    const isKnown = reader.hasMachine(row, machineId, machineId.length)
     exchange.wait()
-    releases.release(licenseId, body.machineId.slice(0, body.machineIdLength), ({ released }) => {
+    releases.release(credential.organization, licenseId, machineId, isKnown, ({ released }) => {
       if (released === null) return exchange.fail('UNAVAILABLE')
       if (released) counters.count('released')
       exchange.send(released ? DEACTIVATED.true : DEACTIVATED.false)

@@ -30,6 +30,7 @@ import { type BodyKind, createRequestBody, parseBody, type RequestBody } from '.
 /** Claims slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
 export interface SlotClaims {
   claim(
+    organization: number,
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
@@ -122,7 +123,7 @@ export class Validation {
     const isRecheck = code === CODE.TOO_MANY_MACHINES
     exchange.wait()
     if (isRecheck) exchange.fallback = rejectionResponse(exchange.shape, code, used, max)
-    claims.claim(licenseId, check.machineId, hostname, isRecheck, (decision) => {
+    claims.claim(check.organization, licenseId, check.machineId, hostname, isRecheck, (decision) => {
       if (exchange.isDone) return
       if (decision.isDecided) this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
       else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)

@@ -14,6 +14,8 @@ import type { AppDescriptor } from './uwebsockets.ts'
 export interface ClaimRequest {
   kind: 'claim'
   requestId: number
+  /** The caller's row in the index: work is shared fairly between organizations. */
+  organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
@@ -24,8 +26,12 @@ export interface ClaimRequest {
 export interface ReleaseRequest {
   kind: 'release'
   requestId: number
+  /** The caller's row in the index. */
+  organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
+  /** The index says that the machine holds a slot. */
+  isKnown: boolean
 }
 
 export type WorkRequest = ClaimRequest | ReleaseRequest
@@ -33,7 +39,7 @@ export type WorkRequest = ClaimRequest | ReleaseRequest
 /** The outcome of a claim; undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
 export type ClaimDecision = { isDecided: true; code: number; used: number; max: number } | { isDecided: false }
 
-/** Whether a slot was released. Null if Postgres did not respond. */
+/** Whether a slot was released. Null if Postgres did not respond, or if too many releases wait. */
 export interface ReleaseResult {
   released: boolean | null
 }

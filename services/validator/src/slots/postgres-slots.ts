@@ -1,36 +1,41 @@
-/** Executes the slot statements over a small pool of connections, with timeouts within the 2 s deadline of a request. */
+/**
+ * Executes the slot statements, with timeouts within the 2 s deadline of a request. Claims have a small pool of connections.
+ * Releases and machines that are recorded behind have one connection of their own, so a flood of them delays no claim.
+ */
 
 import {
   type ClaimAnswer,
   claimSlots,
   createPool,
   isServerUnavailable,
+  type Release,
   type ReleaseAnswer,
-  releaseSlot,
+  releaseSlots,
   sqlState,
 } from '@keyward/database'
 
 import type { Claim } from './claim-queue.ts'
 import type { SlotStore } from './slot-service.ts'
 
-const CONNECTIONS = 4
+const CLAIM_CONNECTIONS = 4
 
 export class PostgresSlots implements SlotStore {
-  readonly #pool: ReturnType<typeof createPool>
+  readonly #claims: ReturnType<typeof createPool>
+  readonly #behind: ReturnType<typeof createPool>
 
   constructor(url: string, onError: (error: unknown) => void) {
-    this.#pool = createPool(url, {
-      name: 'keyward validator slots',
-      max: CONNECTIONS,
-      statementTimeoutMs: 1_000,
-      queryTimeoutMs: 1_200,
-      connectTimeoutMs: 1_000,
-      onError,
-    })
+    const timeouts = { statementTimeoutMs: 1_000, queryTimeoutMs: 1_200, connectTimeoutMs: 1_000, onError }
+    this.#claims = createPool(url, { ...timeouts, name: 'keyward validator slots', max: CLAIM_CONNECTIONS })
+    this.#behind = createPool(url, { ...timeouts, name: 'keyward validator releases', max: 1 })
   }
 
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]> {
-    return claimSlots(this.#pool, claims, { patient: waits })
+    return claimSlots(this.#claims, claims, { patient: waits })
+  }
+
+  /** Records machines of licenses without a limit. Results are in the order of the claims. */
+  record(claims: readonly Claim[]): Promise<ClaimAnswer[]> {
+    return claimSlots(this.#behind, claims)
   }
 
   /** An error without an SQLSTATE is an error of the connection. */
@@ -38,11 +43,12 @@ export class PostgresSlots implements SlotStore {
     return sqlState(error) === null || isServerUnavailable(error)
   }
 
-  release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseAnswer> {
-    return releaseSlot(this.#pool, licenseId, machineId)
+  /** Results are in the order of the releases. */
+  release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
+    return releaseSlots(this.#behind, releases)
   }
 
   async close(): Promise<void> {
-    await this.#pool.end()
+    await Promise.all([this.#claims.end(), this.#behind.end()])
   }
 }

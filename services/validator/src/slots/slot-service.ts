@@ -4,15 +4,16 @@
  * from memory.
  */
 
-import type { ClaimAnswer, ReleaseAnswer } from '@keyward/database'
+import type { ClaimAnswer } from '@keyward/database'
 import { CODE } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import type { ClaimDecision, ReleaseResult } from '../shared/messages.ts'
 import { type Claim, type ClaimExecutor, ClaimQueue, type ClaimQueueOptions } from './claim-queue.ts'
+import { type Release, type ReleaseExecutor, ReleaseQueue } from './release-queue.ts'
 
 export interface SlotStore extends ClaimExecutor {
-  release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseAnswer>
+  release: ReleaseExecutor
 }
 
 /** Applies machines to the index. `xid` is the transaction that wrote or read the state. */
@@ -36,10 +37,9 @@ const UNDECIDED: ClaimDecision = { isDecided: false }
 const RECHECK_WINDOW_MS = 200
 
 export class SlotService {
-  readonly #store: SlotStore
   readonly #index: SlotIndex
   readonly #queue: ClaimQueue
-  readonly #onError: (error: unknown) => void
+  readonly #releases: ReleaseQueue
   readonly #clock: Clock
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
@@ -53,16 +53,27 @@ export class SlotService {
     index: SlotIndex,
     options: Omit<ClaimQueueOptions, 'executor'> & { onError: (error: unknown) => void },
   ) {
-    this.#store = store
     this.#index = index
-    this.#onError = options.onError
     this.#clock = options.clock ?? SYSTEM_CLOCK
     this.#queue = new ClaimQueue({ ...options, executor: store })
+    this.#releases = new ReleaseQueue(async (releases) => {
+      try {
+        return await store.release(releases)
+      } catch (error) {
+        options.onError(error)
+        return []
+      }
+    }, this.#clock)
   }
 
   /** How many claims are waiting for Postgres. */
   get waiting(): number {
     return this.#queue.size
+  }
+
+  /** How many releases are waiting for Postgres. */
+  get waitingReleases(): number {
+    return this.#releases.size
   }
 
   /**
@@ -80,22 +91,25 @@ export class SlotService {
     })
   }
 
-  /** Releases a slot. Never rejects. */
-  async release(licenseId: Uint8Array, machineId: Uint8Array): Promise<ReleaseResult> {
-    try {
-      const { released, used, xid } = await this.#store.release(licenseId, machineId)
-      if (released) this.#index.applyOwn({ entity: 'machine', licenseId, machineId, held: false, used }, BigInt(xid))
-      return { released }
-    } catch (error) {
-      this.#onError(error)
-      return { released: null }
-    }
+  /** Releases a slot. */
+  release(release: Release, done: (result: ReleaseResult) => void): void {
+    this.#releases.add(release, (result) => {
+      if (result === null) return done({ released: null })
+      const { outcome, used, xid } = result
+      const released = outcome === 'released'
+      if (used !== null && xid !== null) {
+        const { licenseId, machineId } = release
+        this.#index.applyOwn({ entity: 'machine', licenseId, machineId, held: false, used }, BigInt(xid))
+      }
+      done({ released })
+    })
   }
 
   close(): void {
     this.#cancelWindow?.()
     for (const { done } of this.#rechecks.splice(0)) done(UNDECIDED)
     this.#queue.close()
+    this.#releases.close()
   }
 
   #enqueue(claim: Claim, done: (decision: ClaimDecision) => void): void {

@@ -13,6 +13,11 @@ const MAX_WAITING = 10_000
 const BATCH = 500
 const CAPPED_MS = 30_000
 
+export interface Machine {
+  licenseId: Uint8Array
+  machineId: Uint8Array
+}
+
 export interface NewMachinesOptions {
   /** Results are in the order of the claims. */
   recordMachines(claims: readonly Claim[]): Promise<ClaimAnswer[]>
@@ -26,6 +31,10 @@ export class NewMachines {
   /** By license in hex: until when its machines are skipped. */
   readonly #cappedUntil = new Map<string, number>()
   #dropped = 0
+  /** The machines of the batch that is being written, and the end of that write. Null between batches. */
+  #writing: { keys: ReadonlySet<string>; done: Promise<void> } | null = null
+  /** The flush in progress. Null between flushes. */
+  #flushing: Promise<void> | null = null
 
   constructor(options: NewMachinesOptions) {
     this.#options = options
@@ -55,17 +64,58 @@ export class NewMachines {
     else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
   }
 
-  /** Writes all machines. Rejects when a batch fails; its machines stay for the next flush. */
-  async flush(): Promise<void> {
+  /**
+   * Writes all machines, or joins the flush in progress, which also writes machines that are added meanwhile. Rejects when a
+   * batch fails; its machines stay for the next flush.
+   */
+  flush(): Promise<void> {
+    this.#flushing ??= this.#flushAll().finally(() => {
+      this.#flushing = null
+    })
+    return this.#flushing
+  }
+
+  /** Writes those of the machines that are waiting, before all others. Rejects when that fails; they stay. */
+  async writeNow(machines: readonly Machine[]): Promise<void> {
+    const keys = machines.map(({ licenseId, machineId }) => machineKey(licenseId, machineId))
+    const { keys: written, done } = this.#writing ?? { keys: new Set<string>(), done: null }
+    // A machine that is written once more after its release would hold a slot again.
+    if (keys.some((key) => written.has(key))) await done
+    const claims: Claim[] = []
+    for (const key of keys) {
+      const claim = this.#waiting.get(key)
+      if (claim === undefined) continue
+      claims.push(claim)
+      this.#waiting.delete(key) // so that no flush writes it too
+    }
+    if (claims.length === 0) return
+    try {
+      await this.#write(claims)
+    } catch (error) {
+      for (const claim of claims) this.#waiting.set(machineKey(claim.licenseId, claim.machineId), claim)
+      throw error
+    }
+  }
+
+  async #flushAll(): Promise<void> {
     for (const [license, untilMs] of this.#cappedUntil)
       if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
     while (this.#waiting.size > 0) {
       const batch = [...this.#waiting].slice(0, BATCH)
-      const claims = batch.map(([, claim]) => claim)
-      const results = await this.#options.recordMachines(claims)
-      for (const [key] of batch) this.#waiting.delete(key)
-      for (const [i, claim] of claims.entries()) this.#settle(claim, results[i])
+      const done = this.#write(batch.map(([, claim]) => claim))
+      this.#writing = { keys: new Set(batch.map(([key]) => key)), done: done.catch(() => undefined) }
+      try {
+        await done
+      } finally {
+        this.#writing = null
+      }
     }
+  }
+
+  async #write(claims: readonly Claim[]): Promise<void> {
+    const results = await this.#options.recordMachines(claims)
+    for (const { licenseId, machineId } of claims) this.#waiting.delete(machineKey(licenseId, machineId))
+    for (const [i, claim] of claims.entries()) this.#settle(claim, results[i])
   }
 
   #settle(claim: Claim, result: ClaimAnswer | undefined): void {

@@ -11,7 +11,7 @@ import { openIndex, type SharedIndex } from '@keyward/engine'
 import type { Claim } from '../slots/claim-queue.ts'
 import { Aggregator, type Dropped, type Ids } from './aggregator.ts'
 import { Flusher } from './flusher.ts'
-import { NewMachines } from './new-machines.ts'
+import { type Machine, NewMachines } from './new-machines.ts'
 import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
@@ -53,8 +53,6 @@ export class Recorder {
   readonly #ids: Ids
   readonly #timers: NodeJS.Timeout[] = []
   #rejectedBatches = 0
-  /** The flush of new machines in progress. Null between flushes. */
-  #recording: Promise<void> | null = null
 
   constructor(options: RecorderOptions) {
     this.#options = options
@@ -91,11 +89,14 @@ export class Recorder {
     this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
   }
 
-  /** Writes a machine that is to be recorded behind, so that it can be released. Returns false if the write failed. */
-  async recordNow(licenseId: Uint8Array, machineId: Uint8Array): Promise<boolean> {
+  /**
+   * Writes those of the machines that are to be recorded behind, so that they can be released. Returns the ones that could
+   * not be written. Never rejects.
+   */
+  async recordNow<M extends Machine>(machines: readonly M[]): Promise<M[]> {
     this.#drain()
-    if (this.#newMachines.isWaiting(licenseId, machineId)) await this.#flushMachines()
-    return !this.#newMachines.isWaiting(licenseId, machineId)
+    await this.#newMachines.writeNow(machines).catch(this.#options.onError)
+    return machines.filter(({ licenseId, machineId }) => this.#newMachines.isWaiting(licenseId, machineId))
   }
 
   /** Writes everything, with retries for up to 5 seconds. */
@@ -132,19 +133,8 @@ export class Recorder {
     this.#aggregator.add(record)
   }
 
-  /** Starts a flush, or joins the one in progress, which also writes machines that are added meanwhile. */
-  #flushMachines(): Promise<void> {
-    this.#recording ??= this.#newMachines
-      .flush()
-      .catch(this.#options.onError)
-      .finally(() => {
-        this.#recording = null
-      })
-    return this.#recording
-  }
-
   async #flush(): Promise<void> {
-    const recording = this.#flushMachines()
+    const recording = this.#newMachines.flush().catch(this.#options.onError)
     // A batch that is not written yet must be sent again unchanged, so nothing is added to it.
     if (this.#flusher.isIdle)
       this.#flusher.add(this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry)))

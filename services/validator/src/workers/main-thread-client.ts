@@ -45,6 +45,7 @@ export class MainThreadClient {
 
   /** Claims a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
   claim(
+    organization: number,
     licenseId: Uint8Array,
     machineId: Uint8Array,
     hostname: string | null,
@@ -52,14 +53,23 @@ export class MainThreadClient {
     done: (decision: ClaimDecision) => void,
   ): void {
     this.#request(
-      { kind: 'claim', requestId: ++this.#requestId, licenseId, machineId, hostname, isRecheck },
+      { kind: 'claim', requestId: ++this.#requestId, organization, licenseId, machineId, hostname, isRecheck },
       { kind: 'claim', done },
     )
   }
 
   /** Releases a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
-  release(licenseId: Uint8Array, machineId: Uint8Array, done: (result: ReleaseResult) => void): void {
-    this.#request({ kind: 'release', requestId: ++this.#requestId, licenseId, machineId }, { kind: 'release', done })
+  release(
+    organization: number,
+    licenseId: Uint8Array,
+    machineId: Uint8Array,
+    isKnown: boolean,
+    done: (result: ReleaseResult) => void,
+  ): void {
+    this.#request(
+      { kind: 'release', requestId: ++this.#requestId, organization, licenseId, machineId, isKnown },
+      { kind: 'release', done },
+    )
   }
 
   send(message: MessageToMain): void {

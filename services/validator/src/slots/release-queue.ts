@@ -1,0 +1,273 @@
+/**
+ * Collects the releases of all workers and executes them in batches: one statement, and thus one commit, for many machines
+ * of many licenses (docs/api.md#s7). Everybody who has an app's API key can send deactivations, so the queue bounds what they
+ * cost: after a burst, an organization takes part in one batch every ORGANIZATION_REST_MS and a license in one every
+ * LICENSE_REST_MS, with a limited number of machines each, and a limited number waits. Equal releases that wait are one.
+ *
+ * The machines that the index does not contain have the smaller share of a license: anybody can invent them, while the
+ * others hold slots.
+ */
+
+import type { ReleaseAnswer } from '@keyward/database'
+import { machineKey } from '@keyward/database/ids'
+
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+
+export interface Release {
+  /** The row of the organization in the index. */
+  organization: number
+  licenseId: Uint8Array
+  machineId: Uint8Array
+  /** The index says that the machine holds a slot. */
+  isKnown: boolean
+}
+
+/** Executes one statement; the results are in the order of the releases. A null result is undecided. */
+export type ReleaseExecutor = (releases: readonly Release[]) => Promise<readonly (ReleaseAnswer | null)[]>
+
+/** Receives null when the release ended undecided. */
+type Done = (result: ReleaseAnswer | null) => void
+
+interface Entry {
+  release: Release
+  key: string
+  expiresMs: number
+  /** The callbacks of all equal releases, at least one. */
+  waiting: Done[]
+}
+
+/** The releases of one license that are in no batch. */
+interface License {
+  known: Entry[]
+  unknown: Entry[]
+  pace: Pace
+}
+
+interface Organization {
+  /** By license id in hexadecimal. */
+  licenses: Map<string, License>
+  /** How many releases of all its licenses wait. */
+  waiting: number
+  pace: Pace
+}
+
+const WINDOW_MS = 2
+/** How often a queue of which every organization rests is examined. */
+const TICK_MS = 10
+const ORGANIZATION_REST_MS = 50
+const LICENSE_REST_MS = 200
+/** How many batches an organization or license may take part in without a rest. */
+const BURST = 10
+/** The rest of a license whose row was locked. */
+const BUSY_REST_MS = 25
+const MAX_BATCH = 256
+const MAX_ORGANIZATION_BATCH = 64
+const MAX_UNKNOWN = 16
+const MAX_ORGANIZATION_WAITING = 1_000
+const MAX_WAITING = 20_000
+/** After this time a release ends undecided. Shorter than the deadline of a request. */
+const LIMIT_MS = 1_500
+const LICENSE_HEX = 32
+
+/** Allows BURST steps at once, and one every `restMs` in the long run. */
+class Pace {
+  readonly #restMs: number
+  /** When all steps so far are worked off. */
+  #restedAtMs = 0
+  /** No step before this time. */
+  #notBeforeMs = 0
+
+  constructor(restMs: number) {
+    this.#restMs = restMs
+  }
+
+  isReady(nowMs: number): boolean {
+    return nowMs >= this.#notBeforeMs && this.#restedAtMs - nowMs <= (BURST - 1) * this.#restMs
+  }
+
+  /** Returns whether it is as if no step had ever been made. */
+  isRested(nowMs: number): boolean {
+    return nowMs >= this.#notBeforeMs && nowMs >= this.#restedAtMs
+  }
+
+  spend(nowMs: number): void {
+    this.#restedAtMs = Math.max(this.#restedAtMs, nowMs) + this.#restMs
+  }
+
+  restUntil(ms: number): void {
+    this.#notBeforeMs = ms
+  }
+}
+
+export class ReleaseQueue {
+  readonly #execute: ReleaseExecutor
+  readonly #clock: Clock
+  /** By row: every organization that has a release waiting, or rests. In the order in which they take part in batches. */
+  readonly #organizations = new Map<number, Organization>()
+  /** By license and machine id: every release that is in no batch. In the order of arrival. */
+  readonly #entries = new Map<string, Entry>()
+  #isRunning = false
+  /** Cancels the timer of the next batch. Null while a batch executes, and while nothing waits or rests. */
+  #cancelTimer: (() => void) | null = null
+
+  constructor(execute: ReleaseExecutor, clock: Clock = SYSTEM_CLOCK) {
+    this.#execute = execute
+    this.#clock = clock
+  }
+
+  /** How many releases are in no batch. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Adds a release. Calls back with null at once when too many wait. */
+  add(release: Release, done: Done): void {
+    const key = machineKey(release.licenseId, release.machineId)
+    const equal = this.#entries.get(key)
+    if (equal) {
+      equal.waiting.push(done)
+      return
+    }
+    const organization = this.#organization(release.organization)
+    const license = licenseOf(organization, key.slice(0, LICENSE_HEX))
+    const isFull =
+      this.#entries.size >= MAX_WAITING ||
+      organization.waiting >= MAX_ORGANIZATION_WAITING ||
+      (!release.isKnown && license.unknown.length >= MAX_UNKNOWN)
+    if (isFull) return done(null)
+    const entry = { release, key, expiresMs: this.#clock.nowMs() + LIMIT_MS, waiting: [done] }
+    this.#insert(entry, organization, license)
+    this.#schedule(WINDOW_MS)
+  }
+
+  /** Ends every waiting release undecided. */
+  close(): void {
+    this.#cancelTimer?.()
+    this.#organizations.clear()
+    for (const entry of this.#entries.values()) for (const done of entry.waiting) done(null)
+    this.#entries.clear()
+  }
+
+  #organization(row: number): Organization {
+    let organization = this.#organizations.get(row)
+    if (!organization) {
+      organization = { licenses: new Map(), waiting: 0, pace: new Pace(ORGANIZATION_REST_MS) }
+      this.#organizations.set(row, organization)
+    }
+    return organization
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isRunning || this.#cancelTimer || this.#organizations.size === 0) return
+    this.#cancelTimer = this.#clock.after(delayMs, () => {
+      this.#cancelTimer = null
+      const batch = this.#take(this.#clock.nowMs())
+      if (batch.length === 0) this.#schedule(TICK_MS)
+      else void this.#run(batch)
+    })
+  }
+
+  async #run(batch: Entry[]): Promise<void> {
+    this.#isRunning = true
+    const results = await this.#execute(batch.map((entry) => entry.release)).catch(() => [])
+    this.#isRunning = false
+    const nowMs = this.#clock.nowMs()
+    for (const [i, entry] of batch.entries()) {
+      const result = results[i] ?? null
+      if (result?.outcome !== 'busy') settle(entry, result)
+      else if (entry.expiresMs <= nowMs) settle(entry, null)
+      else this.#repeat(entry, nowMs)
+    }
+    this.#schedule(WINDOW_MS)
+  }
+
+  /** Puts a release of a locked license back, or joins it to an equal one that has come since. */
+  #repeat(entry: Entry, nowMs: number): void {
+    const equal = this.#entries.get(entry.key)
+    if (equal) {
+      equal.waiting.unshift(...entry.waiting)
+      return
+    }
+    const organization = this.#organization(entry.release.organization)
+    const license = licenseOf(organization, entry.key.slice(0, LICENSE_HEX))
+    license.pace.restUntil(nowMs + BUSY_REST_MS)
+    this.#insert(entry, organization, license)
+  }
+
+  #insert(entry: Entry, organization: Organization, license: License): void {
+    this.#entries.set(entry.key, entry)
+    organization.waiting++
+    if (entry.release.isKnown) license.known.push(entry)
+    else license.unknown.push(entry)
+  }
+
+  /** Returns the next batch, in turn of the organizations. Forgets the organizations and licenses that wait for nothing. */
+  #take(nowMs: number): Entry[] {
+    this.#expire(nowMs)
+    const batch: Entry[] = []
+    const turn = [...this.#organizations]
+    for (const [row, organization] of turn) {
+      if (batch.length >= MAX_BATCH) break
+      if (!organization.pace.isReady(nowMs)) continue
+      const most = Math.min(MAX_ORGANIZATION_BATCH, MAX_BATCH - batch.length)
+      const taken = takeOf(organization, most, nowMs)
+      batch.push(...taken)
+      if (taken.length > 0) organization.pace.spend(nowMs)
+      this.#organizations.delete(row)
+      const isIdle = organization.licenses.size === 0 && organization.pace.isRested(nowMs)
+      if (!isIdle) this.#organizations.set(row, organization) // behind the others
+    }
+    for (const { key } of batch) this.#entries.delete(key)
+    return batch
+  }
+
+  /** Entries that were put back are not in the order of arrival; they expire when they are put back again. */
+  #expire(nowMs: number): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.expiresMs > nowMs) break
+      this.#entries.delete(entry.key)
+      const { organization: row, isKnown } = entry.release
+      const organization = this.#organization(row)
+      const license = licenseOf(organization, entry.key.slice(0, LICENSE_HEX))
+      organization.waiting--
+      if (isKnown) license.known = license.known.filter((other) => other !== entry)
+      else license.unknown = license.unknown.filter((other) => other !== entry)
+      for (const done of entry.waiting) done(null)
+    }
+  }
+}
+
+function licenseOf(organization: Organization, id: string): License {
+  let license = organization.licenses.get(id)
+  if (!license) {
+    license = { known: [], unknown: [], pace: new Pace(LICENSE_REST_MS) }
+    organization.licenses.set(id, license)
+  }
+  return license
+}
+
+/** Takes the next releases of an organization, in turn of its licenses. */
+function takeOf(organization: Organization, most: number, nowMs: number): Entry[] {
+  const taken: Entry[] = []
+  const turn = [...organization.licenses]
+  for (const [id, license] of turn) {
+    if (taken.length >= most) break
+    if (!license.pace.isReady(nowMs)) continue
+    const known = license.known.splice(0, most - taken.length)
+    const unknown = license.unknown.splice(0, most - taken.length - known.length)
+    const isTaken = known.length + unknown.length > 0
+    taken.push(...known, ...unknown)
+    if (isTaken) license.pace.spend(nowMs)
+    else if (!license.pace.isRested(nowMs)) continue
+    organization.licenses.delete(id)
+    if (isTaken) organization.licenses.set(id, license) // behind the others
+  }
+  organization.waiting -= taken.length
+  return taken
+}
+
+/** A slot is released once, so of equal releases only the first one has released it (docs/api.md#h10). */
+function settle({ waiting }: Entry, result: ReleaseAnswer | null): void {
+  for (const [i, done] of waiting.entries())
+    done(i > 0 && result?.outcome === 'released' ? { outcome: 'unknown', used: null, xid: null } : result)
+}

@@ -1,0 +1,126 @@
+import type { ReleaseAnswer } from '@keyward/database'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { type Release, ReleaseQueue } from '../../src/slots/release-queue.ts'
+
+const HOSTILE = 1
+const QUIET = 2
+
+/** Each element is one statement. */
+let batches: Release[][]
+/** Machine ids of which the license is locked. */
+let locked: Set<string>
+let queue: ReleaseQueue
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  batches = []
+  locked = new Set()
+  queue = new ReleaseQueue((releases) => {
+    batches.push([...releases])
+    return Promise.resolve(releases.map(answerTo))
+  })
+})
+afterEach(() => {
+  queue.close()
+  vi.useRealTimers()
+})
+
+function answerTo({ machineId, isKnown }: Release): ReleaseAnswer {
+  if (locked.has(nameOf(machineId))) return { outcome: 'busy', used: null, xid: null }
+  return isKnown ? { outcome: 'released', used: 0, xid: '7' } : { outcome: 'unknown', used: null, xid: null }
+}
+
+const nameOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
+const namesOf = (releases: readonly Release[]): string[] => releases.map(({ machineId }) => nameOf(machineId))
+
+/** Adds a release and returns its outcomes: one, once it is decided. */
+function add(organization: number, license: string, machine: string, isKnown: boolean): (string | null)[] {
+  const outcomes: (string | null)[] = []
+  const licenseId = Buffer.from(license.padEnd(16))
+  queue.add({ organization, licenseId, machineId: Buffer.from(machine), isKnown }, (result) =>
+    outcomes.push(result?.outcome ?? null),
+  )
+  return outcomes
+}
+
+/** Keeps a queue full of invented machines of one license for this long, with a new one every millisecond. */
+async function flood(ms: number): Promise<(string | null)[][]> {
+  const outcomes: (string | null)[][] = []
+  for (let i = 0; i < ms; i++) {
+    for (let n = 0; n < 10; n++) outcomes.push(add(HOSTILE, 'one license', `invented ${i} ${n}`, false))
+    await vi.advanceTimersByTimeAsync(1)
+  }
+  return outcomes
+}
+
+test('asks Postgres about invented machines of a license a few times a second, and rejects the others at once', async () => {
+  const outcomes = await flood(10_000)
+  // Ten at once, then five a second.
+  expect(batches.length).toBeLessThanOrEqual(10 + 10 * 5 + 1)
+  expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(16)
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(outcomes.every((outcome) => outcome.length === 1)).toBe(true)
+  expect(new Set(outcomes.flat())).toEqual(new Set(['unknown', null]))
+})
+
+test('a flood of one organization delays the release of another by one batch', async () => {
+  for (let license = 0; license < 2_000; license++) add(HOSTILE, `license ${license}`, 'm', true)
+  const quiet = add(QUIET, 'quiet', 'm', true)
+  await vi.advanceTimersByTimeAsync(2)
+  expect(quiet).toEqual(['released'])
+  expect(batches.map((batch) => batch.length)).toEqual([65])
+})
+
+test('an organization has a limited number of releases waiting, and the others have capacity', async () => {
+  const outcomes = Array.from({ length: 2_000 }, (_, i) => add(HOSTILE, `license ${i}`, 'm', true))
+  expect(outcomes.filter(([outcome]) => outcome === null)).toHaveLength(1_000)
+  expect(queue.size).toBe(1_000)
+  const quiet = add(QUIET, 'quiet', 'm', true)
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(quiet).toEqual(['released'])
+  expect(outcomes.every((outcome) => outcome.length === 1)).toBe(true)
+})
+
+test('machines that hold slots go before invented ones of the same license', async () => {
+  for (let i = 0; i < 100; i++) add(HOSTILE, 'license', `invented ${i}`, false)
+  const known = add(HOSTILE, 'license', 'holder', true)
+  await vi.advanceTimersByTimeAsync(2)
+  expect(known).toEqual(['released'])
+  expect(namesOf(batches[0] ?? [])).toHaveLength(17)
+})
+
+test('of equal releases that wait, one is executed and the first is told that it released the slot', async () => {
+  const both = [add(QUIET, 'license', 'm', true), add(QUIET, 'license', 'm', true)]
+  await vi.advanceTimersByTimeAsync(2)
+  expect(batches.map(namesOf)).toEqual([['m']])
+  expect(both).toEqual([['released'], ['unknown']])
+})
+
+test('repeats the release of a locked license, and gives up after a while', async () => {
+  locked.add('m')
+  const first = add(QUIET, 'license', 'm', true)
+  const other = add(QUIET, 'other', 'free', true)
+  await vi.advanceTimersByTimeAsync(2)
+  expect([first, other]).toEqual([[], ['released']])
+  await vi.advanceTimersByTimeAsync(100)
+  locked.clear()
+  await vi.advanceTimersByTimeAsync(200)
+  expect(first).toEqual(['released'])
+  locked.add('m')
+  const second = add(QUIET, 'license', 'm', true)
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(second).toEqual([null])
+})
+
+test('ends every release undecided when the statement fails or the queue closes', async () => {
+  const failing = new ReleaseQueue(() => Promise.reject(new Error('no connection')))
+  const outcomes: unknown[] = []
+  const release = { organization: QUIET, licenseId: new Uint8Array(16), machineId: Buffer.from('m'), isKnown: true }
+  failing.add(release, (result) => outcomes.push(result))
+  await vi.advanceTimersByTimeAsync(2)
+  expect(outcomes).toEqual([null])
+  failing.add(release, (result) => outcomes.push(result))
+  failing.close()
+  expect(outcomes).toEqual([null, null])
+})
