@@ -24,6 +24,9 @@ export const RULE_KINDS = ['BLACKLIST', 'EXCLUSION'] as const satisfies readonly
 export const RULE_TYPES = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const satisfies readonly engine.RuleType[]
 export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
 
+/** The most machines of one license, whatever its limit (docs/api.md#s8). The function `claim_slots` has the same number. */
+export const MAX_MACHINES = 100_000
+
 /** Whether a text is one of the given words. */
 export function isOneOf<T extends string>(words: readonly T[], text: string): text is T {
   return words.some((word) => word === text)

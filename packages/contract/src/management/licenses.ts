@@ -4,6 +4,7 @@ import { z } from 'zod'
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
+import { MAX_MACHINES } from '../vocabulary.ts'
 import { EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
 
 const licenseStatus = z
@@ -16,13 +17,17 @@ export const policyType = z
   .meta({ description: '`PERPETUAL` never expires; the others need `expiresAt`.', example: 'SUBSCRIPTION' })
 export type PolicyType = z.infer<typeof policyType>
 
-/** The largest `integer` of Postgres. */
 const maxMachines = z
   .int()
   .min(1)
-  .max(2_147_483_647)
+  .max(MAX_MACHINES)
   .nullable()
-  .meta({ description: 'How many machines may use it; null: no limit.', example: 5 })
+  .meta({ description: 'How many machines may use it, at most 100,000; null: no limit.', example: 5 })
+/** An earlier version accepted any `integer` of Postgres. */
+const storedMaxMachines = z.int().min(1).nullable().meta({
+  description: 'How many machines may use it; null: no limit. A number above 100,000 counts as 100,000.',
+  example: 5,
+})
 const expiresAt = moment('When it expires; null for `PERPETUAL`. May lie in the past.').nullable()
 
 export const POLICY_RULE = 'must be null for PERPETUAL and a time otherwise'
@@ -53,7 +58,11 @@ export const license = z
     productId: z.uuid().meta({ description: 'The product it is for.', example: EXAMPLE_ID }),
     customerId: z.uuid().meta({ description: 'The customer who owns it.', example: EXAMPLE_ID }),
     policy: z
-      .object({ type: policyType, maxMachines, expiresAt: timestamp('When it expires; null: never.').nullable() })
+      .object({
+        type: policyType,
+        maxMachines: storedMaxMachines,
+        expiresAt: timestamp('When it expires; null: never.').nullable(),
+      })
       .meta({ description: 'The terms.' }),
     machines: z
       .object({

@@ -96,6 +96,19 @@ describe('an import', () => {
   })
 })
 
+test('accepts a limit of 100,000 machines, and shows a larger one of an earlier version', async () => {
+  const policy = (maxMachines: number) => ({ type: 'PERPETUAL', maxMachines })
+  const tooMany = await vendor.call('POST', 'licenses', { body: { ...base, policy: policy(100_001) } })
+  expect([outcome(tooMany), pointers(tooMany.body)]).toEqual(['422 INVALID_REQUEST', ['#/policy/maxMachines']])
+  const { id } = await vendor.license({ ...base, policy: policy(100_000) })
+  const path = `licenses/${id}`
+  const raise = { body: { policy: { maxMachines: 100_001 } } }
+  expect(outcome(await vendor.call('PATCH', path, raise))).toBe('422 INVALID_REQUEST')
+  await harness.database.pool.query('update licenses set max_machines = 2147483647 where id = $1', [id])
+  const changed = await vendor.call('PATCH', path, { body: { metadata: { changed: true } } })
+  expect(changed.body).toMatchObject({ policy: { maxMachines: 2_147_483_647 } })
+})
+
 test('20 concurrent requests with one key create one license', async () => {
   const body = { ...base, key: 'raced' }
   const responses = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body })))

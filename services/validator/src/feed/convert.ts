@@ -5,7 +5,7 @@
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import { isOneOf, RULE_KINDS, RULE_SCOPES, STORED_STATUSES } from '@keyward/contract/vocabulary'
+import { isOneOf, MAX_MACHINES, RULE_KINDS, RULE_SCOPES, STORED_STATUSES } from '@keyward/contract/vocabulary'
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keyward/engine'
@@ -69,7 +69,8 @@ function report({ entity, id }: { entity: string; id: Uint8Array }, reason: stri
 
 /** Returns the record, or why the row cannot be read. */
 function readLicense(row: LicenseRow): LicenseRecord | string {
-  return isReadable(row) ? row : 'its status is unknown'
+  if (!isReadable(row)) return 'its status is unknown'
+  return row.maxMachines !== null && row.maxMachines > MAX_MACHINES ? { ...row, maxMachines: MAX_MACHINES } : row
 }
 
 function isReadable(row: LicenseRow): row is LicenseRecord {

@@ -82,6 +82,13 @@ test.each<[string, Partial<RuleRow>]>([
   expect(changes).toEqual([{ entity: 'rule', id: RULE.id, row: null }, license(LICENSE)])
 })
 
+test('limits the machines of a license to 100,000', () => {
+  const { changes } = convertChanges(
+    [100_000, 100_001, null].map((maxMachines) => license({ ...LICENSE, maxMachines })),
+  )
+  expect(changes).toMatchObject([100_000, 100_000, null].map((maxMachines) => ({ row: { maxMachines } })))
+})
+
 test('removes a license from the index when its status is unknown', () => {
   const { changes, unreadable } = convertChanges([license({ ...LICENSE, status: 'frozen' })])
   expect(unreadable).toEqual([{ entity: 'license', id: '01'.repeat(16), reason: 'its status is unknown' }])
