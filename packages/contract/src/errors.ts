@@ -14,6 +14,7 @@ export const PROBLEMS = {
   FORBIDDEN: { status: 403, title: 'The credential lacks the permission for this.' },
   RULE_LIMIT_REACHED: { status: 403, title: 'The plan allows no more access rules.' },
   COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan does not include country rules.' },
+  QUOTA_EXCEEDED: { status: 403, title: 'The organization has as many of these as its quota allows.' },
   NOT_FOUND: { status: 404, title: 'The resource does not exist.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed for this path.' },
   REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive completely in time.' },
@@ -80,6 +81,14 @@ export const problem = z
       .uuid()
       .optional()
       .meta({ description: 'The rule that exists (`RULE_EXISTS`).', example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }),
+    quota: z
+      .object({
+        name: z.string().meta({ description: 'The name of the quota.', example: 'licenses' }),
+        limit: z.int().meta({ description: 'How many are allowed.', example: 1_000_000 }),
+        used: z.int().meta({ description: 'How many there are before the request.', example: 1_000_000 }),
+      })
+      .optional()
+      .meta({ description: 'The quota that the request would exceed (`QUOTA_EXCEEDED`).' }),
     mergedInto: z.uuid().optional().meta({
       description: 'The customer that it was merged into (`NOT_FOUND`).',
       example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',

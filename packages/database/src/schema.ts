@@ -25,9 +25,15 @@ export interface Database {
     id: string
     name: string
     plan: Plan
+    /** The limits that the operator has changed, by the names of the quotas. */
+    quotas: DefaultJsonColumn
+    suspendedAt: Moment | null
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
+  /** The use of a quota is the sum of its rows, which triggers add. */
+  organizationUsage: { organizationId: string; quota: string; used: number }
+  deletedOrganizations: { id: string; deletedAt: DefaultMoment }
   members: {
     id: string
     organizationId: string
@@ -47,6 +53,10 @@ export interface Database {
     permissions: Generated<string[]>
     expiresAt: Moment | null
     revokedAt: Moment | null
+    /** The actor that made it; null for one that is older than this column. */
+    createdBy: ColumnType<JsonObject | null, string | null | undefined, string | null>
+    /** The member from whose access token it descends. The member may be gone. */
+    madeByMember: string | null
     createdAt: DefaultMoment
   }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
@@ -60,6 +70,8 @@ export interface Database {
     createdAt: DefaultMoment
     retiredAt: Moment | null
     withdrawnAt: Moment | null
+    /** Set while it has never signed; `retiredAt` is set then, too. */
+    preparedAt: Moment | null
   }
   products: {
     id: string

@@ -142,13 +142,15 @@ describe('the validator role', () => {
 })
 
 describe('the management role', () => {
-  test('executes seven functions', async () => {
+  test('executes nine functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
       'changed_since',
       'drop_old_partitions',
       'ensure_partition',
+      'fold_usage',
       'new_id',
       'record_activity',
+      'record_file_issued',
       'release_slot',
       'snap_covers',
     ])

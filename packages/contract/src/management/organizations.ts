@@ -13,6 +13,51 @@ export type Plan = z.infer<typeof plan>
 
 const organizationName = name.meta({ description: 'The name of the vendor.', example: 'Acme Software' })
 
+/** What an organization may have, by default. The operator can change each limit for each organization (docs/api.md#m13). */
+export const DEFAULT_QUOTAS = {
+  licenses: 1_000_000,
+  products: 10_000,
+  customers: 1_000_000,
+  apiKeys: 1_000,
+  tokens: 1_000,
+  members: 1_000,
+  accessRules: 1_000_000,
+  signingKeys: 100,
+  machinesPerLicense: 100_000,
+} as const
+
+const QUOTA_NAMES = [
+  'licenses',
+  'products',
+  'customers',
+  'apiKeys',
+  'tokens',
+  'members',
+  'accessRules',
+  'signingKeys',
+  'machinesPerLicense',
+] as const satisfies readonly (keyof typeof DEFAULT_QUOTAS)[]
+export type Quota = keyof typeof DEFAULT_QUOTAS
+
+export const quotaName = z.enum(QUOTA_NAMES).meta({ description: 'The name of a quota.', example: 'licenses' })
+
+const quotaUse = z
+  .object({
+    used: z.int().nullable().meta({
+      description: 'How many exist; null for `machinesPerLicense`, which each license has of its own.',
+      example: 1_200,
+    }),
+    limit: z.int().meta({ description: 'How many are allowed.', example: 1_000_000 }),
+  })
+  .meta({ id: 'QuotaUse', description: 'The use and the limit of a quota.' })
+export type QuotaUse = z.infer<typeof quotaUse>
+const quotas = z.record(quotaName, quotaUse).meta({
+  description: 'The use and the limit of each quota, by name.',
+  example: { licenses: { used: 1_200, limit: 1_000_000 } },
+})
+
+const suspendedAt = timestamp('When the operator suspended its access to the management API; null: not suspended.')
+
 export const organization = z
   .object({
     id: z.uuid().meta({ description: 'The id of the organization.', example: EXAMPLE_ID }),
@@ -22,6 +67,12 @@ export const organization = z
   })
   .meta({ id: 'Organization', description: 'A vendor.' })
 export type Organization = z.infer<typeof organization>
+
+export const organizationDetails = organization
+  .extend({ suspendedAt: suspendedAt.nullable(), quotas })
+  .meta({ id: 'OrganizationDetails', description: 'A vendor with its quotas.' })
+
+export type OrganizationDetails = z.infer<typeof organizationDetails>
 
 export const createdOrganization = organization
   .extend({
@@ -37,7 +88,22 @@ export const createdOrganization = organization
   .meta({ id: 'CreatedOrganization', description: 'A new vendor with its first two secrets.' })
 
 export const createOrganization = z.strictObject({ name: organizationName, plan: plan.default('FREE') })
-export const updateOrganization = z.strictObject({ name: organizationName.optional(), plan: plan.optional() })
+/** At most the largest `integer` of Postgres. */
+const quotaLimit = z.int().min(0).max(2_147_483_647).nullable().meta({
+  description: 'The new limit; null: the default.',
+  example: 2_000_000,
+})
+export const updateOrganization = z.strictObject({
+  name: organizationName.optional(),
+  plan: plan.optional(),
+  quotas: z
+    .partialRecord(quotaName, quotaLimit)
+    .optional()
+    .meta({
+      description: 'The limits to change, by the names of the quotas. The others stay.',
+      example: { licenses: 2_000_000 },
+    }),
+})
 
 const usage = z
   .object({
@@ -52,7 +118,7 @@ const usage = z
 
 const { createdAt, ...named } = organization.shape
 export const ownOrganization = z
-  .object({ ...named, usage, createdAt })
+  .object({ ...named, usage, quotas, createdAt })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 export const organizationFilter = {

@@ -80,7 +80,7 @@ export const CREDENTIAL = entity(
     expiresAtMs: column.timeOrNever('expires_at'),
     revoked: column.isSet('revoked_at'),
   }),
-  { where: `kind = 'API_KEY'` },
+  { where: `kind = 'API_KEY' and revoked_at is null` },
 )
 
 export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) => ({

@@ -12,6 +12,7 @@ import { audit } from '../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../http/context.ts'
 import { listPage, type Page, type PageQuery } from '../http/pagination.ts'
 import { ApiError, notFound } from '../http/problem.ts'
+import { type CountedQuota, requireWithinQuota } from '../quotas/quotas.ts'
 import { differences } from './differences.ts'
 
 /** The tables with an `id` and an `organizationId`. */
@@ -32,6 +33,8 @@ export interface OwnedRows<Table extends OwnedTable, Shown> {
   /** The representation of a row in responses. */
   show: (row: Row<Table>) => Shown
   conflicts?: Conflicts
+  /** The quota that a new row counts for. */
+  quota?: CountedQuota
   /** Throws the error for an unknown id. Default: NOT_FOUND. */
   missing?: (context: ReadContext, id: string) => Promise<never>
 }
@@ -119,12 +122,13 @@ function rethrow({ conflicts }: { conflicts?: Conflicts }, error: unknown): neve
   throw conflict ? new ApiError(conflict.code, conflict.detail) : error
 }
 
-/** Inserts a row with a new id. An undefined field gets the column's default. */
+/** Inserts a row with a new id. An undefined field gets the column's default. Throws QUOTA_EXCEEDED. */
 export async function insertRow<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
   context: WriteContext,
   input: Partial<Record<keyof Row<Table>, unknown>>,
 ): Promise<Shown> {
+  if (rows.quota) await requireWithinQuota(context, rows.quota)
   const id = uuidv7()
   const columns = columnsOf({ ...input, id, organizationId: context.organizationId })
   const inserted = await sql<Row<Table>>`

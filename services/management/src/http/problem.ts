@@ -18,6 +18,7 @@ interface ErrorOptions {
   errors?: ValidationError[]
   ruleId?: string
   mergedInto?: string
+  quota?: { name: string; limit: number; used: number }
   headers?: Record<string, string>
 }
 
@@ -79,7 +80,7 @@ export function notFound(what: string): ApiError {
 }
 
 export function toProblem(error: ApiError, instance: string, requestId: string): Problem {
-  const { errors, ruleId, mergedInto } = error.options
+  const { errors, ruleId, mergedInto, quota } = error.options
   return {
     type: `urn:keyward:problem:${error.code.toLowerCase().replaceAll('_', '-')}`,
     title: PROBLEMS[error.code].title,
@@ -91,6 +92,7 @@ export function toProblem(error: ApiError, instance: string, requestId: string):
     ...(errors && { errors }),
     ...(ruleId !== undefined && { ruleId }),
     ...(mergedInto !== undefined && { mergedInto }),
+    ...(quota && { quota }),
   }
 }
 

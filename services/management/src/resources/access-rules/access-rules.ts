@@ -22,6 +22,7 @@ export const accessRuleTag = {
   description: 'Blacklists, which reject checks, and exclusions, which let them pass.',
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
+const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const
 
 const crud = crudEndpoints({
   tag: accessRuleTag,
@@ -39,7 +40,7 @@ export const accessRules = [
     {
       description: 'The value is stored in canonical form. An expired rule with the same value and scope is replaced.',
       body: createAccessRule,
-      errors: ['RULE_EXISTS', ...limits],
+      errors: ['RULE_EXISTS', ...additionLimits],
       propagates: true,
     },
     (call) => addRule(call, call.body),
@@ -71,7 +72,7 @@ export const accessRules = [
       maxBodyBytes: 8 * 1024 * 1024,
       status: 200,
       response: importedAccessRules,
-      errors: ['IMPORT_TOO_LARGE', ...limits],
+      errors: ['IMPORT_TOO_LARGE', ...additionLimits],
       propagates: true,
     },
     (call) => importRules(call, call.body),

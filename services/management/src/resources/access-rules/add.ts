@@ -12,6 +12,7 @@ import { missingIds } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
+import { requireWithinQuota } from '../../quotas/quotas.ts'
 import { canonicalValue, VALUE_ERRORS } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
 import { readRule } from './store.ts'
@@ -145,6 +146,8 @@ async function addRules(
   const skipped = new Set(unexpired.map(({ newRuleId }) => newRuleId))
   const added = distinct.filter(({ id }) => !skipped.has(id))
   await requireWithinPlan(context, plan, added)
+  const replaced = duplicates.length - unexpired.length
+  await requireWithinQuota(context, 'accessRules', Math.max(0, added.length - replaced))
   await deleteRules(
     context,
     duplicates.flatMap(({ expired, ruleId }) => (expired ? ruleId : [])),

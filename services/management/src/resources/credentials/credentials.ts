@@ -4,7 +4,7 @@ import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token }
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import {
-  addCredential,
+  addCredentialWithinQuota,
   type CredentialFilter,
   listCredentials,
   readCredential,
@@ -43,10 +43,11 @@ const keyEndpoints = [
       body: createApiKey,
       response: createdApiKey,
       secrets: ['secret'],
+      errors: ['QUOTA_EXCEEDED'],
       propagates: true,
     },
     async (call) => {
-      const { secret, ...created } = await addCredential(call, API_KEYS, call.body)
+      const { secret, ...created } = await addCredentialWithinQuota(call, API_KEYS, call.body)
       return { ...withoutPermissions(created), secret }
     },
   ),
@@ -71,10 +72,11 @@ const tokenEndpoints = [
       body: createToken,
       response: createdToken,
       secrets: ['secret'],
+      errors: ['QUOTA_EXCEEDED'],
     },
     (call) => {
       requireGrantable(call.body.permissions, call.permissions)
-      return addCredential(call, TOKENS, call.body)
+      return addCredentialWithinQuota(call, TOKENS, call.body)
     },
   ),
   tokens.read({}, (call) => readCredential(call, TOKENS, call.params.id)),

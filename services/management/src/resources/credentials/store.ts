@@ -10,6 +10,7 @@ import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { ApiError, notFound } from '../../http/problem.ts'
+import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 /** Selects the credentials of one kind: those of the organization, or those of one member. */
 export interface CredentialFilter {
@@ -88,7 +89,17 @@ function memberOf({ memberId }: CredentialFilter) {
   return memberId !== null && { memberId }
 }
 
-/** Creates a credential. The returned secret cannot be read again. */
+/** As `addCredential`. Throws QUOTA_EXCEEDED. */
+export async function addCredentialWithinQuota(
+  context: WriteContext,
+  filter: CredentialFilter,
+  input: NewCredential,
+): Promise<ShownCredential & { secret: string }> {
+  await requireWithinQuota(context, filter.kind === 'API_KEY' ? 'apiKeys' : 'tokens')
+  return addCredential(context, filter, input)
+}
+
+/** Creates a credential, whatever the quotas. The returned secret cannot be read again. */
 export async function addCredential(
   context: WriteContext,
   filter: CredentialFilter,

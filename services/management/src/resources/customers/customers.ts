@@ -30,8 +30,9 @@ export const customers = [
       ...(externalId === undefined ? [] : [sql`external_id = ${externalId}`]),
     ])
   }),
-  crud.create({ body: createCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors }, (call) =>
-    insertRow(customerRows, call, call.body),
+  crud.create(
+    { body: createCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors: [...errors, 'QUOTA_EXCEEDED'] },
+    (call) => insertRow(customerRows, call, call.body),
   ),
   crud.read({ description: 'The id of a merged customer is 404 with `mergedInto`.' }, (call) =>
     readRow(customerRows, call, call.params.id),

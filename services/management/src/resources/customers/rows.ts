@@ -29,6 +29,7 @@ export function showCustomer({ id, email, name, externalId, metadata, createdAt,
 export const customerRows: OwnedRows<'customers', Customer> = {
   table: 'customers',
   type: 'customer',
+  quota: 'customers',
   show: showCustomer,
   conflicts: {
     customers_organization_id_external_id_key: { code: 'EXTERNAL_ID_EXISTS' },

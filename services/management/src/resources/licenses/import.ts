@@ -11,7 +11,7 @@ import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
 import { generateLicenseKey } from './key.ts'
-import { insertLicenses, missingParents, withStoredMetadata } from './store.ts'
+import { insertLicenses, missingParents, requireLicensesWithinQuotas, withStoredMetadata } from './store.ts'
 
 /** A row of an import. Its metadata becomes text at once, which takes less memory than objects. */
 export const importedLicense = createLicense.transform(withStoredMetadata)
@@ -61,6 +61,10 @@ async function requireValid(context: WriteContext, { rows, errors }: Rows<Import
 export async function importLicenses(context: WriteContext, given: Rows<ImportedLicense>) {
   await requireValid(context, given)
   const rows = given.rows.map(({ input }) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
+  await requireLicensesWithinQuotas(
+    context,
+    rows.map(({ policy }) => policy.maxMachines),
+  )
   await insertLicenses(context, rows)
   const ids = rows.map((row) => row.id)
   const changes = { created: rows.length, ids }

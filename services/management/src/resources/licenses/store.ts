@@ -12,6 +12,7 @@ import { deleteRow, missingIds, type OwnedRows, updateRow } from '../../crud/row
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
+import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { generateLicenseKey } from './key.ts'
 import { lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
@@ -132,8 +133,18 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
     })
 }
 
+/** Throws QUOTA_EXCEEDED unless licenses with these limits of machines may be added. */
+export async function requireLicensesWithinQuotas(
+  context: WriteContext,
+  maxMachines: readonly (number | null)[],
+): Promise<void> {
+  await requireMachinesWithinQuota(context, maxMachines)
+  await requireWithinQuota(context, 'licenses', maxMachines.length)
+}
+
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
   await requireParents(context, input)
+  await requireLicensesWithinQuotas(context, [input.policy.maxMachines])
   const row = { ...withStoredMetadata(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
   await insertLicenses(context, [row])
   await audit(context, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
@@ -160,6 +171,7 @@ export async function changeLicense(
   await requireParents(context, { productId, customerId })
   const changed = differences(row, { productId, customerId, policyType: type, maxMachines, expiresAt, metadata })
   if (changed === null) return showLicense(row)
+  if (changed.maxMachines !== undefined) await requireMachinesWithinQuota(context, [maxMachines])
   await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })
   await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
   await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])

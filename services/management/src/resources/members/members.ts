@@ -15,7 +15,7 @@ import {
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
 import {
-  addCredential,
+  addCredentialWithinQuota,
   type CredentialFilter,
   listCredentials,
   readCredential,
@@ -26,6 +26,7 @@ import {
 const rows: OwnedRows<'members', Member> = {
   table: 'members',
   type: 'member',
+  quota: 'members',
   show: ({ id, email, permissions, createdAt, updatedAt }) => ({
     id,
     email,
@@ -55,7 +56,7 @@ const memberEndpoints = [
       summary: 'Add a member',
       description: 'A credential can grant only permissions that it has.',
       body: createMember,
-      errors: ['MEMBER_EXISTS'],
+      errors: ['MEMBER_EXISTS', 'QUOTA_EXCEEDED'],
     },
     (call) => {
       requireGrantable(call.body.permissions, call.permissions)
@@ -109,11 +110,12 @@ const tokenEndpoints = [
       body: createToken,
       response: createdToken,
       secrets: ['secret'],
+      errors: ['QUOTA_EXCEEDED'],
     },
     async (call) => {
       await findRow(rows, call, call.params.id)
       requireGrantable(call.body.permissions, call.permissions)
-      return addCredential(call, tokensOf(call.params.id), call.body)
+      return addCredentialWithinQuota(call, tokensOf(call.params.id), call.body)
     },
   ),
   tokens.read({}, (call) => readCredential(call, tokensOf(call.params.id), call.params.tokenId)),

@@ -4,10 +4,12 @@ import {
   ALL_PERMISSIONS,
   type createOrganization,
   type Organization,
+  type OrganizationDetails,
   type Plan,
+  type Quota,
   type updateOrganization,
 } from '@keyward/contract'
-import { type Database, uuidv7 } from '@keyward/database'
+import { type Database, type Json, type JsonObject, uuidv7 } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
@@ -18,13 +20,16 @@ import type { Db } from '../../http/context.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { ApiError, notFound } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
+import { showQuotas } from '../../quotas/quotas.ts'
 import { addCredential } from '../credentials/store.ts'
 import { makeSigningKey } from '../signing-keys/store.ts'
 
 /** A write by the operator, who belongs to no organization. */
 type OperatorContext = Omit<WriteContext, 'organizationId'>
 
-function show(row: Selectable<Database['organizations']>): Organization {
+type OrganizationRow = Selectable<Database['organizations']>
+
+function show(row: OrganizationRow): Organization {
   const { id, name, plan } = row
   return { id, name, plan, createdAt: row.createdAt.toISOString() }
 }
@@ -36,10 +41,19 @@ export async function listOrganizations(db: Db, query: PageQuery & { name?: stri
   return selectPage(list, query, select, show)
 }
 
-export async function readOrganization(db: Db, id: string): Promise<Organization> {
+async function findOrganization(db: Db, id: string): Promise<OrganizationRow> {
   const row = await db.selectFrom('organizations').selectAll().where('id', '=', id).executeTakeFirst()
   if (!row) throw notFound('organization')
-  return show(row)
+  return row
+}
+
+async function showDetails(db: Db, row: OrganizationRow): Promise<OrganizationDetails> {
+  const quotas = await showQuotas({ db, organizationId: row.id }, row.quotas)
+  return { ...show(row), suspendedAt: row.suspendedAt?.toISOString() ?? null, quotas }
+}
+
+export async function readOrganization(db: Db, id: string): Promise<OrganizationDetails> {
+  return showDetails(db, await findOrganization(db, id))
 }
 
 export async function addOrganization(
@@ -65,11 +79,21 @@ export async function addOrganization(
   return { ...show(row), managementToken: token.secret, apiKey: apiKey.secret }
 }
 
+/** Returns the limits that differ from the defaults after a change. Null sets a limit to its default. */
+function changedLimits(before: JsonObject, given: Partial<Record<Quota, number | null>>): Record<string, Json> {
+  const limits = new Map(Object.entries(before))
+  for (const [name, limit] of Object.entries(given)) {
+    if (limit === null) limits.delete(name)
+    else limits.set(name, limit)
+  }
+  return Object.fromEntries(limits)
+}
+
 export async function changeOrganization(
   { db, actor }: OperatorContext,
   id: string,
-  input: z.output<typeof updateOrganization>,
-): Promise<Organization> {
+  { quotas, ...input }: z.output<typeof updateOrganization>,
+): Promise<OrganizationDetails> {
   const before = await db
     .selectFrom('organizations')
     .selectAll()
@@ -77,17 +101,19 @@ export async function changeOrganization(
     .forNoKeyUpdate()
     .executeTakeFirst()
   if (!before) throw notFound('organization')
-  const changed = differences(before, input)
-  if (changed === null) return show(before)
+  const limits = quotas && changedLimits(before.quotas, quotas)
+  const changed = differences(before, { ...input, quotas: limits })
+  if (changed === null) return showDetails(db, before)
   const row = await db
     .updateTable('organizations')
-    .set({ ...changed, updatedAt: new Date() })
+    .set({ ...changed, quotas: JSON.stringify(limits ?? before.quotas), updatedAt: new Date() })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
   const context = { db, actor, organizationId: id }
-  await audit(context, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes: input })
-  return show(row)
+  const changes = { ...input, ...(quotas && { quotas }) }
+  await audit(context, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes })
+  return showDetails(db, row)
 }
 
 export async function deleteOrganization({ db, actor }: OperatorContext, id: string): Promise<void> {
@@ -114,7 +140,7 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
 }
 
 export async function readOwnOrganization(db: Db, organizationId: string) {
-  const { id, name, plan, createdAt } = await readOrganization(db, organizationId)
+  const { id, name, plan, quotas, createdAt } = await readOrganization(db, organizationId)
   const used = await countUnexpiredRules(db, organizationId)
-  return { id, name, plan, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, createdAt }
+  return { id, name, plan, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, quotas, createdAt }
 }

@@ -10,6 +10,7 @@ import { deletedRules } from '../access-rules/cascade.ts'
 const rows: OwnedRows<'products', Product> = {
   table: 'products',
   type: 'product',
+  quota: 'products',
   show: ({ id, name, metadata, createdAt, updatedAt }) => ({
     id,
     name,
@@ -37,7 +38,7 @@ const crud = crudEndpoints({
 
 export const products = [
   crud.list({}, (call) => listRows(rows, call, call.query)),
-  crud.create({ body: createProduct, maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
+  crud.create({ body: createProduct, errors: ['QUOTA_EXCEEDED'], maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
     insertRow(rows, call, call.body),
   ),
   crud.read({}, (call) => readRow(rows, call, call.params.id)),

@@ -34,6 +34,7 @@ export const signingKeys = [
       description: 'Creates a new key, which signs files from now on. Files of older keys stay valid.',
       status: 200,
       response: signingKey,
+      errors: ['QUOTA_EXCEEDED'],
       propagates: true,
     },
     (call) => rotateSigningKey(call, call.dependencies.keyring),

@@ -15,6 +15,7 @@ import { lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
 import type { Db, ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
+import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 type SigningKey = z.output<typeof signingKey>
 
@@ -58,6 +59,7 @@ export async function rotateSigningKey(context: WriteContext, keyring: Keyring):
   const { db, organizationId } = context
   // Without this lock, two concurrent rotations would each create a current key.
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
+  await requireWithinQuota(context, 'signingKeys')
   await db
     .updateTable('signingKeys')
     .set({ retiredAt: new Date() })

@@ -1,0 +1,153 @@
+/**
+ * Quotas (docs/api.md#m13): how many rows of each kind an organization may have. A quota limits adding only, so a lower limit changes
+ * nothing that exists. It holds under concurrent requests, because near a limit every addition locks the organization's row. Triggers
+ * count the rows, so no request does.
+ */
+
+import { DEFAULT_QUOTAS, MAX_IMPORT_ROWS, type Quota, type QuotaUse } from '@keyward/contract'
+import { type JsonObject } from '@keyward/database'
+import { sql } from 'kysely'
+
+import type { Db, ReadContext, WriteContext } from '../http/context.ts'
+import { ApiError } from '../http/problem.ts'
+
+/** `machinesPerLicense` counts for each license of its own. */
+export type CountedQuota = Exclude<Quota, 'machinesPerLicense'>
+
+/** More requests than this, of all management processes together, never run at once. */
+const MAX_CONCURRENT_REQUESTS = 500
+
+/** The counter of a quota has this many rows before they are replaced by their sum. */
+const MAX_COUNTER_ROWS = 100
+
+/** The most rows that one request adds. */
+const MAX_ROWS: Record<CountedQuota, number> = {
+  licenses: MAX_IMPORT_ROWS,
+  products: 1,
+  customers: 1,
+  apiKeys: 1,
+  tokens: 1,
+  members: 1,
+  accessRules: MAX_IMPORT_ROWS,
+  signingKeys: 1,
+}
+
+const NOUNS: Record<Quota, string> = {
+  licenses: 'licenses',
+  products: 'products',
+  customers: 'customers',
+  apiKeys: 'API keys',
+  tokens: 'management tokens and access tokens',
+  members: 'members',
+  accessRules: 'access rules, expired ones included',
+  signingKeys: 'signing keys',
+  machinesPerLicense: 'machines of a license',
+}
+
+/** Returns the limit of a quota. `changed`: the limits that the operator has changed for the organization. */
+export function limitOf(changed: JsonObject, quota: Quota): number {
+  const limit = changed[quota]
+  return typeof limit === 'number' ? limit : DEFAULT_QUOTAS[quota]
+}
+
+/**
+ * Returns the limit. With `lock`, the organization is locked until the transaction ends: meanwhile no other one near a limit adds rows.
+ */
+async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock: boolean): Promise<number> {
+  const { quotas } = await db
+    .selectFrom('organizations')
+    .select('quotas')
+    .where('id', '=', organizationId)
+    .$if(lock, (query) => query.forNoKeyUpdate())
+    .executeTakeFirstOrThrow()
+  return limitOf(quotas, quota)
+}
+
+async function countUsed({ db, organizationId }: ReadContext, quota: CountedQuota): Promise<number> {
+  const { used, rows } = await db
+    .selectFrom('organizationUsage')
+    .select((builder) => [
+      sql<number>`coalesce(${builder.fn.sum('used')}, 0)::bigint`.as('used'),
+      builder.fn.countAll<number>().as('rows'),
+    ])
+    .where('organizationId', '=', organizationId)
+    .where('quota', '=', quota)
+    .executeTakeFirstOrThrow()
+  if (rows > MAX_COUNTER_ROWS) await sql`select fold_usage(${organizationId}::uuid, ${quota})`.execute(db)
+  return used
+}
+
+function exceeded(name: Quota, limit: number, used: number, added: number): ApiError {
+  return new ApiError(
+    'QUOTA_EXCEEDED',
+    `The quota ${name} allows ${limit} ${NOUNS[name]}. There are ${used}, and the request adds ${added}. ` +
+      'Delete some or ask the operator for a higher quota.',
+    { quota: { name, limit, used } },
+  )
+}
+
+/** Throws QUOTA_EXCEEDED unless the organization may have `added` more rows. Call it before the rows are added. */
+export async function requireWithinQuota(context: WriteContext, quota: CountedQuota, added = 1): Promise<void> {
+  if (added === 0) return
+  const remaining = await capacity(context, quota, added, false)
+  // As long as all requests that could run at once fit, no request waits for another.
+  if (remaining < MAX_CONCURRENT_REQUESTS * MAX_ROWS[quota]) await capacity(context, quota, added, true)
+}
+
+/** Returns how many more rows fit after the addition. Throws QUOTA_EXCEEDED. */
+async function capacity(context: WriteContext, quota: CountedQuota, added: number, lock: boolean): Promise<number> {
+  const limit = await readLimit(context, quota, lock)
+  const used = await countUsed(context, quota)
+  if (used + added > limit) throw exceeded(quota, limit, used, added)
+  return limit - used - added
+}
+
+/** Throws QUOTA_EXCEEDED when a license would get more machines than allowed. Null, which means no limit, is always allowed. */
+export async function requireMachinesWithinQuota(
+  context: ReadContext,
+  maxMachines: readonly (number | null)[],
+): Promise<void> {
+  const most = maxMachines.reduce<number>((max, one) => Math.max(max, one ?? 0), 0)
+  if (most === 0) return
+  const limit = await readLimit(context, 'machinesPerLicense', false)
+  if (most <= limit) return
+  throw new ApiError(
+    'QUOTA_EXCEEDED',
+    `The quota machinesPerLicense allows ${limit} machines of a license, and policy.maxMachines is ${most}. ` +
+      'Lower it or ask the operator for a higher quota.',
+    { quota: { name: 'machinesPerLicense', limit, used: most } },
+  )
+}
+
+/** Returns the use and the limit of each quota. */
+export async function showQuotas(
+  { db, organizationId }: ReadContext,
+  changed: JsonObject,
+): Promise<Record<Quota, QuotaUse>> {
+  const rows = await db
+    .selectFrom('organizationUsage')
+    .select(['quota', (builder) => sql<number>`${builder.fn.sum('used')}::bigint`.as('used')])
+    .where('organizationId', '=', organizationId)
+    .groupBy('quota')
+    .execute()
+  const used = new Map(rows.map((row) => [row.quota, row.used]))
+  const show = (quota: Quota): QuotaUse => ({ used: used.get(quota) ?? 0, limit: limitOf(changed, quota) })
+  return {
+    licenses: show('licenses'),
+    products: show('products'),
+    customers: show('customers'),
+    apiKeys: show('apiKeys'),
+    tokens: show('tokens'),
+    members: show('members'),
+    accessRules: show('accessRules'),
+    signingKeys: show('signingKeys'),
+    machinesPerLicense: { used: null, limit: limitOf(changed, 'machinesPerLicense') },
+  }
+}
+
+/** Replaces the rows of long counters by their sums. */
+export async function foldCounters(db: Db): Promise<void> {
+  await sql`
+    select fold_usage(organization_id, quota) from organization_usage
+    group by organization_id, quota having count(*) > ${MAX_COUNTER_ROWS}`.execute(db)
+}

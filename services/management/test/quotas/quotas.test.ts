@@ -1,0 +1,186 @@
+/** Quotas (docs/api.md#m13): what an organization may have, also under concurrent requests, and how it is counted. */
+
+import { DEFAULT_QUOTAS, organizationDetails, ownOrganization, problem, type Quota } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type ApiResponse, type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.close())
+
+async function setQuotas(vendor: Vendor, quotas: Partial<Record<Quota, number | null>>): Promise<void> {
+  const response = await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas } })
+  expectBody(response, 200, organizationDetails)
+}
+
+async function quotasOf(vendor: Vendor) {
+  return expectBody(await vendor.call('GET', 'organization'), 200, ownOrganization).quotas
+}
+
+/** The number of rows in the tables, counted one by one. */
+async function countRows(vendor: Vendor): Promise<unknown> {
+  const { rows } = await harness.database.pool.query(
+    `select (select count(*)::integer from licenses where organization_id = $1) as licenses,
+      (select count(*)::integer from products where organization_id = $1) as products,
+      (select count(*)::integer from customers where organization_id = $1) as customers,
+      (select count(*)::integer from credentials where organization_id = $1 and revoked_at is null and kind = 'API_KEY') as "apiKeys",
+      (select count(*)::integer from credentials where organization_id = $1 and revoked_at is null and kind <> 'API_KEY') as tokens,
+      (select count(*)::integer from members where organization_id = $1) as members,
+      (select count(*)::integer from access_rules where organization_id = $1) as "accessRules",
+      (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys"`,
+    [vendor.id],
+  )
+  return rows[0]
+}
+
+async function used(vendor: Vendor): Promise<unknown> {
+  const { machinesPerLicense: _, ...counted } = await quotasOf(vendor)
+  return Object.fromEntries(Object.entries(counted).map(([name, quota]) => [name, quota.used]))
+}
+
+let counter = 0
+const unique = () => `${++counter}`
+
+/** Adds one row that counts for the quota. */
+const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Promise<ApiResponse>> = {
+  licenses: async (vendor) => {
+    const body = { productId: await vendor.product(), customerId: await vendor.customer() }
+    return vendor.call('POST', 'licenses', { body: { ...body, policy: { type: 'PERPETUAL' } } })
+  },
+  products: (vendor) => vendor.call('POST', 'products', { body: { name: 'p' } }),
+  customers: (vendor) => vendor.call('POST', 'customers', { body: { email: 'a@example.com' } }),
+  apiKeys: (vendor) => vendor.call('POST', 'api-keys', { body: { name: 'k' } }),
+  tokens: (vendor) => vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] } }),
+  members: (vendor) => vendor.call('POST', 'members', { body: { email: `${unique()}@example.com`, permissions: [] } }),
+  accessRules: (vendor) =>
+    vendor.call('POST', 'access-rules', {
+      body: { kind: 'BLACKLIST', type: 'HWID', value: unique(), scope: 'ORGANIZATION' },
+    }),
+  signingKeys: (vendor) => vendor.call('POST', 'signing-keys/rotate'),
+}
+
+test.each(Object.entries(ADD))(
+  'the quota %s rejects an addition beyond its limit and names limit and use',
+  async (name, add) => {
+    const vendor = await createVendor(harness)
+    expect((await add(vendor)).status).toBeLessThan(300)
+    const quotas = z.record(z.string(), z.object({ used: z.number().nullable() })).parse(await quotasOf(vendor))
+    const before = quotas[name]?.used ?? 0
+    await setQuotas(vendor, { [name]: before + 1 })
+    expect((await add(vendor)).status).toBeLessThan(300)
+    const rejected = await add(vendor)
+    expect(outcome(rejected)).toBe('403 QUOTA_EXCEEDED')
+    expect(problem.parse(rejected.body).quota).toEqual({ name, limit: before + 1, used: before + 1 })
+    expect(await used(vendor)).toEqual(await countRows(vendor))
+    await setQuotas(vendor, { [name]: null })
+    expect((await add(vendor)).status).toBeLessThan(300)
+  },
+)
+
+test('concurrent requests, single and in imports, add exactly as many rows as the quota allows', async () => {
+  const vendor = await createVendor(harness)
+  const ids = { productId: await vendor.product(), customerId: await vendor.customer() }
+  const license = { ...ids, policy: { type: 'PERPETUAL' } }
+  await setQuotas(vendor, { licenses: 30 })
+  const singles = Array.from({ length: 30 }, () => vendor.call('POST', 'licenses', { body: license }))
+  const imports = Array.from({ length: 10 }, () =>
+    vendor.call('POST', 'licenses/import', { body: { licenses: [license, license, license] } }),
+  )
+  const created = (await Promise.all(singles)).filter(({ status }) => status === 201).length
+  const imported = (await Promise.all(imports)).filter(({ status }) => status === 200).length
+  expect(created + 3 * imported).toBeLessThanOrEqual(30)
+  expect(created + 3 * imported).toBeGreaterThan(27)
+  expect((await quotasOf(vendor))['licenses']).toEqual({ used: created + 3 * imported, limit: 30 })
+})
+
+test('a deletion, a merge and a revocation give places back', async () => {
+  const vendor = await createVendor(harness)
+  const [from, into] = [await vendor.customer(), await vendor.customer()]
+  const license = await vendor.license({ customerId: from })
+  await vendor.rule({ scope: 'LICENSE', scopeId: license.id })
+  await vendor.rule({ type: 'CUSTOMER', value: from })
+  await vendor.rule({ type: 'CUSTOMER', value: into })
+  const key = await vendor.call('POST', 'api-keys', { body: { name: 'k' } })
+  const { id } = z.looseObject({ id: z.string() }).parse(key.body)
+  expect(await used(vendor)).toEqual(await countRows(vendor))
+  await vendor.call('POST', `customers/${from}/merge`, { body: { into } })
+  expect(await used(vendor)).toEqual(await countRows(vendor))
+  expect((await vendor.call('DELETE', `licenses/${license.id}`)).status).toBe(204)
+  expect((await vendor.call('DELETE', `api-keys/${id}`)).status).toBe(204)
+  expect(await used(vendor)).toEqual(await countRows(vendor))
+  expect(await used(vendor)).toMatchObject({ licenses: 0, customers: 1, accessRules: 1, apiKeys: 1 })
+})
+
+test('an expired rule counts until it is deleted or replaced', async () => {
+  const vendor = await createVendor(harness, 'FREE')
+  const { id } = await vendor.rule({ value: '192.0.2.1' })
+  await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [id])
+  await setQuotas(vendor, { accessRules: 1 })
+  const post = (value: string) =>
+    vendor.call('POST', 'access-rules', { body: { kind: 'BLACKLIST', type: 'IP', value, scope: 'ORGANIZATION' } })
+  expect(outcome(await post('192.0.2.2'))).toBe('403 QUOTA_EXCEEDED')
+  expect(outcome(await post('192.0.2.1'))).toBe('201')
+  expect((await quotasOf(vendor))['accessRules']).toEqual({ used: 1, limit: 1 })
+})
+
+test('policy.maxMachines may not exceed the quota machinesPerLicense', async () => {
+  const vendor = await createVendor(harness)
+  const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 100_000 } })
+  const patch = (policy: object) => vendor.call('PATCH', `licenses/${license.id}`, { body: { policy } })
+  const rejected = await patch({ maxMachines: 100_001 })
+  expect(outcome(rejected)).toBe('403 QUOTA_EXCEEDED')
+  expect(problem.parse(rejected.body).quota).toEqual({ name: 'machinesPerLicense', limit: 100_000, used: 100_001 })
+  await setQuotas(vendor, { machinesPerLicense: 5 })
+  // A lower quota changes no existing license.
+  expect(outcome(await patch({ maxMachines: 100_000, type: 'PERPETUAL' }))).toBe('200')
+  expect(outcome(await patch({ maxMachines: 6 }))).toBe('403 QUOTA_EXCEEDED')
+  expect(outcome(await patch({ maxMachines: null }))).toBe('200')
+  const ids = { productId: license.productId, customerId: license.customerId }
+  const row = { ...ids, policy: { type: 'PERPETUAL', maxMachines: 6 } }
+  expect(outcome(await vendor.call('POST', 'licenses', { body: row }))).toBe('403 QUOTA_EXCEEDED')
+  expect(outcome(await vendor.call('POST', 'licenses/import', { body: { licenses: [row] } }))).toBe(
+    '403 QUOTA_EXCEEDED',
+  )
+})
+
+test('only the operator changes quotas, and other organizations keep theirs', async () => {
+  const [vendor, other] = [await createVendor(harness), await createVendor(harness)]
+  const body = { quotas: { products: 1 } }
+  expect(outcome(await vendor.call('PATCH', `organizations/${vendor.id}`, { body }))).toBe('403 FORBIDDEN')
+  await setQuotas(vendor, { products: 1, licenses: 2 })
+  await setQuotas(vendor, { licenses: null })
+  const read = await harness.call('GET', `organizations/${vendor.id}`)
+  const { quotas } = expectBody(read, 200, organizationDetails)
+  expect(quotas).toMatchObject({ products: { used: 0, limit: 1 }, licenses: { limit: DEFAULT_QUOTAS.licenses } })
+  expect((await quotasOf(other))['products']).toEqual({ used: 0, limit: DEFAULT_QUOTAS.products })
+  for (const wrong of [{ products: -1 }, { products: '5' }, { products: 2 ** 31 }, { machines: 1 }, { products: 1.5 }])
+    expect(outcome(await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: wrong } }))).toBe(
+      '422 INVALID_REQUEST',
+    )
+})
+
+test('a counter stays short, however many rows are added and deleted', async () => {
+  const vendor = await createVendor(harness)
+  const insert = `insert into products (id, organization_id, name) values (gen_random_uuid(), $1, 'p')`
+  for (let i = 0; i < 150; i++) await harness.database.pool.query(insert, [vendor.id])
+  expect((await ADD.products(vendor)).status).toBe(201)
+  const { rows } = await harness.database.pool.query<{ rows: number }>(
+    `select count(*)::integer as rows from organization_usage where organization_id = $1 and quota = 'products'`,
+    [vendor.id],
+  )
+  expect(rows[0]?.rows).toBeLessThan(5)
+  expect(await used(vendor)).toEqual(await countRows(vendor))
+})
+
+test('a truncated table is counted anew', async () => {
+  const vendor = await createVendor(harness)
+  await vendor.rule({})
+  await harness.database.pool.query('truncate access_rules cascade')
+  expect(await used(vendor)).toEqual(await countRows(vendor))
+})
