@@ -24,11 +24,11 @@ describe('canonical values', () => {
     expect(again).toEqual(network)
   })
 
-  test.each(data.invalid)('%j is refused', (text) => {
+  test.each(data.invalid)('rejects %j', (text) => {
     expect(parseNetwork(text)).toBeNull()
   })
 
-  test('a network covers what shares its prefix, and nothing of the other family', () => {
+  test('a network contains the addresses with its prefix, and none of the other family', () => {
     const address = noAddress()
     const covers = (network: string, text: string): boolean => {
       const parsed = parseNetwork(network)
@@ -44,7 +44,7 @@ describe('canonical values', () => {
     expect(covers('2001:db8::1', '2001:db8::1')).toBe(true)
   })
 
-  test('random addresses read and print as the reference library has them', () => {
+  test('parses and prints random addresses as the reference library does', () => {
     const next = generator(20_261)
     for (let round = 0; round < 20_000; round++) {
       const six = next() % 2 === 0
@@ -69,7 +69,7 @@ describe('canonical values', () => {
     }
   })
 
-  test('mapped bytes of a dual-stack socket are IPv4', () => {
+  test('reads the IPv4-mapped bytes of a dual-stack socket as IPv4', () => {
     const address = noAddress()
     readAddressBytes(Uint8Array.from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 1, 2, 3, 4]), address)
     expect(address).toEqual({ addressFamily: 4, a0: 0x01020304, a1: 0, a2: 0, a3: 0 })

@@ -41,7 +41,7 @@ describe('client address and country', () => {
     expect(resolver.headers).toEqual(expect.arrayContaining(asked))
   })
 
-  test('with every peer trusted and a client header, the peer is never looked up', () => {
+  test('never reads the peer address when every peer is trusted and a client header is set', () => {
     const resolver = createOriginResolver({ trustedProxies: 'all', edge: 'cloudflare' })
     const peer = (): never => {
       throw new Error('looked up')
@@ -51,7 +51,7 @@ describe('client address and country', () => {
     expect(out.a0).toBe(0x01020304)
   })
 
-  test('trusted proxies are addresses and ranges, or all', () => {
+  test('accepts addresses and ranges, or all, as trusted proxies', () => {
     expect(parseTrustedProxies('')).toEqual([])
     expect(parseTrustedProxies(' all ')).toBe('all')
     expect(parseTrustedProxies('10.0.0.0/8, ::1')).toHaveLength(2)
@@ -61,7 +61,7 @@ describe('client address and country', () => {
 })
 
 describe('country codes', () => {
-  test('the 249 assigned ones and XK', () => {
+  test('accepts the 249 assigned codes and XK', () => {
     expect(COUNTRY_CODES.size).toBe(250)
     expect(parseCountryCode('de')).toBe('DE')
     expect(parseCountryCode('xk')).toBe('XK')

@@ -70,7 +70,7 @@ describe('as a validator', () => {
     await expect(validator.query(statement)).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('it reads what a verdict needs, and says what it has applied', async () => {
+  test('reads the columns of a verdict and stores what it has applied', async () => {
     expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
     expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
     const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }
@@ -84,7 +84,7 @@ describe('as a validator', () => {
   })
 })
 
-test('a user who may not create roles migrates all the same and is told what is missing', async () => {
+test('migrates as a user that cannot create roles, and warns which roles are missing', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_plain_${process.pid}`
   const url = new URL(withDatabase(server, name))

@@ -17,13 +17,13 @@ beforeEach(async () => {
 
 afterEach(() => server.close())
 
-test('/livez answers while the program runs', async () => {
+test('/livez returns 200 while the program runs', async () => {
   const response = await fetch(`${base}/livez`)
   expect(response.status).toBe(200)
   expect(await response.json()).toEqual({ live: true })
 })
 
-test('/readyz says whether it is ready, and why not', async () => {
+test('/readyz returns 200 or 503 with the reasons', async () => {
   expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ready: true, reasons: [] })
   state = () => ({ ready: false, reasons: ['The index is being loaded.'] })
   const response = await fetch(`${base}/readyz?probe=1`)
@@ -32,7 +32,7 @@ test('/readyz says whether it is ready, and why not', async () => {
   expect(await response.json()).toEqual({ ready: false, reasons: ['The index is being loaded.'] })
 })
 
-test('/readyz is not ready when the state cannot be told', async () => {
+test('/readyz returns 503 when the readiness cannot be determined', async () => {
   state = () => {
     throw new Error('internal detail')
   }
@@ -41,7 +41,7 @@ test('/readyz is not ready when the state cannot be told', async () => {
   expect(await response.text()).not.toContain('internal detail')
 })
 
-test("/metrics has the program's own metrics, the event loop's delay and garbage collection", async () => {
+test('/metrics contains the metrics of the program, of the event loop and of garbage collection', async () => {
   const response = await fetch(`${base}/metrics`)
   expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
   const body = await response.text()
@@ -51,19 +51,19 @@ test("/metrics has the program's own metrics, the event loop's delay and garbage
   expect(body).toContain('# TYPE nodejs_gc_duration_seconds histogram')
 })
 
-test('/metrics says what /readyz says', async () => {
+test('/metrics contains the readiness that /readyz returns', async () => {
   state = () => ({ ready: false, reasons: ['The index is being loaded.'] })
   expect(await (await fetch(`${base}/metrics`)).text()).toContain('keyward_ready 0')
 })
 
-test('HEAD answers as GET does, without a body', async () => {
+test('responds to HEAD as to GET, without a body', async () => {
   const response = await fetch(`${base}/readyz`, { method: 'HEAD' })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-length')).toBe('27')
   expect(await response.text()).toBe('')
 })
 
-test('another method is 405 with Allow, another path 404', async () => {
+test('responds 405 with Allow to other methods and 404 to other paths', async () => {
   const post = await fetch(`${base}/livez`, { method: 'POST' })
   expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   for (const path of ['/', '/livez/', '/__proto__', '/toString']) {
@@ -71,7 +71,7 @@ test('another method is 405 with Allow, another path 404', async () => {
   }
 })
 
-test('a port that is taken rejects', async () => {
+test('rejects when the port is taken', async () => {
   const again = startAdminServer({ port: server.port, isReady: () => state(), registry: new Registry() })
   await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })

@@ -43,13 +43,13 @@ function messageOf(env: Record<string, string | undefined>): string {
 }
 
 describe('readConfig', () => {
-  test('takes defaults for what is not set or empty, and ignores what it does not know', () => {
+  test('applies defaults to variables that are unset or empty, and ignores unknown ones', () => {
     const config = readConfig(schema, { ...base, VALIDATOR_PORT: '', HOME: '/nowhere', EDGE: undefined })
     expect(config).toMatchObject({ port: 8080, STALE_AFTER: 5_000, TRUSTED_PROXIES: [], LOG_LEVEL: 'info' })
     expect(config.EDGE).toBeUndefined()
   })
 
-  test('reads what is set', () => {
+  test('reads the variables that are set', () => {
     const env = {
       ...base,
       VALIDATOR_PORT: '0',
@@ -65,21 +65,21 @@ describe('readConfig', () => {
     })
   })
 
-  test('a host is an address or localhost, so that a slip is not left to the name service', () => {
+  test('accepts an address or localhost as a host, so that a typing error needs no name lookup', () => {
     expect(readConfig(schema, { ...base, VALIDATOR_HOST: '::' }).VALIDATOR_HOST).toBe('::')
     expect(messageOf({ VALIDATOR_HOST: '999.1.1.1' })).toBe(
       'VALIDATOR_HOST got "999.1.1.1"; it takes an IP address of this machine, or localhost',
     )
   })
 
-  test('says in one line which variable is wrong, what it got and what it takes', () => {
+  test('names the invalid variable, its value and the allowed values in one line', () => {
     expect(messageOf({ VALIDATOR_PORT: '80a' })).toBe('VALIDATOR_PORT got "80a"; it takes a port from 0 to 65535')
     expect(messageOf({ EDGE: 'akamia' })).toBe('EDGE got "akamia"; it takes one of cloudflare, fastly')
     expect(messageOf({ DATABASE_URL: undefined })).toMatch(/^DATABASE_URL is not set; it takes an address such as /)
     expect(messageOf({ STALE_AFTER: '5', LOG_LEVEL: 'loud' }).split('\n')).toHaveLength(2)
   })
 
-  test('never repeats what may be a secret', () => {
+  test('never prints a value that may be a secret', () => {
     expect(messageOf({ MASTER_KEY: 'too-short' })).toBe(
       'MASTER_KEY has a bad value (not shown); it takes at least 32 characters without spaces',
     )
@@ -89,16 +89,16 @@ describe('readConfig', () => {
     )
   })
 
-  test('repeats what only sounds like one', () => {
+  test('prints a value whose name only resembles that of a secret', () => {
     expect(messageOf({ TRUSTED_PROXIES: 'a,,b' })).toContain('"a,,b"')
   })
 
-  test('repeats at most the first 100 characters of a value', () => {
+  test('prints at most the first 100 characters of a value', () => {
     expect(messageOf({ LOG_LEVEL: 'x'.repeat(10_000) }).length).toBeLessThan(300)
   })
 })
 
-test('durations are whole milliseconds and need their unit', () => {
+test('reads durations as whole milliseconds and requires a unit', () => {
   const read = (value: string) => durationMs().safeParse(value)
   const good = {
     '0ms': 0,
@@ -115,7 +115,7 @@ test('durations are whole milliseconds and need their unit', () => {
   }
 })
 
-test('origins are what browsers send', () => {
+test('accepts origins as browsers send them', () => {
   const read = (value: string) => origins().safeParse(value).success
   const good = ['https://a.example', 'http://localhost:3000,https://[2001:db8::1]', 'capacitor://localhost', 'null']
   expect(good.filter((value) => !read(value))).toEqual([])
@@ -124,7 +124,7 @@ test('origins are what browsers send', () => {
   expect(origins(['*']).parse('*')).toEqual(['*'])
 })
 
-test('integers are plain digits within their bounds', () => {
+test('accepts integers of plain digits within their bounds', () => {
   const read = (value: string) => integer(1, 64).safeParse(value).success
   expect([read('1'), read('64')]).toEqual([true, true])
   for (const value of ['0', '65', '-1', '1.5', '0x10', '1e1', ' 1', '']) expect(read(value), value).toBe(false)

@@ -29,7 +29,7 @@ async function run(mode: string, act: (child: ChildProcess) => void) {
   return { code: child.exitCode, output: await output, errors: await errors }
 }
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s stops once and exits with 0, however often it comes', async (signal) => {
+test.each(['SIGTERM', 'SIGINT'] as const)('stops once and exits with 0 when %s arrives repeatedly', async (signal) => {
   const { code, output } = await run('waits', (child) => {
     child.kill(signal)
     setTimeout(() => child.kill('SIGTERM'), 30)
@@ -40,25 +40,25 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s stops once and exits with 0, howev
   expect(output).toContain('stopped')
 })
 
-test('a stop that hangs ends in time with 1', async () => {
+test('exits with 1 when the stop hangs', async () => {
   const { code, errors } = await run('hangs', (child) => child.kill('SIGTERM'))
   expect(code).toBe(1)
   expect(errors).toContain('longer than 200 ms')
 })
 
-test('a stop that fails says so and exits with 1', async () => {
+test('logs a stop that fails and exits with 1', async () => {
   const { code, errors } = await run('fails', (child) => child.kill('SIGTERM'))
   expect(code).toBe(1)
   expect(errors).toBe('The stop failed: the disk is gone\n')
 })
 
-test('a program can begin its own stop with an exit code', async () => {
+test('lets a program begin its own stop with an exit code', async () => {
   const { code, output } = await run('itself', () => {})
   expect(code).toBe(7)
   expect(output).toContain('stopped')
 })
 
-test('a child sends its ports to its parent', async () => {
+test('sends the ports of a child to its parent', async () => {
   const direct = fork(stoppable, ['waits'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   started.push(direct)
   expect((await once(direct, 'message'))[0]).toEqual({ type: 'listening', port: 1, adminPort: 2 })
@@ -121,7 +121,7 @@ describe('a program that cannot listen', () => {
   })
 })
 
-test('a failed start is explained in a sentence', () => {
+test('explains a failed start in one sentence', () => {
   expect(explainStart(new ConfigError('X got "y"; it takes z'))).toBe('X got "y"; it takes z')
   expect(explainStart(new Error('no room'))).toBe('The start failed: no room')
   const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:5432')])

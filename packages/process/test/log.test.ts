@@ -8,7 +8,7 @@ import { describeError } from '../src/index.ts'
 
 const logging = fileURLToPath(new URL('programs/logging.ts', import.meta.url))
 
-test('an entry is one line of JSON without the further fields of an error', async () => {
+test('writes an entry as one line of JSON, without additional fields of an error', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [logging])
   const lines = stdout.trimEnd().split('\n')
   expect(lines).toHaveLength(1)
@@ -22,7 +22,7 @@ test('an entry is one line of JSON without the further fields of an error', asyn
   expect(stdout).not.toContain('203.0.113.7')
 })
 
-test('whatever was thrown can be described', () => {
+test('describes any value that was thrown', () => {
   expect(describeError('a word')).toEqual({ type: 'string', message: 'a word' })
   expect(describeError(Object.assign(new TypeError('no'), { code: 'ERR_X' }))).toMatchObject({
     type: 'TypeError',

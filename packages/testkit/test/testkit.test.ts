@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-test('each database is a clone of its own and goes away', async () => {
+test('gives each test file a clone of the template and drops it', async () => {
   const [a, b] = await Promise.all([createTestDatabase(), createTestDatabase()])
   closers.push(b.drop)
   const organizationId = await insertOrganization(a.pool)
@@ -31,7 +31,7 @@ test('each database is a clone of its own and goes away', async () => {
   await expect(new pg.Client({ connectionString: a.url }).connect()).rejects.toThrow(/does not exist/)
 })
 
-test('a connection that a test leaves open fails it', async () => {
+test('fails a test that leaves a connection open', async () => {
   const database = await createTestDatabase()
   const leak = new pg.Client({ connectionString: database.validatorUrl, application_name: 'leak' })
   leak.on('error', () => undefined)
@@ -39,7 +39,7 @@ test('a connection that a test leaves open fails it', async () => {
   await expect(database.drop()).rejects.toThrow(/left open: leak/)
 })
 
-test('randomness repeats with its seed and differs without', () => {
+test('repeats random values with the same seed and differs with another', () => {
   const draw = (seed: number) => Array.from({ length: 20 }, random(seed).next)
   expect(draw(7)).toEqual(draw(7))
   expect(draw(7)).not.toEqual(draw(8))
@@ -50,7 +50,7 @@ test('randomness repeats with its seed and differs without', () => {
   expect(shuffle([1, 2, 3, 4, 5]).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5])
 })
 
-test('the proxy passes, swallows, refuses, cuts and heals', async () => {
+test('the proxy forwards, drops, rejects and closes connections, and recovers', async () => {
   const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
   await once(echo.listen(0, '127.0.0.1'), 'listening')
   closers.push(() => echo.close())

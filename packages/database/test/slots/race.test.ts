@@ -79,7 +79,7 @@ const machine = (licenseId: Uint8Array, name: string): Claim => ({
   hostname: null,
 })
 
-test(`${CLAIMANTS} claimants on ${SLOTS} slots, in batches that cross: exactly ${SLOTS}, and every answer is true`, async () => {
+test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOTS} slots, and every result is true`, async () => {
   const { shuffle, int } = random(SEED)
   for (let round = 0; round < ROUNDS; round++) {
     const licenses = [await insert(SLOTS), await insert(SLOTS), await insert(SLOTS)]

@@ -185,7 +185,7 @@ describe('releasing', () => {
     expect(await releaseSlots(validator, [])).toEqual([])
   })
 
-  test('answers each release of a batch in its place, over several licenses, with repeats', async () => {
+  test('returns the outcomes of a batch of releases in their order, over several licenses and with repeats', async () => {
     const [two, three] = [await license(2), await license(3)]
     await outcomes([claim(two, 'a'), claim(two, 'b'), claim(three, 'a'), claim(three, 'b'), claim(three, 'c')])
     const asked = [
