@@ -1,0 +1,106 @@
+/**
+ * Runs the simulation (test/simulation). `KEYWARD_SEED=n` begins at this seed; `KEYWARD_LONG=1` runs 20,000 seeds. A seed
+ * that fails is shortened, and its story is the message of the test.
+ */
+
+import type { Change } from '@keyward/engine'
+import { expect, test } from 'vitest'
+
+import type { FeedTarget } from '../../src/feed/follower.ts'
+import type { Problem } from '../simulation/judge.ts'
+import { type FaultName, planOf, type PlanOptions } from '../simulation/plan.ts'
+import { runPlan } from '../simulation/run.ts'
+import { planOfScenario, SCENARIOS } from '../simulation/scenarios.ts'
+import { type Failure, shrink, storyOf } from '../simulation/shrink.ts'
+
+const isLong = Boolean(process.env['KEYWARD_LONG'])
+const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)
+const SEEDS = isLong ? 20_000 : 200
+const SCENARIO_SEEDS = isLong ? 1_000 : 20
+
+/** Faults that give no transaction number out again. */
+const FAULTS: readonly FaultName[] = ['cut', 'refuse', 'stall', 'mute', 'prune', 'void', 'standby']
+const OPTIONS: PlanOptions = { faults: FAULTS, pageMs: [2, 20] }
+
+/** Returns the first failure of these seeds, shortened. */
+async function firstFailure(
+  seeds: number,
+  options: PlanOptions,
+  wrap?: (target: FeedTarget) => FeedTarget,
+): Promise<Failure | null> {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
+    const plan = planOf(seed, options)
+    const result = await runPlan(plan, wrap)
+    if (result.finding !== null) return await shrink({ plan, result }, (shorter) => runPlan(shorter, wrap))
+  }
+  return null
+}
+
+test(
+  `shows one committed version after the other in ${SEEDS} random histories`,
+  async () => {
+    const startedMs = performance.now()
+    const failure = await firstFailure(SEEDS, OPTIONS)
+    expect(failure && storyOf(failure)).toBeNull()
+    if (isLong)
+      process.stdout.write(`${Math.round((SEEDS / (performance.now() - startedMs)) * 60_000)} runs a minute\n`)
+  },
+  isLong ? 3_600_000 : 60_000,
+)
+
+test.each(SCENARIOS)('scenario: $name', async (scenario) => {
+  const problems = new Set<Problem | null>()
+  const stories: string[] = []
+  let loads = 0
+  for (let seed = 1; seed <= SCENARIO_SEEDS; seed++) {
+    const plan = planOfScenario(scenario, seed)
+    const result = await runPlan(plan)
+    loads = Math.max(loads, result.loads)
+    problems.add(result.finding?.problem ?? null)
+    if (result.finding !== null) stories.push(storyOf({ plan, result }))
+  }
+  expect([...problems], stories[0]).toContain(scenario.problem ?? null)
+  expect(scenario.problem === undefined && problems.size > 1).toBe(false)
+  expect(scenario.problem === undefined && loads > (scenario.maxLoads ?? Infinity)).toBe(false)
+})
+
+test('repeats a run exactly', async () => {
+  const plan = planOf(FIRST_SEED)
+  expect(await runPlan(plan)).toEqual(await runPlan(plan))
+})
+
+/** Passes every call on, except what `apply` replaces. */
+function targetWith(apply: (target: FeedTarget) => FeedTarget['apply']): (target: FeedTarget) => FeedTarget {
+  return (target) => ({
+    beginReload: (isOtherServer) => target.beginReload(isOtherServer),
+    receive: (changes, signingKeys, snapshot) => target.receive(changes, signingKeys, snapshot),
+    apply: apply(target),
+    endReload: () => target.endReload(),
+  })
+}
+
+const isSuspension = (change: Change): boolean => change.entity === 'license' && change.row?.status === 'suspended'
+
+test.each([
+  {
+    defect: 'loses a suspension',
+    wrap: targetWith((target) => (changes, signingKeys, snapshot) => {
+      return target.apply(
+        changes.filter((change) => !isSuspension(change)),
+        signingKeys,
+        snapshot,
+      )
+    }),
+  },
+  {
+    defect: 'applies a batch row by row',
+    wrap: targetWith((target) => (changes, signingKeys, snapshot) => {
+      return changes.flatMap((change) => target.apply([change], signingKeys, snapshot))
+    }),
+  },
+])('finds a feed that $defect, and shortens its story', async ({ wrap }) => {
+  const failure = await firstFailure(200, OPTIONS, wrap)
+  expect(failure).not.toBeNull()
+  expect(failure!.plan.steps.length).toBeLessThanOrEqual(2)
+  expect(failure!.result.finding).not.toBeNull()
+})

@@ -1,0 +1,265 @@
+/**
+ * Judges what the index of a validator shows at one moment. All checks of an organization together must have the verdicts of
+ * one version. That version must not be older than one that the organization's checks have shown before, than the snapshot
+ * that the validator has published as applied, and, while the validator is ready and nothing disturbs it, than the
+ * propagation bound.
+ *
+ * A claim or release of this validator is applied at once, so a machine may be newer than the version; the machine is
+ * then as that claim or release left it.
+ */
+
+import {
+  type Check,
+  CLAIM_SLOT,
+  CODES,
+  createCheck,
+  createCredentialView,
+  createVerdict,
+  type IndexReader,
+  RECORD_MACHINE,
+} from '@keyward/engine'
+
+import { parseSnapshot } from '../../src/feed/own-writes.ts'
+import type { SimulatedPostgres } from './postgres.ts'
+import { bytesOf, idOf, keyOf, secretHashOf } from './rows.ts'
+import { type Policy, policyOf, type WatchedCheck, wordOf } from './verdicts.ts'
+import { machineName, type State, usedOf } from './world.ts'
+
+/** A validator that is ready and undisturbed shows every version that is this old. */
+export const BOUND_MS = 2_000
+
+/** A heartbeat counts for this long. */
+const LIVE_MS = 5_000
+
+/**
+ * wrongly allowed: a check is valid that every version rejects which could be shown. backwards: an older version than one
+ * shown before. mixed: no version at all. late: ready, undisturbed, and older than the bound. applied too early: older than
+ * what was published as applied.
+ */
+export type Problem = 'wrongly allowed' | 'backwards' | 'mixed' | 'late' | 'applied too early'
+
+export interface Finding {
+  readonly problem: Problem
+  readonly atMs: number
+  readonly text: string
+}
+
+export interface Shown {
+  readonly code: string
+  readonly slot: 'none' | 'claim' | 'record'
+  readonly used: number
+}
+
+/** What a claim or release of this validator left, by the version that was current when it committed. */
+interface OwnMachine {
+  readonly version: number
+  /** False for what was only seen: the feed may still deliver an older state of the machine. */
+  readonly isWrite: boolean
+}
+
+export interface Condition {
+  readonly nowMs: number
+  readonly isReady: boolean
+  /** When a fault last disturbed the validator. */
+  readonly troubledMs: number
+}
+
+export class Judge {
+  readonly #postgres: SimulatedPostgres
+  readonly #reader: IndexReader
+  readonly #checks: readonly WatchedCheck[]
+  readonly #organizations: readonly number[]
+  /** By organization: the oldest version that explains what its checks have shown. */
+  readonly #shown = new Map<number, number>()
+  readonly #policies = new Map<WatchedCheck, Policy[]>()
+  readonly #ownMachines = new Map<string, OwnMachine[]>()
+  readonly #check = createCheck()
+  readonly #verdict = createVerdict()
+
+  constructor(postgres: SimulatedPostgres, reader: IndexReader, checks: readonly WatchedCheck[]) {
+    this.#postgres = postgres
+    this.#reader = reader
+    this.#checks = checks
+    this.#organizations = [...new Set(checks.map(({ organization }) => organization))]
+  }
+
+  /** A claim or release was applied to the index. */
+  own(license: number, machine: string, xid: bigint, isWrite: boolean): void {
+    const { versionOfTransaction, firstFreshXid } = this.#postgres
+    const version = versionOfTransaction.get(xid) ?? 0
+    // A number that is given out again may count as read already. The claim then arrives with the load that follows.
+    const own = { version, isWrite: isWrite && xid >= firstFreshXid }
+    const name = machineName(license, machine)
+    this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
+  }
+
+  /** Returns what is wrong with what the index shows now, or null. `isWritten`: the index has changed since the last call. */
+  judge(condition: Condition, isWritten: boolean): Finding | null {
+    const bound = this.#boundVersion(condition)
+    const applied = this.#appliedVersion(condition.nowMs)
+    for (const organization of this.#organizations) {
+      if (!isWritten && Math.max(bound, applied) <= (this.#shown.get(organization) ?? -1)) continue
+      const checks = this.#checks.filter((check) => check.organization === organization)
+      const shown = checks.map((check) => this.show(check))
+      const isApiKeyValid = this.#isApiKeyValid(organization)
+      const before = this.#shown.get(organization) ?? 0
+      const explains = (version: number): boolean =>
+        isApiKeyValid === isValidIn(this.#postgres.versions[version]!.state, organization) &&
+        checks.every((check, i) => this.#explains(version, check, shown[i]!))
+      const found = this.#find(Math.max(before, bound, applied), explains)
+      if (found !== null) {
+        this.#shown.set(organization, found)
+        continue
+      }
+      const singles = checks.map((check, i) => (version: number) => this.#explains(version, check, shown[i]!))
+      const problem = this.#classify({ before, bound, applied }, explains, singles, shown)
+      const where = { before, bound, applied }
+      return { problem, atMs: condition.nowMs, text: this.#describe(organization, where, checks, shown) }
+    }
+    return null
+  }
+
+  /** Returns the first check whose verdict is not exactly that of the latest version, and other remains. For the end. */
+  judgeEnd(): string | null {
+    const { state } = this.#postgres
+    for (const check of this.#checks) {
+      const shown = this.show(check)
+      const policy = this.#policy(this.#postgres.latest, check)
+      const license = state.license.get(check.license)
+      const used = usedOf(state, check.license)
+      const isHeld = this.#holds(this.#postgres.latest, check)
+      const isRight =
+        policy === 'SLOT' ? isSlotVerdict(license?.max ?? null, isHeld, used, shown) : isPolicy(policy, shown)
+      if (!isRight) return `${nameOf(check)} is ${shown.code}, but Postgres says ${policy}`
+      if (license !== undefined && policy !== 'NOT_FOUND' && shown.used !== used)
+        return `license ${check.license} counts ${shown.used} machines instead of ${used}`
+    }
+    return null
+  }
+
+  show(watched: WatchedCheck): Shown {
+    const verdict = this.#verdict
+    this.#reader.decide(fill(this.#check, this.#reader, watched), 0, verdict)
+    const slot = verdict.slot === CLAIM_SLOT ? 'claim' : verdict.slot === RECORD_MACHINE ? 'record' : 'none'
+    return { code: verdict.busy ? 'busy' : CODES[verdict.code]!, slot, used: verdict.used }
+  }
+
+  #find(from: number, explains: (version: number) => boolean): number | null {
+    for (let version = from; version <= this.#postgres.latest; version++) if (explains(version)) return version
+    return null
+  }
+
+  #boundVersion({ nowMs, isReady, troubledMs }: Condition): number {
+    const { versions } = this.#postgres
+    if (!isReady || nowMs - troubledMs < BOUND_MS) return 0
+    return Math.max(
+      0,
+      versions.findLastIndex(({ atMs }) => atMs <= nowMs - BOUND_MS),
+    )
+  }
+
+  /** The latest version that a management service would count as applied by this validator. */
+  #appliedVersion(nowMs: number): number {
+    const { versions, historyStart, heartbeat } = this.#postgres
+    if (heartbeat === null || heartbeat.applied === null || nowMs - heartbeat.seenMs > LIVE_MS) return 0
+    const isVisible = parseSnapshot(heartbeat.applied)
+    const found = versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && isVisible(xid))
+    return Math.max(0, found)
+  }
+
+  #policy(version: number, check: WatchedCheck): Policy {
+    let known = this.#policies.get(check)
+    if (known === undefined) this.#policies.set(check, (known = []))
+    return (known[version] ??= policyOf(this.#postgres.versions[version]!.state, check))
+  }
+
+  #explains(version: number, check: WatchedCheck, shown: Shown): boolean {
+    const policy = this.#policy(version, check)
+    if (policy !== 'SLOT') return isPolicy(policy, shown)
+    const { versions, latest } = this.#postgres
+    const own = (this.#ownMachines.get(machineName(check.license, check.machine)) ?? []).filter(
+      (one) => one.version >= version,
+    )
+    const held = new Set(own.map((one) => this.#holds(one.version, check)))
+    if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
+    const { max } = versions[version]!.state.license.get(check.license)!
+    for (let counted = version; counted <= latest; counted++) {
+      const used = usedOf(versions[counted]!.state, check.license)
+      for (const isHeld of held) if (isSlotVerdict(max, isHeld, used, shown)) return true
+    }
+    return false
+  }
+
+  #holds(version: number, { license, machine }: WatchedCheck): boolean {
+    return this.#postgres.versions[version]!.state.machine.has(machineName(license, machine))
+  }
+
+  #classify(
+    floors: { before: number; bound: number; applied: number },
+    explains: (version: number) => boolean,
+    singles: readonly ((version: number) => boolean)[],
+    shown: readonly Shown[],
+  ): Problem {
+    const { before, bound } = floors
+    const isExplained = this.#find(before, explains) !== null
+    if (isExplained) return this.#find(Math.max(before, bound), explains) === null ? 'late' : 'applied too early'
+    const isAllowed = shown.some(({ code }, i) => code === 'VALID' && this.#find(before, singles[i]!) === null)
+    if (isAllowed) return 'wrongly allowed'
+    return this.#find(0, explains) === null ? 'mixed' : 'backwards'
+  }
+
+  #isApiKeyValid(organization: number): boolean {
+    const view = createCredentialView()
+    const row = this.#reader.findCredential(secretHashOf(organization))
+    return row >= 0 && this.#reader.credential(row, view) && !view.revoked
+  }
+
+  #describe(
+    organization: number,
+    floors: { before: number; bound: number; applied: number },
+    checks: readonly WatchedCheck[],
+    shown: readonly Shown[],
+  ): string {
+    const from = Math.max(floors.before, floors.bound, floors.applied)
+    const lines = checks.map((check, i) => {
+      const explained = this.#find(from, (version) => this.#explains(version, check, shown[i]!))
+      const versions = this.#postgres.versions.slice(from).map((_, at) => this.#policy(from + at, check))
+      const verdict = `${shown[i]!.code}${shown[i]!.slot === 'none' ? '' : ` (${shown[i]!.slot})`}`
+      const mark = explained === null ? '!' : ' '
+      return `  ${mark} ${nameOf(check)}: ${verdict}; versions from ${from} on: ${versions.join(', ')}`
+    })
+    const { before, bound, applied } = floors
+    return `organization ${organization}, shown ${before}, due ${bound}, applied ${applied}:\n${lines.join('\n')}`
+  }
+}
+
+function isValidIn(state: State, organization: number): boolean {
+  const credential = state.credential.get(organization)
+  return credential !== undefined && !credential.revoked
+}
+
+function isPolicy(policy: Policy, shown: Shown): boolean {
+  return shown.code === policy && shown.slot === 'none'
+}
+
+function isSlotVerdict(max: number | null, isHeld: boolean, used: number, { code, slot }: Shown): boolean {
+  if (isHeld) return code === 'VALID' && slot === 'none'
+  if (max === null) return code === 'VALID' && slot === 'record'
+  return slot === 'claim' && code === (used < max ? 'VALID' : 'TOO_MANY_MACHINES')
+}
+
+export function nameOf({ license, machine, address, country }: WatchedCheck): string {
+  return `license ${license} on ${machine} from ${address} ${country}`
+}
+
+function fill(check: Check, reader: IndexReader, watched: WatchedCheck): Check {
+  check.organization = reader.findOrganization(idOf('organization', watched.organization))
+  check.licenseKey = keyOf(watched.license)
+  check.licenseKeyLength = check.licenseKey.length
+  check.machineId = bytesOf(watched.machine)
+  check.machineIdLength = check.machineId.length
+  check.addressFamily = 4
+  check.a0 = wordOf(watched.address)
+  check.country = (watched.country.charCodeAt(0) << 8) | watched.country.charCodeAt(1)
+  return check
+}

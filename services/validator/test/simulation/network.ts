@@ -1,0 +1,320 @@
+/**
+ * The way between a validator and Postgres: what travels takes time, may be held up or lost, and connections break. Also
+ * what travels: the change feed, claims of slots, and heartbeats.
+ */
+
+import type { ClaimAnswer, FeedChange, ReleaseAnswer, ValidatorNote } from '@keyward/database'
+import type { Random } from '@keyward/testkit'
+
+import type { FeedConnection, FeedSource, OnBatch } from '../../src/feed/follower.ts'
+import type { HeartbeatStore } from '../../src/feed/heartbeat.ts'
+import type { Claim } from '../../src/slots/claim-queue.ts'
+import type { Release } from '../../src/slots/release-queue.ts'
+import type { SlotStore } from '../../src/slots/slot-service.ts'
+import type { SimulatedPostgres, Transaction } from './postgres.ts'
+import { changeOf, loadOf } from './rows.ts'
+import type { VirtualTime } from './virtual-time.ts'
+import { draftOf, machineName, usedOf } from './world.ts'
+
+/** How long a statement may take before its connection is given up. */
+const STATEMENT_TIMEOUT_MS = 1_500
+
+export class Network {
+  readonly time: VirtualTime
+  readonly random: Random
+  /** Connections are refused until then. */
+  downUntilMs = 0
+  /** Nothing arrives until then. */
+  stalledUntilMs = 0
+  /** Notifications are lost until then. */
+  mutedUntilMs = 0
+  /** When a fault last held up or broke a connection. */
+  troubledMs = -Infinity
+  /** Receives what happens, for the story of a run. */
+  tell: (line: string) => void = () => undefined
+  readonly #lines = new Set<Line>()
+
+  constructor(time: VirtualTime, random: Random) {
+    this.time = time
+    this.random = random
+  }
+
+  open(onLost: () => void = () => undefined): Line {
+    const line = new Line(this, onLost)
+    this.#lines.add(line)
+    return line
+  }
+
+  drop(line: Line): void {
+    this.#lines.delete(line)
+  }
+
+  /** Breaks every connection, or each with the given probability. */
+  cut(probability = 1): void {
+    this.troubledMs = this.time.nowMs()
+    for (const line of this.#lines) if (this.random.chance(probability)) line.break()
+  }
+
+  refuse(untilMs: number): void {
+    this.cut()
+    this.downUntilMs = Math.max(this.downUntilMs, untilMs)
+    this.troubledMs = Math.max(this.troubledMs, untilMs)
+  }
+
+  stall(untilMs: number): void {
+    this.stalledUntilMs = Math.max(this.stalledUntilMs, untilMs)
+    this.troubledMs = Math.max(this.troubledMs, untilMs)
+  }
+}
+
+/** One connection. */
+export class Line {
+  readonly #network: Network
+  readonly #onLost: () => void
+  readonly #pending = new Set<(error: Error) => void>()
+  #isBroken = false
+
+  constructor(network: Network, onLost: () => void) {
+    this.#network = network
+    this.#onLost = onLost
+  }
+
+  break(): void {
+    if (this.#isBroken) return
+    this.close()
+    this.#onLost()
+  }
+
+  /** Rejects what is under way. */
+  close(): void {
+    this.#isBroken = true
+    this.#network.drop(this)
+    for (const reject of this.#pending) reject(new Error('The connection is closed.'))
+    this.#pending.clear()
+  }
+
+  /** Resolves when one message has arrived. Rejects when the connection breaks first, or after the timeout. */
+  async travel(longestMs = 20): Promise<void> {
+    const { time, random, downUntilMs, stalledUntilMs } = this.#network
+    if (this.#isBroken) throw new Error('The connection is closed.')
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#pending.add(reject)
+    const heldUpMs = Math.max(0, stalledUntilMs - time.nowMs())
+    const delayMs = random.next() ** 2 * longestMs
+    if (heldUpMs > STATEMENT_TIMEOUT_MS || downUntilMs > time.nowMs())
+      time.after(heldUpMs > 0 ? STATEMENT_TIMEOUT_MS : delayMs, () => reject(new Error('Postgres is not reachable.')))
+    else time.after(heldUpMs + delayMs, resolve)
+    try {
+      await promise
+    } finally {
+      this.#pending.delete(reject)
+    }
+  }
+
+  /** Sends a statement, which the server executes at one moment, and resolves to its result. */
+  async query<T>(execute: () => T): Promise<T> {
+    await this.travel()
+    const result = execute()
+    await this.travel()
+    return result
+  }
+}
+
+export class SimulatedSource implements FeedSource {
+  readonly #postgres: SimulatedPostgres
+  readonly #network: Network
+  readonly #pageMs: number
+  readonly #wakers = new Set<() => void>()
+  /** How many reads of the change log Postgres has executed. */
+  reads = 0
+
+  /** `pageMs`: how long a page of a load may take to arrive. */
+  constructor(postgres: SimulatedPostgres, network: Network, pageMs: number) {
+    this.#postgres = postgres
+    this.#network = network
+    this.#pageMs = pageMs
+  }
+
+  /** A transaction has notified the listeners. */
+  notify(): void {
+    const { time, random, mutedUntilMs } = this.#network
+    if (mutedUntilMs > time.nowMs()) return
+    for (const wake of this.#wakers) time.after(random.int(10), () => this.#wakers.has(wake) && wake())
+  }
+
+  async connect(onWake: () => void, onLost: () => void): Promise<FeedConnection> {
+    const wake = (): void => onWake()
+    const line = this.#network.open(() => {
+      this.#wakers.delete(wake)
+      onLost()
+    })
+    try {
+      await line.query(() => this.#wakers.add(wake))
+    } catch (error) {
+      this.#wakers.delete(wake)
+      line.close()
+      throw error
+    }
+    return {
+      identify: () => line.query(() => this.#postgres.openChangeLog()),
+      read: (since) =>
+        line.query(() => {
+          const { snapshot, behind, entries, state } = this.#postgres.read(since)
+          this.reads++
+          if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
+          return { snapshot, behind, changes: entries.map((entry) => changeOf(state, entry, false)) }
+        }),
+      load: (identity, onBatch) => this.#load(identity, onBatch),
+      close: () => {
+        this.#wakers.delete(wake)
+        line.close()
+      },
+    }
+  }
+
+  /** Like `loadFeed`: a connection of its own, and one snapshot. */
+  async #load(identity: string, onBatch: OnBatch): Promise<string> {
+    const line = this.#network.open()
+    try {
+      await line.travel()
+      const { snapshot, rows, server } = await line.query(() => {
+        const opened = this.#postgres.openChangeLog()
+        return { server: opened, snapshot: this.#postgres.snapshot(), rows: loadOf(this.#postgres.state) }
+      })
+      this.#network.tell(`a load begins at ${snapshot}`)
+      for (const page of this.#pages(rows)) {
+        await line.travel(this.#pageMs)
+        onBatch(page, snapshot)
+      }
+      await line.query(() => undefined)
+      if (server !== identity) throw new Error('Another server responded during the load.')
+      return snapshot
+    } finally {
+      line.close()
+    }
+  }
+
+  /** Divides rows as the chunks of a stream happen to. */
+  *#pages(rows: readonly FeedChange[]): Generator<readonly FeedChange[]> {
+    for (let from = 0; from < rows.length;) {
+      const to = from + 1 + this.#network.random.int(8)
+      yield rows.slice(from, to)
+      from = to
+    }
+  }
+}
+
+/** Executes claims and releases as `claim_slots` and `release_slots` do. */
+export class SimulatedSlots implements SlotStore {
+  readonly #postgres: SimulatedPostgres
+  readonly #network: Network
+  /** Licenses whose slots a transaction has locked. */
+  readonly #locked = new Set<number>()
+
+  constructor(postgres: SimulatedPostgres, network: Network) {
+    this.#postgres = postgres
+    this.#network = network
+  }
+
+  isHopeless(): boolean {
+    return true
+  }
+
+  execute(claims: readonly Claim[]): Promise<ClaimAnswer[]> {
+    const licenses = claims.map(({ licenseId }) => numberOf(licenseId))
+    return this.#transact(licenses, (transaction, isBusy) => {
+      const xid = String(transaction.xid)
+      const draft = draftOf(this.#postgres.state)
+      const answers = claims.map(({ machineId }, i): ClaimAnswer => {
+        const license = licenses[i]!
+        const row = draft.license.get(license)
+        const answer = (outcome: ClaimAnswer['outcome']): ClaimAnswer => {
+          return { outcome, used: usedOf(draft, license), max: row?.max ?? null, xid }
+        }
+        if (isBusy(license)) return { outcome: 'busy', used: null, max: null, xid }
+        if (row === undefined) return answer('no_license')
+        if (row.status !== 'active') return answer(row.status)
+        const machine = new TextDecoder().decode(machineId)
+        const name = machineName(license, machine)
+        if (draft.machine.has(name)) return answer('known')
+        if (row.max !== null && usedOf(draft, license) >= row.max) return answer('limit')
+        draft.machine.set(name, { license, machine })
+        return answer(row.max === null ? 'recorded' : 'granted')
+      })
+      this.#postgres.commit(transaction, draft)
+      return answers
+    })
+  }
+
+  release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
+    const licenses = releases.map(({ licenseId }) => numberOf(licenseId))
+    return this.#transact(licenses, (transaction, isBusy) => {
+      const draft = draftOf(this.#postgres.state)
+      const answers = releases.map(({ machineId }, i): ReleaseAnswer => {
+        const license = licenses[i]!
+        if (isBusy(license)) return { outcome: 'busy', used: null, xid: null }
+        const isReleased = draft.machine.delete(machineName(license, new TextDecoder().decode(machineId)))
+        if (!isReleased) return { outcome: 'unknown', used: null, xid: null }
+        return { outcome: 'released', used: usedOf(draft, license), xid: String(transaction.xid) }
+      })
+      this.#postgres.commit(transaction, draft)
+      return answers
+    })
+  }
+
+  /** Begins a transaction, locks what is free, and after a while decides and commits. */
+  async #transact<T>(
+    licenses: readonly number[],
+    decide: (transaction: Transaction, isBusy: (license: number) => boolean) => T,
+  ): Promise<T> {
+    const line = this.#network.open()
+    const { time, random } = this.#network
+    try {
+      await line.travel()
+      const transaction = this.#postgres.begin()
+      const own = new Set(licenses.filter((license) => !this.#locked.has(license)))
+      for (const license of own) this.#locked.add(license)
+      await time.sleep(random.int(15))
+      for (const license of own) this.#locked.delete(license)
+      if (transaction.isOver) throw new Error('The server has crashed.')
+      const result = decide(transaction, (license) => !own.has(license))
+      await line.travel()
+      return result
+    } finally {
+      line.close()
+    }
+  }
+}
+
+/** Stores heartbeats over a connection of their own. */
+export class SimulatedHeartbeats implements HeartbeatStore {
+  readonly #postgres: SimulatedPostgres
+  readonly #network: Network
+
+  constructor(postgres: SimulatedPostgres, network: Network) {
+    this.#postgres = postgres
+    this.#network = network
+  }
+
+  async note({ applied }: ValidatorNote): Promise<void> {
+    const line = this.#network.open()
+    try {
+      await line.query(() => this.#postgres.noteValidator(applied))
+    } finally {
+      line.close()
+    }
+  }
+
+  forget(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+/** Returns the number of the license with this id. */
+export function numberOf(licenseId: Uint8Array): number {
+  return new DataView(licenseId.buffer, licenseId.byteOffset).getUint32(12)
+}

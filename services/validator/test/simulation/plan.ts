@@ -1,0 +1,128 @@
+/**
+ * What happens in a run, as data: a run can be repeated exactly, and shortened by leaving steps out. A step chooses what it
+ * acts on by its own number, so it does not depend on the steps before it.
+ */
+
+import { type Random, random } from '@keyward/testkit'
+
+import type { WatchedCheck } from './verdicts.ts'
+import {
+  ADDRESSES,
+  COUNTRIES,
+  MACHINES,
+  MAX_LICENSES,
+  type Operation,
+  OPERATION_NAMES,
+  type OperationName,
+} from './world.ts'
+
+export const FAULTS = [
+  'cut', // connections break
+  'refuse', // connections break and are refused for a while
+  'stall', // nothing arrives for a while
+  'mute', // notifications are lost for a while
+  'crash', // Postgres crashes and loses the latest commits and all open transactions
+  'fail over', // another server takes over that lacks the latest commits
+  'restore', // an older copy of a running server is put in place
+  'dump', // an older dump is restored on a new server
+  'standby', // connections reach a standby for a while
+  'prune', // the change log forgets what was visible a while ago
+  'void', // a table is truncated, which voids the change log
+] as const
+export type FaultName = (typeof FAULTS)[number]
+
+interface Timed {
+  readonly atMs: number
+  /** How long a transaction stays open, or a fault lasts. */
+  readonly lastsMs: number
+  /** The seed of what the step chooses. */
+  readonly pick: number
+}
+
+export type Step = Timed &
+  (
+    | {
+        readonly kind: 'transaction'
+        /** The name of a random operation, or an operation. */
+        readonly operations: readonly (OperationName | Operation)[]
+        readonly isRolledBack: boolean
+      }
+    | { readonly kind: 'fault'; readonly fault: FaultName; /** How many versions are lost. */ readonly lost: number }
+    | { readonly kind: 'check' | 'deactivate'; readonly license: number; readonly machine: string }
+  )
+
+export interface Plan {
+  readonly seed: number
+  readonly steps: readonly Step[]
+  readonly checks: readonly WatchedCheck[]
+  /** When the last step begins at the latest. */
+  readonly lastsMs: number
+  /** How long a page of a load may take to arrive. */
+  readonly pageMs: number
+  /** The most changes that one read of the log returns. */
+  readonly maxChanges: number
+}
+
+export interface PlanOptions {
+  readonly faults?: readonly FaultName[]
+  /** One of them is the most changes that a read returns. */
+  readonly maxChanges?: readonly number[]
+  /** One of them is how long a page of a load may take. */
+  readonly pageMs?: readonly number[]
+}
+
+const RUN_MS = 4_000
+
+export function planOf(seed: number, options: PlanOptions = {}): Plan {
+  const from = random(seed)
+  const faults = options.faults ?? FAULTS
+  const steps: Step[] = []
+  for (let i = 5 + from.int(25); i > 0; i--) steps.push(randomTransaction(from))
+  for (let i = from.int(10); i > 0; i--) steps.push(randomRequest(from))
+  if (faults.length > 0)
+    for (let i = from.int(5); i > 0; i--)
+      steps.push({
+        ...timed(from, 1_500),
+        kind: 'fault',
+        fault: from.pick(faults),
+        lost: from.pick([0, 0, 1, 2, 3, 8]),
+      })
+  return {
+    seed,
+    steps: steps.toSorted((a, b) => a.atMs - b.atMs),
+    checks: randomChecks(from),
+    lastsMs: RUN_MS,
+    pageMs: from.pick(options.pageMs ?? [2, 20, 900]),
+    maxChanges: from.pick(options.maxChanges ?? [4, 20_000, 20_000]),
+  }
+}
+
+function timed(from: Random, longestMs: number): Timed {
+  // Half of the steps are close to the middle, so that they overlap.
+  const atMs = from.chance(0.5) ? from.int(RUN_MS) : RUN_MS / 2 + from.int(300)
+  return { atMs, lastsMs: Math.floor(from.next() ** 3 * longestMs), pick: from.int(2 ** 31) }
+}
+
+function randomTransaction(from: Random): Step {
+  const operations = Array.from({ length: from.pick([1, 1, 1, 2, 3]) }, () => from.pick(OPERATION_NAMES))
+  return { ...timed(from, 3_000), kind: 'transaction', operations, isRolledBack: from.chance(0.1) }
+}
+
+function randomRequest(from: Random): Step {
+  const kind = from.chance(0.75) ? 'check' : 'deactivate'
+  return { ...timed(from, 0), kind, license: 1 + from.int(4), machine: from.pick(MACHINES) }
+}
+
+function randomChecks(from: Random): WatchedCheck[] {
+  const checks: WatchedCheck[] = []
+  for (let license = 1; license <= MAX_LICENSES; license++)
+    for (const organization of license <= 2 ? [1] : license <= 4 ? [2] : [1, 2])
+      checks.push({
+        organization,
+        license,
+        machine: from.pick(MACHINES),
+        address: from.pick(ADDRESSES),
+        country: from.pick(COUNTRIES),
+      })
+  return checks
+}

@@ -1,0 +1,291 @@
+/**
+ * A model of what a client of Postgres can observe: transactions with numbers, snapshots, the change log and its functions
+ * (packages/database/migrations), crashes, failovers and restored copies. Every state that was visible is a version; versions
+ * are numbered in the order in which they were visible, so one that a crash brings back has a new number.
+ */
+
+import type { Random } from '@keyward/testkit'
+
+import { parseSnapshot } from '../../src/feed/own-writes.ts'
+import { firstState, type State, TABLES, type TableName } from './world.ts'
+
+/** A row that a transaction changed: an entry of the change log. */
+export interface Entry {
+  readonly xid: bigint
+  readonly table: TableName
+  /** The row's number or name. */
+  readonly row: number | string
+}
+
+export interface Version {
+  readonly state: State
+  readonly atMs: number
+  /** The transaction. Null for what a crash, a failover or a restored copy left. */
+  readonly xid: bigint | null
+}
+
+/** What a validator has published as applied, and when. */
+export interface Heartbeat {
+  readonly applied: string | null
+  readonly seenMs: number
+}
+
+/** What is on disk, after a transaction. */
+interface Disk {
+  readonly state: State
+  readonly log: readonly Entry[]
+  /** `feed_state`: entries that are visible in this snapshot may be gone. */
+  readonly pruned: string
+  /** `feed_state`: where the log was written. */
+  readonly writtenBy: string
+  /** `validators`: what the validator has published. */
+  readonly heartbeat: Heartbeat | null
+  /** The transaction that wrote this. */
+  readonly xid: bigint
+  /** Its number among the versions. */
+  readonly version: number
+}
+
+/** A transaction that has a number. */
+export interface Transaction {
+  readonly xid: bigint
+  /** It has ended, or a crash has rolled it back. */
+  isOver: boolean
+}
+
+export interface Reading {
+  readonly snapshot: string
+  readonly behind: boolean
+  readonly entries: readonly Entry[]
+  readonly state: State
+}
+
+const FIRST_XID = 100n
+
+export class SimulatedPostgres {
+  readonly versions: Version[] = []
+  /** The version that was current when each snapshot was last taken. */
+  readonly versionOfSnapshot = new Map<string, number>()
+  /** The version that was current when each transaction ended. A number that is given out again overwrites its entry. */
+  readonly versionOfTransaction = new Map<bigint, number>()
+  /** The first version of the current history: what transactions before it did may have been lost. */
+  historyStart = 0
+  /** A number below this may have been given out by an earlier history, too. */
+  firstFreshXid = FIRST_XID
+  /** The log contains more than this: a read reports `behind`. */
+  maxChanges = 20_000
+  onCommit: () => void = () => undefined
+  /** Connections reach a standby until then, which refuses to be followed. */
+  standbyUntilMs = 0
+  readonly #nowMs: () => number
+  readonly #random: Random
+  readonly #open = new Map<bigint, Transaction>()
+  #history: Disk[]
+  #nextXid = FIRST_XID
+  #latestCompleted = FIRST_XID - 1n
+  #timeline = 1
+  #system = 1
+  #runs = 0
+  /** The row of the unlogged table `server_run`. Null after a crash. */
+  #run: number | null = null
+
+  constructor(nowMs: () => number, random: Random) {
+    this.#nowMs = nowMs
+    this.#random = random
+    this.#history = [
+      { state: firstState(), log: [], pruned: '1:1:', writtenBy: '', heartbeat: null, xid: FIRST_XID - 1n, version: 0 },
+    ]
+    this.#addVersion(null)
+  }
+
+  get state(): State {
+    return this.#disk.state
+  }
+
+  get latest(): number {
+    return this.versions.length - 1
+  }
+
+  /** Begins a transaction and returns its number. */
+  begin(): Transaction {
+    const transaction = { xid: this.#nextXid++, isOver: false }
+    this.#open.set(transaction.xid, transaction)
+    return transaction
+  }
+
+  /** Ends a transaction without a change of a row. */
+  end(transaction: Transaction): void {
+    this.#complete(transaction)
+    this.versionOfTransaction.set(transaction.xid, this.latest)
+  }
+
+  /** Commits a transaction that makes this state. */
+  commit(transaction: Transaction, state: State): void {
+    const { xid } = transaction
+    const entries = changesBetween(this.state, state, xid)
+    if (entries.length === 0) return this.end(transaction)
+    this.#complete(transaction)
+    this.#write({ ...this.#disk, state, log: [...this.#disk.log, ...entries], xid, version: this.latest + 1 })
+    this.#addVersion(xid)
+    this.onCommit()
+  }
+
+  /** `pg_current_snapshot()`. */
+  snapshot(): string {
+    const xmax = this.#latestCompleted + 1n
+    const open = this.#openNumbers().filter((xid) => xid < xmax)
+    const text = `${open[0] ?? xmax}:${xmax}:${open.join(',')}`
+    this.versionOfSnapshot.set(text, this.latest)
+    return text
+  }
+
+  get heartbeat(): Heartbeat | null {
+    return this.#disk.heartbeat
+  }
+
+  /** `note_validator()`. */
+  noteValidator(applied: string | null): void {
+    const transaction = this.begin()
+    this.#complete(transaction)
+    this.#write({ ...this.#disk, heartbeat: { applied, seenMs: this.#nowMs() }, xid: transaction.xid })
+  }
+
+  /** `open_change_log()`. */
+  openChangeLog(): string {
+    if (this.#nowMs() < this.standbyUntilMs) throw new Error('This server is a standby.')
+    if (this.#disk.writtenBy !== this.#place || this.#run === null) {
+      this.#run ??= ++this.#runs
+      if (this.#disk.writtenBy !== this.#place) this.voidChangeLog(this.#place)
+    }
+    return `${this.#place}/${this.#timeline}`
+  }
+
+  /** `void_change_log()`: no snapshot that was taken before covers what it sets. */
+  voidChangeLog(writtenBy: string = this.#disk.writtenBy): void {
+    const open = this.#openNumbers()
+    const transaction = this.begin()
+    const { xid } = transaction
+    this.#complete(transaction)
+    const pruned = `${open[0] ?? xid + 1n}:${xid + 1n}:${open.join(',')}`
+    this.#write({ ...this.#disk, log: [], pruned, writtenBy, xid })
+    this.versionOfTransaction.set(xid, this.latest)
+    this.onCommit()
+  }
+
+  /** `prune_change_log()` with the mark of an earlier call: entries that are visible in the mark are forgotten. */
+  prune(mark: string): void {
+    if (!covers(this.snapshot(), mark)) return
+    const isVisible = parseSnapshot(mark)
+    const { log, pruned } = this.#disk
+    const transaction = this.begin()
+    this.#complete(transaction)
+    this.#write({
+      ...this.#disk,
+      log: log.filter((entry) => !isVisible(entry.xid)),
+      pruned: covers(mark, pruned) ? mark : pruned,
+      xid: transaction.xid,
+    })
+  }
+
+  /** The statement of `readFeed`. */
+  read(since: string): Reading {
+    const snapshot = this.snapshot()
+    const { state, pruned, log } = this.#disk
+    const isBehind = !covers(since, pruned) || !covers(snapshot, since)
+    const [, xmax = '0', open = ''] = since.split(':')
+    const wasOpen = new Set(open === '' ? [] : open.split(',').map(BigInt))
+    const entries = isBehind ? [] : distinct(log.filter(({ xid }) => xid >= BigInt(xmax) || wasOpen.has(xid)))
+    const behind = isBehind || entries.length > this.maxChanges
+    return { snapshot, behind, entries: behind ? [] : entries, state }
+  }
+
+  /**
+   * Crashes and recovers. `lost`: how many of the latest versions are gone, with all that was written since; some of the numbers given out since are given
+   * out again. Open transactions are rolled back, and unlogged tables are empty.
+   */
+  crash(lost: number): void {
+    const numbers = [...new Set(this.#history.map(({ version }) => version))]
+    const last = numbers[Math.max(0, numbers.length - 1 - lost)]!
+    const isKept = lost === 0 ? (): boolean => true : ({ version }: Disk): boolean => version <= last
+    this.#history = this.#history.filter(isKept)
+    const spare = Number(this.#nextXid - this.#disk.xid) - 1
+    if (this.#nextXid > this.firstFreshXid) this.firstFreshXid = this.#nextXid
+    this.#nextXid = this.#disk.xid + 1n + BigInt(this.#random.int(spare + 1))
+    this.#latestCompleted = this.#nextXid - 1n
+    for (const transaction of this.#open.values()) transaction.isOver = true
+    this.#open.clear()
+    this.#run = null
+    this.#history.push({ ...this.#disk, version: this.latest + 1 })
+    this.#addVersion(null)
+    this.historyStart = this.latest
+  }
+
+  /** Another server takes over that has not received the latest commits. */
+  failOver(lost: number): void {
+    this.#timeline++
+    this.crash(lost)
+  }
+
+  /** A dump without the latest versions is restored on a new server, whose transaction numbers start again. */
+  restoreDump(lost: number): void {
+    this.crash(lost)
+    this.#system++
+    this.#nextXid = FIRST_XID
+    this.#latestCompleted = FIRST_XID - 1n
+    this.#history = [{ ...this.#disk, log: [], pruned: '1:1:', heartbeat: null, xid: this.#latestCompleted }]
+  }
+
+  get #disk(): Disk {
+    return this.#history.at(-1)!
+  }
+
+  get #place(): string {
+    return `${this.#system}/${this.#run ?? ''}`
+  }
+
+  #write(disk: Disk): void {
+    this.#history.push(disk)
+  }
+
+  /** In ascending order. */
+  #openNumbers(): bigint[] {
+    return [...this.#open.keys()].toSorted((a, b) => (a < b ? -1 : 1))
+  }
+
+  #complete(transaction: Transaction): void {
+    const { xid } = transaction
+    transaction.isOver = true
+    this.#open.delete(xid)
+    if (xid > this.#latestCompleted) this.#latestCompleted = xid
+  }
+
+  #addVersion(xid: bigint | null): void {
+    this.versions.push({ state: this.state, atMs: this.#nowMs(), xid })
+    if (xid !== null) this.versionOfTransaction.set(xid, this.latest)
+  }
+}
+
+/** `snap_covers(a, b)`: everything that is visible in `b` is visible in `a`. */
+export function covers(a: string, b: string): boolean {
+  const [, xmaxA = '0', openA = ''] = a.split(':')
+  const [, xmaxB = '0'] = b.split(':')
+  const isVisibleInB = parseSnapshot(b)
+  return BigInt(xmaxA) >= BigInt(xmaxB) && (openA === '' || !openA.split(',').some((xid) => isVisibleInB(BigInt(xid))))
+}
+
+type Rows = ReadonlyMap<number | string, object>
+
+function changesBetween(before: State, after: State, xid: bigint): Entry[] {
+  const entries: Entry[] = []
+  for (const table of TABLES) {
+    const old: Rows = before[table]
+    const current: Rows = after[table]
+    for (const [row, value] of current) if (old.get(row) !== value) entries.push({ xid, table, row })
+    for (const row of old.keys()) if (!current.has(row)) entries.push({ xid, table, row })
+  }
+  return entries
+}
+
+function distinct(entries: readonly Entry[]): readonly Entry[] {
+  return [...new Map(entries.map((entry) => [`${entry.table} ${entry.row}`, entry])).values()]
+}

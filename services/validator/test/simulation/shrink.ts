@@ -1,0 +1,78 @@
+/** Shortens a plan while it still fails in the same way, so that its story is short enough to read. */
+
+import type { Plan, Step } from './plan.ts'
+import { type RunResult, runPlan } from './run.ts'
+
+export interface Failure {
+  readonly plan: Plan
+  readonly result: RunResult
+}
+
+/** Runs at most this many shortened plans. */
+const MAX_RUNS = 500
+
+export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunResult> = runPlan): Promise<Failure> {
+  const problem = failure.result.finding?.problem
+  let best = failure
+  let runs = 0
+  const attempt = async (plan: Plan): Promise<boolean> => {
+    if (runs++ >= MAX_RUNS) return false
+    const result = await run(plan)
+    if (result.finding?.problem !== problem) return false
+    best = { plan, result }
+    return true
+  }
+  let before = Infinity
+  while (sizeOf(best.plan) < before) {
+    before = sizeOf(best.plan)
+    await removeSteps(() => best.plan, attempt)
+    await simplifySteps(() => best.plan, attempt)
+    for (const check of best.plan.checks)
+      await attempt({ ...best.plan, checks: best.plan.checks.filter((one) => one !== check) })
+  }
+  return best
+}
+
+/** Removes as many consecutive steps at once as possible: first halves, in the end single steps. */
+async function removeSteps(current: () => Plan, attempt: (plan: Plan) => Promise<boolean>): Promise<void> {
+  for (let length = Math.ceil(current().steps.length / 2); length >= 1; length = Math.floor(length / 2)) {
+    for (let from = 0; from < current().steps.length;) {
+      const plan = current()
+      const isShorter = await attempt({ ...plan, steps: plan.steps.toSpliced(from, length) })
+      if (!isShorter) from += length
+    }
+  }
+}
+
+async function simplifySteps(current: () => Plan, attempt: (plan: Plan) => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < current().steps.length; i++) {
+    for (const step of simplerThan(current().steps[i]!)) {
+      const plan = current()
+      if (await attempt({ ...plan, steps: plan.steps.with(i, step) })) break
+    }
+  }
+}
+
+function simplerThan(step: Step): Step[] {
+  const simpler: Step[] = []
+  if (step.kind === 'transaction' && step.operations.length > 1)
+    for (const [i] of step.operations.entries()) simpler.push({ ...step, operations: step.operations.toSpliced(i, 1) })
+  if (step.lastsMs > 0) simpler.push({ ...step, lastsMs: 0 })
+  if (step.kind === 'fault' && step.lost > 0) simpler.push({ ...step, lost: step.lost - 1 })
+  return simpler
+}
+
+function sizeOf({ steps, checks }: Plan): number {
+  const sizes = steps.map(
+    (step) => 2 + (step.kind === 'transaction' ? step.operations.length : 0) + Number(step.lastsMs > 0),
+  )
+  return checks.length + sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** Returns the story of a failed run as text. */
+export function storyOf({ plan, result }: Failure): string {
+  return [
+    `seed ${plan.seed}, ${plan.steps.length} steps, a page of a load takes up to ${plan.pageMs} ms`,
+    ...result.story,
+  ].join('\n')
+}

@@ -1,0 +1,59 @@
+/** The verdict of a check in a state of the simulated database: rules V1 to V8 of docs/api.md, over plain rows. */
+
+import type { License, Rule, State } from './world.ts'
+
+export interface WatchedCheck {
+  readonly organization: number
+  readonly license: number
+  readonly machine: string
+  readonly address: string
+  readonly country: string
+}
+
+/** `SLOT`: the license is good, and its machine slots decide. */
+export type Policy = 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'VALID' | 'SLOT'
+
+export function policyOf(state: State, check: WatchedCheck): Policy {
+  const license = state.license.get(check.license)
+  if (license === undefined || license.organization !== check.organization) return 'NOT_FOUND'
+  const matching = [...state.rule.values()].filter((rule) => matches(rule, license, check))
+  const scope = (['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const).find((one) =>
+    matching.some((rule) => rule.scope === one),
+  )
+  const deciding = matching.filter((rule) => rule.scope === scope)
+  const exclusions = deciding.filter(({ kind }) => kind === 'EXCLUSION')
+  if (deciding.length > 0 && exclusions.length === 0) return 'BLACKLISTED'
+  if (license.status === 'revoked') return 'REVOKED'
+  const isForgiven = exclusions.some((rule) => rule.allowSuspendedOrExpired)
+  if (license.status === 'suspended' && !isForgiven) return 'SUSPENDED'
+  return exclusions.length > 0 ? 'VALID' : 'SLOT'
+}
+
+function matches(rule: Rule, license: License, check: WatchedCheck): boolean {
+  if (rule.organization !== license.organization) return false
+  const scopeIds = { LICENSE: check.license, PRODUCT: license.product, ORGANIZATION: null }
+  if (rule.scopeId !== scopeIds[rule.scope]) return false
+  switch (rule.type) {
+    case 'IP':
+      return contains(rule.value, check.address)
+    case 'HWID':
+      return rule.value === check.machine
+    case 'COUNTRY':
+      return rule.value === check.country
+    case 'CUSTOMER':
+      return rule.value === String(license.customer)
+    default:
+      return rule.type satisfies never
+  }
+}
+
+function contains(network: string, address: string): boolean {
+  const [base = '', length = '32'] = network.split('/')
+  const hostBits = 2 ** (32 - Number(length))
+  return Math.floor(wordOf(base) / hostBits) === Math.floor(wordOf(address) / hostBits)
+}
+
+/** Returns an IPv4 address as a number of 32 bits. */
+export function wordOf(address: string): number {
+  return address.split('.').reduce((word, part) => word * 256 + Number(part), 0)
+}
