@@ -129,7 +129,18 @@ function brokenConnections(): ResponseCase[] {
     row('bytes that are not HTTP', { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.2\r\n\r\n' }, OUTAGE),
     row('no response in time', { kind: 'hang' }, OUTAGE, { isLate: true }),
     row('a response that comes too late', { kind: 'slow', delayMs: 9000 }, OUTAGE, { isLate: true }),
-    row('a body that comes byte by byte, without end', { kind: 'trickle' }, OUTAGE, { isLate: true }),
+    row(
+      'a head that comes byte by byte, without end',
+      { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ndate: ' },
+      OUTAGE,
+      { isLate: true },
+    ),
+    row(
+      'a body that comes byte by byte, without end',
+      { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n' },
+      OUTAGE,
+      { isLate: true },
+    ),
     row('a body of 200,000 bytes', respond(200, `${json(validV2)}${' '.repeat(200_000)}`), OUTAGE),
   ]
 }

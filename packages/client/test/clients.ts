@@ -1,16 +1,19 @@
 /** The clients of this project as programs that the contract suite can run, and the tools that each of them needs. */
 
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export interface ClientUnderTest {
   language: string
-  /** Returns the reason why the client cannot run here, or null. */
+  /** Returns what is missing here to run the client, or null. */
   missing: () => string | null
-  /** Builds the client in the folder and returns its command line. Throws the compiler's messages. */
+  /** Builds the client in the folder and returns its command line. Throws the messages of a compiler that fails. */
   build: (folder: string) => string[]
 }
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
+const python = ['python3', '/usr/bin/python3'].find((each) => succeeds(each, ['-c', 'import cryptography']))
 
 export const clients: readonly ClientUnderTest[] = [
   {
@@ -18,4 +21,29 @@ export const clients: readonly ClientUnderTest[] = [
     missing: () => null,
     build: () => [process.execPath, at('contract-suite/sdk.ts')],
   },
+  {
+    language: 'Python',
+    missing: () => (python === undefined ? 'skipped: no Python with the package cryptography' : null),
+    build: () => [python ?? 'python3', '-B', at('other-languages/python/contract.py')],
+  },
+  {
+    language: 'Go',
+    missing: () => (succeeds('go', ['version']) ? null : 'skipped: no go'),
+    build(folder) {
+      const program = join(folder, 'contract-go')
+      const settings = { GOFLAGS: '-buildvcs=false', GOPROXY: 'off', GOTOOLCHAIN: 'local', GOCACHE: join(folder, 'go') }
+      compile('go', ['build', '-o', program, './contract'], at('other-languages/go'), settings)
+      return [program]
+    },
+  },
 ]
+
+function succeeds(command: string, args: string[]): boolean {
+  return spawnSync(command, args, { stdio: 'ignore' }).status === 0
+}
+
+function compile(command: string, args: string[], cwd: string, settings: Record<string, string> = {}): void {
+  const env = { ...process.env, ...settings }
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', env })
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}\n${stdout}\n${stderr}`)
+}

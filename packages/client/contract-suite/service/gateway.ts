@@ -22,8 +22,8 @@ export type Fault =
   | { kind: 'drop' }
   /** Sends these characters as bytes in place of an HTTP response, then closes the connection. */
   | { kind: 'raw'; bytes: string }
-  /** Sends a status and then one blank every 50 ms, without end. */
-  | { kind: 'trickle' }
+  /** Sends this text and then one blank every 50 ms, without end. */
+  | { kind: 'trickle'; start: string }
 
 export interface Gateway {
   url: string
@@ -74,7 +74,7 @@ function serve(fault: Fault, target: string, request: IncomingMessage, response:
       response.socket?.end(fault.bytes, 'latin1')
       return
     case 'trickle':
-      trickle(response)
+      trickle(response, fault.start)
       return
     case 'none':
     case 'cut':
@@ -82,10 +82,11 @@ function serve(fault: Fault, target: string, request: IncomingMessage, response:
   }
 }
 
-function trickle(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'application/json' })
-  const timer = setInterval(() => response.write(' '), 50)
-  response.on('close', () => clearInterval(timer))
+function trickle({ socket }: ServerResponse, start: string): void {
+  socket?.write(start)
+  const timer = setInterval(() => socket?.write(' '), 50)
+  socket?.on('error', () => socket.destroy())
+  socket?.on('close', () => clearInterval(timer))
 }
 
 function relay(target: string, request: IncomingMessage, response: ServerResponse, body: Buffer, cut: boolean): void {

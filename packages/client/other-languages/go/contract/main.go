@@ -1,0 +1,95 @@
+// The Go client as a program that the contract suite can run (docs/client/contract-suite.md).
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"keyward"
+)
+
+type command struct {
+	Command, BaseURL, APIKey, LicenseKey, MachineID, Hostname, Storage, File string
+	PublicKeys                                                               []struct{ KeyID, PublicKey string }
+	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                             int64
+}
+
+func main() {
+	var client *keyward.Client
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var sent command
+		if err := json.Unmarshal(lines.Bytes(), &sent); err != nil {
+			panic(err)
+		}
+		reply := map[string]any{}
+		switch sent.Command {
+		case "open":
+			opened, err := open(sent)
+			client = opened
+			if err != nil {
+				reply["error"] = err.Error()
+			}
+		case "judge":
+			reply["outcome"] = judge(sent)
+		case "validate":
+			reply = write(client.Validate())
+		case "activate":
+			reply = write(client.Activate())
+		case "deactivate":
+			reply = write(client.Deactivate())
+		}
+		text, _ := json.Marshal(reply)
+		fmt.Println(string(text))
+	}
+}
+
+func open(sent command) (*keyward.Client, error) {
+	keys := map[string]string{}
+	for _, key := range sent.PublicKeys {
+		keys[key.KeyID] = key.PublicKey
+	}
+	ahead := time.Duration(sent.ClockAheadMs) * time.Millisecond
+	return keyward.New(keyward.Options{
+		BaseURL:    sent.BaseURL,
+		APIKey:     sent.APIKey,
+		PublicKeys: keys,
+		LicenseKey: sent.LicenseKey,
+		Storage:    sent.Storage,
+		MachineID:  sent.MachineID,
+		Hostname:   sent.Hostname,
+		Timeout:    time.Duration(sent.TimeoutMs) * time.Millisecond,
+		Now:        func() time.Time { return time.Now().Add(ahead) },
+	})
+}
+
+func judge(sent command) string {
+	keys := keyward.Keys{}
+	for _, key := range sent.PublicKeys {
+		keys[key.KeyID], _ = keyward.ReadPublicKey(key.PublicKey)
+	}
+	now, latestSeen := time.UnixMilli(sent.NowMs), time.UnixMilli(sent.LatestSeenMs)
+	outcome, _ := keyward.Judge(sent.File, keys, sent.LicenseKey, now, latestSeen)
+	return outcome
+}
+
+func write(result keyward.Result) map[string]any {
+	reply := map[string]any{
+		"source":      result.Source,
+		"valid":       result.Valid,
+		"deactivated": result.Code == "DEACTIVATED",
+		"code":        result.Code,
+		"reason":      result.Reason,
+		"rejectedAs":  result.RejectedAs,
+		"message":     result.Message,
+		"expiresAt":   nil,
+	}
+	if result.ExpiresAt != nil {
+		reply["expiresAt"] = result.ExpiresAt.Format("2006-01-02T15:04:05.000Z")
+	}
+	return reply
+}

@@ -1,0 +1,3 @@
+module keyward
+
+go 1.19

@@ -1,0 +1,265 @@
+// Package keyward checks the license of an app: the service decides when it can be reached, and a signed file when it cannot.
+// It needs the standard library of Go 1.19 or newer. Rules: docs/api.md, C1 to C6. After New, no call returns an error;
+// expected outcomes are results.
+package keyward
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	day          = 24 * time.Hour
+	refreshPause = time.Minute
+)
+
+var (
+	apiKeyForm = regexp.MustCompile(`^[\x21-\x7e]+$`)
+	localHost  = regexp.MustCompile(`^(localhost|.+\.localhost|127(\.\d+){3}|::1)$`)
+	separators = regexp.MustCompile(`[\s\x{2010}-\x{2015}\x{2212}-]+`)
+	generated  = regexp.MustCompile(`^[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}$`)
+)
+
+// Result is the outcome of a call.
+type Result struct {
+	Source     string     // "online": the service decided; "offline": it could not be reached
+	Valid      bool       // whether the app may run
+	Code       string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+	ExpiresAt  *time.Time // nil if the license never expires, or is not valid
+	Reason     string     // of CONFIGURATION and OFFLINE_REFUSED
+	RejectedAs string     // the code of the online rejection that ended the use of the file
+	Message    string     // for people; its text may change
+}
+
+// Options of a client. The fields without a default have to be set.
+type Options struct {
+	BaseURL    string            // such as "https://licenses.example.com"
+	APIKey     string            // ships with the app; it is not a secret
+	PublicKeys map[string]string // by key id, as GET /api/v1/public-keys returns them; they ship with the app
+	LicenseKey string            // what the customer entered
+	Storage    string            // path of the file for the client's state
+	MachineID  string            // default: none; licenses with a machine limit need one
+	Hostname   string            // default: none; Activate sends it
+	Timeout    time.Duration     // time budget of a call; default 5 s
+	AllowHTTP  bool              // allows http on another host than this machine
+	Now        func() time.Time  // the device's clock; default time.Now
+}
+
+// Client checks one license key. Several goroutines may use it.
+type Client struct {
+	options     Options
+	keys        Keys
+	http        *http.Client
+	mutex       sync.Mutex // guards the storage and the fields below
+	rejectedAs  string     // a rejection holds in this process even if it cannot be written
+	nextRefresh time.Time
+}
+
+// New creates a client. It returns an error for options that cannot work.
+func New(options Options) (*Client, error) {
+	address, err := url.Parse(options.BaseURL)
+	switch {
+	case err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http"):
+		return nil, fmt.Errorf("BaseURL must be an https address; got %q", options.BaseURL)
+	case address.Scheme == "http" && !options.AllowHTTP && !localHost.MatchString(address.Hostname()):
+		return nil, fmt.Errorf("BaseURL must use https, or anybody on the way could respond; got %q", options.BaseURL)
+	case !apiKeyForm.MatchString(options.APIKey):
+		return nil, errors.New("APIKey must be printable ASCII without blanks")
+	case options.LicenseKey == "" || len(options.PublicKeys) == 0:
+		return nil, errors.New("LicenseKey and PublicKeys must not be empty")
+	}
+	keys := Keys{}
+	for id, text := range options.PublicKeys {
+		if keys[id], err = ReadPublicKey(text); err != nil {
+			return nil, fmt.Errorf("PublicKeys: %s: %w", id, err)
+		}
+	}
+	if options.Timeout == 0 {
+		options.Timeout = 5 * time.Second
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	options.LicenseKey = NormalizeLicenseKey(options.LicenseKey)
+	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
+	// The service never redirects; following a redirect would send the API key elsewhere.
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{options: options, keys: keys, http: &http.Client{CheckRedirect: noRedirect}}, nil
+}
+
+// NormalizeLicenseKey returns a generated key as the service knows it, in upper case with hyphens, and other texts unchanged.
+func NormalizeLicenseKey(text string) string {
+	key := strings.ToUpper(separators.ReplaceAllString(strings.TrimSpace(text), "-"))
+	if generated.MatchString(key) {
+		return key
+	}
+	return text
+}
+
+// Validate checks the license: online where possible, else with the stored file.
+func (c *Client) Validate() Result {
+	return c.check("/api/v2/license/validate", c.body("license", ""), func(status int, text []byte) *Result {
+		result := readVerdict(status, text)
+		if inBody, ok := parseObject(text)["status"]; ok && inBody != float64(status) {
+			return nil
+		}
+		if result == nil || result.Valid != (status == 200) {
+			return nil
+		}
+		return result
+	})
+}
+
+// Activate checks the license as Validate does, and sends the name of this machine.
+func (c *Client) Activate() Result {
+	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), readVerdict)
+}
+
+// Deactivate releases this machine's slot and ends the use of the stored file. It works online only.
+func (c *Client) Deactivate() Result {
+	result := c.call("/api/v1/deactivate", c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
+		deactivated, ok := parseObject(text)["deactivated"].(bool)
+		if status != 200 || !ok {
+			return nil
+		}
+		if deactivated {
+			return &Result{Source: "online", Code: "DEACTIVATED"}
+		}
+		return &Result{Source: "online", Code: "NOT_ACTIVE"}
+	})
+	if result.Code == "DEACTIVATED" || result.Code == "NOT_ACTIVE" {
+		c.change(func(state *state) { c.reject(state, "DEACTIVATED") })
+	}
+	return result.Result
+}
+
+func (c *Client) body(keyField, hostname string) map[string]string {
+	body := map[string]string{keyField: c.options.LicenseKey}
+	if c.options.MachineID != "" {
+		body["fingerprint"] = c.options.MachineID
+	}
+	if hostname != "" {
+		body["hostname"] = hostname
+	}
+	return body
+}
+
+func (c *Client) check(path string, body map[string]string, read func(int, []byte) *Result) Result {
+	deadline := time.Now().Add(c.options.Timeout)
+	result := c.call(path, body, deadline, read)
+	if result.Code == "UNREACHABLE" {
+		return c.decideOffline(result.Message)
+	}
+	if result.Code == "CONFIGURATION" {
+		return result.Result
+	}
+	c.change(func(state *state) {
+		if !result.date.IsZero() { // the service's clock corrects a device whose clock once ran ahead
+			state.LatestSeenMs = float64(result.date.UnixMilli())
+		}
+		if result.Valid {
+			c.reject(state, "")
+		} else {
+			c.reject(state, result.Code)
+		}
+	})
+	if result.Valid {
+		c.refreshFile(result.ExpiresAt, deadline)
+	}
+	return result.Result
+}
+
+func (c *Client) decideOffline(message string) Result {
+	result := Result{Source: "offline", Code: "OFFLINE_REFUSED", Reason: "NO_FILE", Message: message}
+	c.change(func(state *state) {
+		now := c.options.Now()
+		stored := state.find(c.options.LicenseKey)
+		if stored != nil && stored.RejectedAs != nil {
+			result.RejectedAs = *stored.RejectedAs
+		}
+		if c.rejectedAs != "" {
+			result.RejectedAs = c.rejectedAs
+		}
+		if stored != nil && result.RejectedAs == "" {
+			outcome, file := Judge(stored.File, c.keys, c.options.LicenseKey, now, state.latestSeen())
+			if file != nil {
+				result.Valid, result.Code, result.Reason, result.ExpiresAt = true, "VALID", "", file.ExpiresAt
+			} else if result.Reason = outcome; outcome == "MALFORMED" {
+				result.Reason = "BAD_SIGNATURE"
+			}
+		}
+		if seen := float64(now.UnixMilli()); seen > state.LatestSeenMs {
+			state.LatestSeenMs = seen
+		}
+	})
+	return result
+}
+
+// refreshFile fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one.
+func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
+	c.mutex.Lock()
+	isDue := c.isDue(expiresAt) && !time.Now().Before(c.nextRefresh)
+	if isDue {
+		c.nextRefresh = time.Now().Add(refreshPause)
+	}
+	c.mutex.Unlock()
+	if !isDue {
+		return
+	}
+	text := ""
+	c.call("/api/v1/licenses/file", c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
+		if status == 200 {
+			text = string(received)
+		}
+		return &Result{}
+	})
+	if outcome, file := Verify(text, c.keys); outcome == "GOOD" && file.LicenseKey == c.options.LicenseKey {
+		c.change(func(state *state) { state.add(c.options.LicenseKey, text) })
+	}
+}
+
+// isDue reports whether the stored file is missing, not good, a day old, past half of its life, or of another expiry.
+func (c *Client) isDue(expiresAt *time.Time) bool {
+	state, now := readState(c.options.Storage), c.options.Now()
+	stored := state.find(c.options.LicenseKey)
+	if stored == nil {
+		return true
+	}
+	_, file := Judge(stored.File, c.keys, c.options.LicenseKey, now, state.latestSeen())
+	if file == nil || (file.ExpiresAt == nil) != (expiresAt == nil) || (expiresAt != nil && !expiresAt.Equal(*file.ExpiresAt)) {
+		return true
+	}
+	age := file.RefreshAfter.Sub(file.IssuedAt) / 2
+	if age > day {
+		age = day
+	}
+	return !now.Before(file.IssuedAt.Add(age))
+}
+
+// reject records the code that ends the use of the file; an empty code allows it again.
+func (c *Client) reject(state *state, code string) {
+	c.rejectedAs = code
+	if stored := state.find(c.options.LicenseKey); stored != nil {
+		if stored.RejectedAs = nil; code != "" {
+			stored.RejectedAs = &code
+		}
+	}
+}
+
+// change reads the state, applies the edit and writes it. If it cannot be written, the check continues.
+func (c *Client) change(edit func(*state)) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	state := readState(c.options.Storage)
+	edit(state)
+	if text, err := json.Marshal(state); err == nil {
+		_ = write(c.options.Storage, text)
+	}
+}

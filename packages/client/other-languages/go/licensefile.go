@@ -1,0 +1,158 @@
+package keyward
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	clockTolerance = 5 * time.Minute
+	maxFileLength  = 16 * 1024
+	timeFormat     = "2006-01-02T15:04:05.000Z"
+)
+
+// File is the payload of a license file that was verified.
+type File struct {
+	LicenseKey   string
+	KeyID        string
+	ExpiresAt    *time.Time // nil if the license never expires
+	IssuedAt     time.Time
+	RefreshAfter time.Time
+}
+
+// Keys maps key ids to public keys.
+type Keys map[string]ed25519.PublicKey
+
+// ReadPublicKey reads the standard base64 of an X.509 SubjectPublicKeyInfo.
+func ReadPublicKey(text string) (ed25519.PublicKey, error) {
+	der, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := key.(ed25519.PublicKey); ok {
+		return key, nil
+	}
+	return nil, errors.New("the public key is not an Ed25519 key")
+}
+
+// Judge returns GOOD or the first problem of a file, and the file if it is good. latestSeen is the latest time that the app
+// has seen; the zero time if it has seen none.
+func Judge(text string, keys Keys, licenseKey string, now, latestSeen time.Time) (string, *File) {
+	outcome, file := Verify(text, keys)
+	if outcome != "GOOD" {
+		return outcome, nil
+	}
+	passed := file.IssuedAt
+	if latestSeen.After(passed) {
+		passed = latestSeen
+	}
+	switch {
+	case file.LicenseKey != licenseKey:
+		return "WRONG_LICENSE", nil
+	case now.Before(passed.Add(-clockTolerance)):
+		return "CLOCK_SET_BACK", nil
+	case file.ExpiresAt != nil && !now.Before(*file.ExpiresAt):
+		return "FILE_EXPIRED", nil
+	case !now.Before(file.RefreshAfter):
+		return "REFRESH_NEEDED", nil
+	}
+	return "GOOD", file
+}
+
+// Verify verifies the form and the signature of a file, and nothing that depends on the time.
+func Verify(text string, keys Keys) (string, *File) {
+	parts := strings.Split(text, ".")
+	if len(text) > maxFileLength || len(parts) != 2 {
+		return "MALFORMED", nil
+	}
+	payload, signature := decode(parts[0]), decode(parts[1])
+	file := parsePayload(payload)
+	if file == nil || len(signature) != ed25519.SignatureSize {
+		return "MALFORMED", nil
+	}
+	key, ok := keys[file.KeyID]
+	if !ok {
+		return "UNKNOWN_KEY", nil
+	}
+	if !ed25519.Verify(key, payload, signature) {
+		return "BAD_SIGNATURE", nil
+	}
+	return "GOOD", file
+}
+
+// decode decodes base64url without padding. The decoder skips line breaks, so the bytes are encoded again and compared.
+func decode(text string) []byte {
+	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || base64.RawURLEncoding.EncodeToString(data) != text {
+		return nil
+	}
+	return data
+}
+
+// parsePayload returns nil unless every field is present with its type. A map is used because the names of struct fields
+// match in any case.
+func parsePayload(data []byte) *File {
+	payload := parseObject(data)
+	policy, ok := payload["policy"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	for _, name := range []string{"licenseKey", "licenseId", "customerEmail", "kid"} {
+		if text, _ := payload[name].(string); text == "" {
+			return nil
+		}
+	}
+	if limit, ok := policy["maxMachines"]; !ok || (limit != nil && !isMachineLimit(limit)) {
+		return nil
+	}
+	kind, _ := policy["type"].(string)
+	expires, hasExpiry := policy["expiresAt"]
+	if (kind != "PERPETUAL" && kind != "SUBSCRIPTION" && kind != "TRIAL") || !hasExpiry || (kind == "PERPETUAL") != (expires == nil) {
+		return nil
+	}
+	file := &File{LicenseKey: payload["licenseKey"].(string), KeyID: payload["kid"].(string)}
+	var isIssued, isRefreshed, isExpiry bool
+	file.IssuedAt, isIssued = parseTime(payload["issuedAt"])
+	file.RefreshAfter, isRefreshed = parseTime(payload["refreshAfter"])
+	if expires != nil {
+		var at time.Time
+		at, isExpiry = parseTime(expires)
+		file.ExpiresAt = &at
+	}
+	if !isIssued || !isRefreshed || isExpiry != (expires != nil) {
+		return nil
+	}
+	return file
+}
+
+func isMachineLimit(value any) bool {
+	number, ok := value.(float64)
+	return ok && number >= 1 && number == math.Trunc(number)
+}
+
+// parseTime accepts only times such as 2030-01-01T00:00:00.000Z.
+func parseTime(value any) (time.Time, bool) {
+	text, _ := value.(string)
+	at, err := time.Parse(timeFormat, text)
+	return at, err == nil && at.Format(timeFormat) == text
+}
+
+// parseObject parses a JSON object. It returns nil for any other text, and for one that is not UTF-8.
+func parseObject(data []byte) map[string]any {
+	var object map[string]any
+	if !utf8.Valid(data) || json.Unmarshal(data, &object) != nil {
+		return nil
+	}
+	return object
+}

@@ -1,0 +1,80 @@
+package keyward
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const maxLicenses = 10
+
+// state is the content of the storage.
+type state struct {
+	Version      int              `json:"version"`
+	LatestSeenMs float64          `json:"latestSeenMs"`
+	Licenses     []*storedLicense `json:"licenses"`
+}
+
+type storedLicense struct {
+	LicenseKey string  `json:"licenseKey"`
+	File       string  `json:"file"`
+	RejectedAs *string `json:"rejectedAs"`
+}
+
+func (s *state) latestSeen() time.Time { return time.UnixMilli(int64(s.LatestSeenMs)) }
+
+func (s *state) find(licenseKey string) *storedLicense {
+	for _, stored := range s.Licenses {
+		if stored.LicenseKey == licenseKey {
+			return stored
+		}
+	}
+	return nil
+}
+
+func (s *state) add(licenseKey, file string) {
+	licenses := []*storedLicense{{LicenseKey: licenseKey, File: file}}
+	for _, stored := range s.Licenses {
+		if stored.LicenseKey != licenseKey && len(licenses) < maxLicenses {
+			licenses = append(licenses, stored)
+		}
+	}
+	s.Licenses = licenses
+}
+
+// readState returns what is stored; an empty state when the storage fails or contains something else.
+func readState(path string) *state {
+	read := &state{}
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, read) != nil {
+		read = &state{}
+	}
+	kept := &state{Version: 2, LatestSeenMs: read.LatestSeenMs, Licenses: []*storedLicense{}}
+	for _, stored := range read.Licenses {
+		if stored != nil && stored.File != "" {
+			kept.Licenses = append(kept.Licenses, stored)
+		}
+	}
+	return kept
+}
+
+// write replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it.
+func write(path string, text []byte) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	draft, err := os.CreateTemp(folder, "*.tmp") // has mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(draft.Name())
+	_, writeErr := draft.Write(text)
+	syncErr, closeErr := draft.Sync(), draft.Close()
+	if writeErr != nil || syncErr != nil || closeErr != nil {
+		return errors.New("the state could not be written")
+	}
+	return os.Rename(draft.Name(), path)
+}

@@ -1,0 +1,128 @@
+package keyward
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxAttempts  = 3
+	maxBodyBytes = 64 * 1024
+)
+
+var (
+	codeForm   = regexp.MustCompile(`^[A-Z][A-Z0-9_]{1,63}$`)
+	rejections = " NOT_FOUND BLACKLISTED REVOKED SUSPENDED EXPIRED FINGERPRINT_REQUIRED TOO_MANY_MACHINES "
+	reasons    = map[int]string{401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS",
+		413: "INVALID_REQUEST", 415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}
+)
+
+// response is a result and the time at which the service sent it; the zero time if it did not say.
+type response struct {
+	Result
+	date       time.Time
+	retryAfter time.Duration
+}
+
+// call returns what read parses, UNREACHABLE or CONFIGURATION. It retries outages until the deadline.
+func (c *Client) call(path string, body map[string]string, deadline time.Time, read func(int, []byte) *Result) response {
+	for attempt := 1; ; attempt++ {
+		budget := time.Until(deadline)
+		if attempt < maxAttempts {
+			budget /= 2
+		}
+		result := c.request(path, body, budget, read)
+		// A random part keeps apps from retrying in step after an outage.
+		pause := result.retryAfter + time.Duration(time.Now().UnixNano()%(int64(attempt)*int64(200*time.Millisecond)))
+		if result.Code != "UNREACHABLE" || attempt == maxAttempts || time.Until(deadline)-pause < c.options.Timeout/8 {
+			return result
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (c *Client) request(path string, body map[string]string, budget time.Duration, read func(int, []byte) *Result) response {
+	outage := func(message string) response {
+		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: message}}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	defer cancel()
+	content, _ := json.Marshal(body)
+	request, err := http.NewRequestWithContext(ctx, "POST", c.options.BaseURL+path, bytes.NewReader(content))
+	if err != nil {
+		return outage(err.Error())
+	}
+	request.Header.Set("Authorization", "Bearer "+c.options.APIKey)
+	request.Header.Set("Content-Type", "application/json")
+	received, err := c.http.Do(request)
+	if err != nil {
+		return outage(err.Error())
+	}
+	defer received.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(received.Body, maxBodyBytes+1))
+	if err != nil || len(text) > maxBodyBytes {
+		return outage("The response is incomplete or too long.")
+	}
+	status := received.StatusCode
+	if status == 200 || status == 400 {
+		if result := read(status, text); result != nil {
+			date, _ := http.ParseTime(received.Header.Get("Date"))
+			return response{Result: *result, date: date}
+		}
+	}
+	if status <= 400 || status == 408 || status >= 500 {
+		result := outage(fmt.Sprintf("Keyward does not respond like this, or is away: status %d.", status))
+		seconds, _ := strconv.ParseUint(received.Header.Get("Retry-After"), 10, 31)
+		result.retryAfter = time.Duration(seconds) * time.Second
+		return result
+	}
+	reason, ok := reasons[status]
+	if !ok {
+		reason = "UNEXPECTED_STATUS"
+	}
+	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message(parseObject(text))}}
+}
+
+// readVerdict parses a verdict of v1, and what v2 has in common with it.
+func readVerdict(status int, text []byte) *Result {
+	body := parseObject(text)
+	valid, isVerdict := body["valid"].(bool)
+	code, _ := body["code"].(string)
+	if !isVerdict || !codeForm.MatchString(code) || valid != (code == "VALID") {
+		return nil
+	}
+	if !valid {
+		if !strings.Contains(rejections, " "+code+" ") {
+			code = "REJECTED" // a code of a newer service
+		}
+		return &Result{Source: "online", Code: code, Message: message(body)}
+	}
+	result := &Result{Source: "online", Valid: true, Code: code}
+	if expires, ok := body["expiresAt"]; !ok || status != 200 {
+		return nil
+	} else if expires != nil {
+		at, ok := parseTime(expires)
+		if !ok {
+			return nil
+		}
+		result.ExpiresAt = &at
+	}
+	return result
+}
+
+// message returns the sentence in a response: message on v2, detail elsewhere.
+func message(body map[string]any) string {
+	if text, ok := body["message"].(string); ok {
+		return text
+	}
+	text, _ := body["detail"].(string)
+	return text
+}

@@ -1,0 +1,57 @@
+"""The Python client as a program that the contract suite can run (docs/client/contract-suite.md)."""
+
+import json
+import sys
+import time
+
+import keyward
+import license_file
+
+
+def open_client(command):
+    ahead = command["clockAheadMs"]
+    return keyward.LicenseClient(
+        base_url=command["baseUrl"],
+        api_key=command["apiKey"],
+        public_keys={key["keyId"]: key["publicKey"] for key in command["publicKeys"]},
+        license_key=command["licenseKey"],
+        storage=command["storage"],
+        machine_id=command["machineId"],
+        hostname=command["hostname"],
+        timeout=command["timeoutMs"] / 1000,
+        now=lambda: time.time() * 1000 + ahead,
+    )
+
+
+def judge(command):
+    keys = {key["keyId"]: license_file.read_public_key(key["publicKey"]) for key in command["publicKeys"]}
+    now, latest = command["nowMs"], command["latestSeenMs"]
+    return license_file.judge(command["file"], keys, command["licenseKey"], now, latest)[0]
+
+
+def reply(result):
+    return {
+        "source": result.source,
+        "valid": result.valid,
+        "deactivated": result.code == "DEACTIVATED",
+        "code": result.code,
+        "expiresAt": result.expires_at,
+        "reason": result.reason,
+        "rejectedAs": result.rejected_as,
+        "message": result.message,
+    }
+
+
+client = None
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["command"] == "open":
+        try:
+            client, result = open_client(command), {}
+        except ValueError as error:
+            result = {"error": str(error)}
+    elif command["command"] == "judge":
+        result = {"outcome": judge(command)}
+    else:
+        result = reply(getattr(client, command["command"])())
+    print(json.dumps(result), flush=True)

@@ -1,0 +1,317 @@
+"""Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot.
+
+Needs Python 3.9 or newer and the package `cryptography`. Rules: docs/api.md, C1 to C6. No call raises after a client has
+been created; expected outcomes are results.
+"""
+
+import email.utils
+import http.client
+import json
+import os
+import random
+import re
+import socket
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import Callable, Optional
+from urllib.parse import urlsplit
+
+from license_file import is_time, judge, parse_object, read_public_key, to_ms, verify
+
+DAY_MS = 24 * 60 * 60 * 1000
+MAX_ATTEMPTS = 3
+MAX_BODY_BYTES = 64 * 1024
+MAX_LICENSES = 10
+REFRESH_PAUSE_SECONDS = 60
+REJECTIONS = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"}
+REASONS = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS", 413: "INVALID_REQUEST",
+           415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a call. `source` is "online" when the service decided, "offline" when it could not be reached."""
+
+    source: str
+    code: str  # VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+    expires_at: Optional[str] = None  # ISO 8601 in UTC; None if the license never expires, or is not valid
+    reason: Optional[str] = None  # of CONFIGURATION and OFFLINE_REFUSED
+    rejected_as: Optional[str] = None  # the code of the online rejection that ended the use of the file
+    message: Optional[str] = None  # for people; its text may change
+
+    @property
+    def valid(self) -> bool:
+        return self.code == "VALID"
+
+
+class _Outage(Exception):
+    """The service could not be reached. `retry_after` is the pause in seconds that it asks for."""
+
+    def __init__(self, message: str, retry_after: float = 0):
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class _Misconfiguration(Exception):
+    """The service responded with a 4xx that is neither a verdict nor 408: the app is set up wrongly."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.result = Result("online", "CONFIGURATION", reason=REASONS.get(status, "UNEXPECTED_STATUS"), message=message)
+
+
+class LicenseClient:
+    """A client for one license key. It may be used by several threads.
+
+    `public_keys` maps key ids to public keys as `GET /api/v1/public-keys` returns them; ship them with the app.
+    `storage` is the path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now`
+    returns the device's time in milliseconds since 1970. Raises ValueError for options that cannot work.
+    """
+
+    def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,
+                 machine_id: Optional[str] = None, hostname: Optional[str] = None, timeout: float = 5,
+                 allow_http: bool = False, now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
+        self._url = urlsplit(base_url)
+        is_local = re.fullmatch(r"localhost|.+\.localhost|127(\.\d+){3}|::1", self._url.hostname or "")
+        if not self._url.hostname or self._url.scheme not in ("https", "http"):
+            raise ValueError(f"base_url must be an https address; got {base_url!r}.")
+        if self._url.scheme == "http" and not is_local and not allow_http:
+            raise ValueError(f"base_url must use https, or anybody on the way could respond; got {base_url!r}.")
+        if not re.fullmatch(r"[\x21-\x7e]+", api_key):
+            raise ValueError("api_key must be printable ASCII without blanks.")
+        if not license_key or not public_keys:
+            raise ValueError("license_key and public_keys must not be empty.")
+        self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
+        self._license_key = normalize_license_key(license_key)
+        self._identity = {"fingerprint": machine_id} if machine_id else {}
+        self._hostname = {"hostname": hostname} if hostname else {}
+        self._api_key, self._storage, self._timeout, self._now = api_key, storage, timeout, now
+        self._lock = threading.Lock()
+        self._rejected_as: Optional[str] = None  # a rejection holds in this process even if it cannot be written
+        self._next_refresh = 0.0
+
+    def validate(self) -> Result:
+        """Checks the license: online where possible, else with the stored file."""
+        return self._check("/api/v2/license/validate", {"license": self._license_key, **self._identity}, _verdict_v2)
+
+    def activate(self) -> Result:
+        """Checks the license as `validate` does, and sends the name of this machine."""
+        body = {"licenseKey": self._license_key, **self._identity, **self._hostname}
+        return self._check("/api/v1/activate", body, _verdict_v1)
+
+    def deactivate(self) -> Result:
+        """Releases this machine's slot and ends the use of the stored file. Works online only."""
+        body = {"licenseKey": self._license_key, **self._identity}
+        deadline = time.monotonic() + self._timeout
+        try:
+            released, _ = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
+        except _Outage as outage:
+            return Result("offline", "UNREACHABLE", message=str(outage))
+        except _Misconfiguration as error:
+            return error.result
+        self._change(rejected_as="DEACTIVATED")
+        return Result("online", "DEACTIVATED" if released else "NOT_ACTIVE")
+
+    def _check(self, path: str, body: dict, read: Callable) -> Result:
+        deadline = time.monotonic() + self._timeout
+        try:
+            result, date_ms = self._call(path, body, [200, 400], read, deadline)
+        except _Outage as outage:
+            return self._decide_offline(str(outage))
+        except _Misconfiguration as error:
+            return error.result
+        self._change(rejected_as=None if result.valid else result.code, service_ms=date_ms)
+        if result.valid:
+            self._refresh_file(result.expires_at, deadline)
+        return result
+
+    def _decide_offline(self, message: str) -> Result:
+        now = self._now()
+        state = self._read()
+        stored = self._find(state)
+        rejected_as = self._rejected_as or stored.get("rejectedAs")
+        file = stored.get("file")
+        if file is None or rejected_as is not None:
+            outcome, payload = "NO_FILE", None
+        else:
+            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"])
+        self._change(seen_ms=now)
+        if outcome == "GOOD":
+            return Result("offline", "VALID", expires_at=payload["policy"]["expiresAt"], message=message)
+        reason = "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
+        return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message)
+
+    def _refresh_file(self, expires_at: Optional[str], deadline: float) -> None:
+        """Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one."""
+        state, now = self._read(), self._now()
+        file = self._find(state).get("file")
+        if file is not None and self._rejected_as is None:
+            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"])
+            if outcome == "GOOD" and payload["policy"]["expiresAt"] == expires_at:
+                issued, until = to_ms(payload["issuedAt"]), to_ms(payload["refreshAfter"])
+                if now < issued + min(DAY_MS, (until - issued) / 2):
+                    return
+        if time.monotonic() < self._next_refresh:
+            return
+        self._next_refresh = time.monotonic() + REFRESH_PAUSE_SECONDS
+        body = {"licenseKey": self._license_key, **self._identity}
+        try:
+            file, _ = self._call("/api/v1/licenses/file", body, [200], lambda _, text: text, deadline)
+        except (_Outage, _Misconfiguration):
+            return
+        outcome, payload = verify(file, self._keys)
+        if outcome == "GOOD" and payload["licenseKey"] == self._license_key:
+            self._change(file=file)
+
+    def _call(self, path: str, body: dict, statuses: list, read: Callable, deadline: float) -> tuple:
+        """Returns the value that `read` parses and the service's time. Retries outages until the deadline."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            left = deadline - time.monotonic()
+            try:
+                return self._request(path, body, statuses, read, left if attempt == MAX_ATTEMPTS else left / 2)
+            except _Outage as outage:
+                pause = outage.retry_after + random.random() * 0.2 * attempt
+                if attempt == MAX_ATTEMPTS or deadline - time.monotonic() - pause < self._timeout / 8:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _request(self, path: str, body: dict, statuses: list, read: Callable, timeout: float) -> tuple:
+        is_https = self._url.scheme == "https"
+        connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+        connection = connect(self._url.hostname, self._url.port, timeout=max(timeout, 0.001))
+        # The timeout of a socket applies to each operation, so a slow response needs a deadline of its own.
+        watchdog = threading.Timer(timeout, lambda: _abort(sock))
+        try:
+            connection.connect()
+            sock = connection.sock
+            watchdog.start()
+            headers = {"authorization": f"Bearer {self._api_key}", "content-type": "application/json"}
+            connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), headers)
+            response = connection.getresponse()
+            status, data = response.status, response.read(MAX_BODY_BYTES + 1)
+            if len(data) > MAX_BODY_BYTES or response.length:
+                raise _Outage("The response is too long or incomplete.")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _Outage(f"No connection to {self._url.netloc}: {error!r}") from error
+        finally:
+            watchdog.cancel()
+            connection.close()
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = ""
+        if status in statuses:
+            value = read(status, text)
+            if value is None:
+                raise _Outage(f"The response with status {status} is not one that Keyward sends.")
+            return value, _read_date(response.getheader("date"))
+        if status in (400, 408) or status < 400 or status >= 500:
+            wait = response.getheader("retry-after") or ""
+            raise _Outage(f"The service responded with status {status}.", int(wait) if wait.isascii() and wait.isdigit() else 0)
+        raise _Misconfiguration(status, _message(parse_object(text) or {}) or f"The service responded with status {status}.")
+
+    def _read(self) -> dict:
+        """Returns what is stored; an empty state when the storage fails or contains something else."""
+        try:
+            with open(self._storage, encoding="utf-8") as file:
+                stored = parse_object(file.read()) or {}
+        except (OSError, ValueError):
+            stored = {}
+        seen, licenses = stored.get("latestSeenMs"), stored.get("licenses")
+        entries = [each for each in licenses if isinstance(each, dict)] if isinstance(licenses, list) else []
+        return {
+            "version": 2,
+            "latestSeenMs": seen if isinstance(seen, (int, float)) else 0,
+            "licenses": [each for each in entries if isinstance(each.get("licenseKey"), str) and isinstance(each.get("file"), str)],
+        }
+
+    def _find(self, state: dict) -> dict:
+        return next((each for each in state["licenses"] if each["licenseKey"] == self._license_key), {})
+
+    def _change(self, file: Optional[str] = None, seen_ms: Optional[float] = None, service_ms: Optional[float] = None,
+                **rejection: Optional[str]) -> None:  # fmt: skip
+        """Stores a new file, a time, or a rejection (`rejected_as`; None allows the use of the file again)."""
+        with self._lock:
+            if file is not None:
+                rejection = {"rejected_as": None}
+            if "rejected_as" in rejection:
+                self._rejected_as = rejection["rejected_as"]
+            state = self._read()
+            own = self._find(state)
+            if file is not None:
+                others = [each for each in state["licenses"] if each is not own]
+                own = {"licenseKey": self._license_key, "file": file}
+                state["licenses"] = [own, *others][:MAX_LICENSES]
+            own["rejectedAs"] = self._rejected_as if rejection else own.get("rejectedAs")
+            # The service's clock replaces the latest time; the device's only moves it forward.
+            latest = state["latestSeenMs"] if service_ms is None else service_ms
+            state["latestSeenMs"] = max(latest, seen_ms or 0)
+            try:
+                _write(self._storage, json.dumps(state))
+            except OSError:
+                pass  # the check continues; what could not be written holds in this process
+
+
+def normalize_license_key(text: str) -> str:
+    """Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged."""
+    key = re.sub(r"[\s\u2010-\u2015\u2212-]+", "-", text.strip()).upper()
+    return key if re.fullmatch(r"[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}", key) else text
+
+
+def _verdict_v2(status: int, text: str) -> Optional[Result]:
+    result = _verdict_v1(status, text)
+    agrees = result is not None and result.valid == (status == 200) and (parse_object(text) or {}).get("status", status) == status
+    return result if agrees else None
+
+
+def _verdict_v1(status: int, text: str) -> Optional[Result]:
+    body = parse_object(text) or {}
+    valid, code, expires_at = body.get("valid"), body.get("code"), body.get("expiresAt")
+    if valid is True and status == 200 and code == "VALID" and "expiresAt" in body:
+        return Result("online", code, expires_at=expires_at) if expires_at is None or is_time(expires_at) else None
+    if valid is not False or not isinstance(code, str) or code == "VALID" or not re.fullmatch("[A-Z][A-Z0-9_]{1,63}", code):
+        return None
+    return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body))
+
+
+def _deactivated(_: int, text: str) -> Optional[bool]:
+    value = (parse_object(text) or {}).get("deactivated")
+    return value if isinstance(value, bool) else None
+
+
+def _message(body: dict) -> Optional[str]:
+    """Returns the sentence in a response: `message` on v2, `detail` elsewhere."""
+    return next((body[name] for name in ("message", "detail") if isinstance(body.get(name), str)), None)
+
+
+def _abort(sock: socket.socket) -> None:
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def _read_date(header: Optional[str]) -> Optional[float]:
+    try:
+        return email.utils.parsedate_to_datetime(header or "").timestamp() * 1000
+    except (TypeError, ValueError):
+        return None
+
+
+def _write(path: str, text: str) -> None:
+    """Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(dir=folder)  # has mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise

@@ -1,0 +1,107 @@
+"""Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Reads no clock and no network."""
+
+import base64
+import json
+import re
+from datetime import datetime, timezone
+from typing import Optional
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+CLOCK_TOLERANCE_MS = 5 * 60 * 1000
+MAX_FILE_LENGTH = 16 * 1024
+
+
+def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float) -> tuple:
+    """Returns GOOD or the first problem of a file, and its payload. Pure: the time is a parameter."""
+    outcome, payload = verify(file, keys)
+    if outcome != "GOOD":
+        return outcome, None
+    expires_at = payload["policy"]["expiresAt"]
+    if payload["licenseKey"] != license_key:
+        return "WRONG_LICENSE", None
+    if now_ms < max(to_ms(payload["issuedAt"]), latest_seen_ms) - CLOCK_TOLERANCE_MS:
+        return "CLOCK_SET_BACK", None
+    if expires_at is not None and to_ms(expires_at) <= now_ms:
+        return "FILE_EXPIRED", None
+    return ("REFRESH_NEEDED", None) if to_ms(payload["refreshAfter"]) <= now_ms else ("GOOD", payload)
+
+
+def verify(file: str, keys: dict) -> tuple:
+    """Verifies the form and the signature of a file, and nothing that depends on the time."""
+    parts = [_decode(part) for part in file.split(".")] if len(file) <= MAX_FILE_LENGTH else []
+    if len(parts) != 2 or parts[0] is None or parts[1] is None or len(parts[1]) != 64:
+        return "MALFORMED", None
+    try:
+        payload = parse_object(parts[0].decode("utf-8"))
+    except UnicodeDecodeError:
+        payload = None
+    if payload is None or not _is_payload(payload):
+        return "MALFORMED", None
+    if payload["kid"] not in keys:
+        return "UNKNOWN_KEY", None
+    try:
+        keys[payload["kid"]].verify(parts[1], parts[0])
+    except InvalidSignature:
+        return "BAD_SIGNATURE", None
+    return "GOOD", payload
+
+
+def read_public_key(text: str) -> Ed25519PublicKey:
+    """Reads standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for anything but an Ed25519 key."""
+    key = load_der_public_key(base64.b64decode(text, validate=True))
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError("A public key is not an Ed25519 key.")
+    return key
+
+
+def to_ms(timestamp: str) -> int:
+    """Returns milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Raises ValueError for another form."""
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", timestamp, re.ASCII):
+        raise ValueError(timestamp)
+    seconds = datetime.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+    return int(seconds) * 1000 + int(timestamp[20:23])
+
+
+def _is_payload(payload: dict) -> bool:
+    policy = payload.get("policy")
+    if not isinstance(policy, dict) or not {"maxMachines", "expiresAt"} <= policy.keys():
+        return False
+    texts = [payload.get(name) for name in ("licenseKey", "licenseId", "customerEmail", "kid")]
+    limit, expires_at = policy["maxMachines"], policy["expiresAt"]
+    return (
+        all(isinstance(text, str) and text != "" for text in texts)
+        and is_time(payload.get("issuedAt"))
+        and is_time(payload.get("refreshAfter"))
+        and policy.get("type") in ("PERPETUAL", "SUBSCRIPTION", "TRIAL")
+        and (limit is None or (type(limit) is int and limit >= 1))
+        and (expires_at is None or is_time(expires_at))
+        and (policy["type"] == "PERPETUAL") == (expires_at is None)
+    )
+
+
+def is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and to_ms(value) is not None
+    except ValueError:
+        return False
+
+
+def _decode(text: str) -> Optional[bytes]:
+    """Decodes base64url without padding. Returns None unless encoding the bytes again gives the same text."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return None
+    return data if base64.urlsafe_b64encode(data).rstrip(b"=").decode() == text else None
+
+
+def parse_object(text: str) -> Optional[dict]:
+    """Parses a JSON object. Returns None for any other text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
