@@ -1,8 +1,9 @@
 # The management service with its part of the workspace, without development packages. Build it at the root:
 #   docker build -f infra/docker/management.Dockerfile -t keyward-management .
-# Pin the base image to a digest. The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
 
-FROM node:22-bookworm-slim AS workspace
+ARG NODE_IMAGE=node:22-bookworm-slim
+FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
@@ -10,7 +11,7 @@ COPY services/management services/management
 # The optional packages contain another Node.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/management..."
 
-FROM node:22-bookworm-slim
+FROM ${NODE_IMAGE}
 WORKDIR /keyward
 ENV NODE_ENV=production MANAGEMENT_HOST=0.0.0.0
 COPY --from=workspace /keyward /keyward

@@ -1,8 +1,9 @@
 # The migration and the command line. Build it at the root:
 #   docker build -f infra/docker/migrate.Dockerfile -t keyward-migrate .
-# Pin the base image to a digest. The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
 
-FROM node:22-bookworm-slim AS workspace
+ARG NODE_IMAGE=node:22-bookworm-slim
+FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
@@ -12,7 +13,7 @@ COPY infra/shared infra/shared
 # The optional packages contain an embedded Postgres and another Node.
 RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..."
 
-FROM node:22-bookworm-slim
+FROM ${NODE_IMAGE}
 WORKDIR /keyward
 ENV NODE_ENV=production
 COPY --from=workspace /keyward /keyward

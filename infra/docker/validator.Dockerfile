@@ -1,8 +1,9 @@
 # The validator with its part of the workspace, without development packages. Build it at the root:
 #   docker build -f infra/docker/validator.Dockerfile -t keyward-validator .
-# Pin the base image to a digest. The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
 
-FROM node:22-bookworm-slim AS workspace
+ARG NODE_IMAGE=node:22-bookworm-slim
+FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY packages packages
@@ -13,7 +14,7 @@ RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filt
  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
  && find node_modules/.pnpm -name "$keep" | grep -q .
 
-FROM node:22-bookworm-slim
+FROM ${NODE_IMAGE}
 WORKDIR /keyward
 # packages/process/src/launch.ts explains these variables and the arguments below.
 ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576

@@ -1,15 +1,19 @@
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request, type RequestOptions } from 'node:https'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '../cluster/balancer.ts'
 import { freePort } from '../shared/ports.ts'
 import { VALIDATION_PATHS } from '../start/gateway.ts'
+import { INFRA } from './manifests.ts'
 import { Upstream } from './upstream.ts'
 
 interface HttpResponse {
@@ -63,6 +67,13 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       })
       const { statusCode: status = 0, headers } = response
       return { status, type: headers['content-type'] ?? '', body: await text(response) }
+    }
+
+    /** Returns the whole response to these bytes. */
+    async function sendRaw(bytes: string): Promise<string> {
+      const socket = connectTls({ host: '127.0.0.1', port: ports.https, rejectUnauthorized: false })
+      socket.write(bytes)
+      return text(socket)
     }
 
     /** Returns the status over HTTP/2, where bodies need no content-length; 0 when the stream is reset. */
@@ -194,9 +205,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
         'POST /api/v2/license/validate HTTP/1.1\r\nhost: x\r\nbad header: 1\r\n\r\n',
         'nonsense\r\n\r\n',
       ]) {
-        const socket = connectTls({ host: '127.0.0.1', port: ports.https, rejectUnauthorized: false })
-        socket.write(lines)
-        const response = await text(socket)
+        const response = await sendRaw(lines)
         expect(response, lines).toMatch(/^HTTP\/1\.1 [45]\d\d /)
         expect(response, lines).not.toMatch(/content-type: application\/json|"valid"/i)
       }
@@ -210,6 +219,26 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
         balancer.output.split('\n').filter((line) => line.startsWith('{') && /\d+\.\d+\.\d+\.\d+/.test(line)),
       ).toEqual([])
       expect(balancer.output).not.toMatch(/client: |203\.0\.113\.7|127\.0\.0\.1:\d+ \[/)
+    })
+
+    test('logs one JSON object per request, whatever the path contains', async () => {
+      for (const path of [String.raw`/quote"x\y]z`, '/%22%5c', '/{}'])
+        await sendRaw(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
+      await expect.poll(() => balancer.output).toContain('/{}')
+      const lines = balancer.output.split('\n').filter((line) => line.startsWith('{'))
+      const paths = lines.map((line) =>
+        String(z.looseObject({ path: z.string().optional() }).parse(JSON.parse(line)).path),
+      )
+      expect(paths).toContain('/{}')
+      expect(paths.some((path) => path.includes('quote') && path.includes('x'))).toBe(true)
+    })
+
+    test.skipIf(name !== 'haproxy')('bounds the number of connections', async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text()
+      const most = Number(/^haproxy_process_max_connections (\d+)/m.exec(metrics)?.[1])
+      expect(most).toBeGreaterThan(100)
+      expect(most).toBeLessThanOrEqual(50_000)
+      expect(readFileSync(join(INFRA, configuration), 'utf8')).toMatch(/^ {4}fd-hard-limit 100000$/m)
     })
 
     test('loses no check when a validator is killed', async () => {

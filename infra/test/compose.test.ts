@@ -9,13 +9,31 @@ import { INFRA, readYaml } from './manifests.ts'
 
 const service = z.looseObject({
   image: z.string(),
-  build: z.object({ context: z.literal('..'), dockerfile: z.string() }).optional(),
+  build: z
+    .object({ context: z.literal('..'), dockerfile: z.string(), args: z.object({ NODE_IMAGE: z.string() }) })
+    .optional(),
   read_only: z.boolean().optional(),
   cap_drop: z.array(z.string()).optional(),
+  pids_limit: z.int(),
+  mem_limit: z.string(),
+  networks: z.union([
+    z.array(z.string()),
+    z
+      .record(z.string(), z.object({ ipv4_address: z.string().optional() }))
+      .transform((networks) => Object.keys(networks)),
+  ]),
+  command: z.array(z.string()).default([]),
+  healthcheck: z.object({ test: z.array(z.string()) }).optional(),
   environment: z.record(z.string(), z.string()).default({}),
   volumes: z.array(z.string()).default([]),
 })
-const compose = z.looseObject({ services: z.record(z.string(), service) }).parse(readYaml('compose.yaml')[0])
+const network = z.object({
+  internal: z.boolean().default(false),
+  ipam: z.object({ config: z.array(z.object({ subnet: z.string(), ip_range: z.string() })) }).optional(),
+})
+const compose = z
+  .looseObject({ services: z.record(z.string(), service), networks: z.record(z.string(), network) })
+  .parse(readYaml('compose.yaml')[0])
 const names = Object.keys(compose.services)
 const read = (path: string): string => readFileSync(join(INFRA, path), 'utf8')
 
@@ -25,8 +43,77 @@ test('runs two management processes and three validators behind one balancer, wi
   )
 })
 
-test.each(names.filter((name) => name !== 'postgres'))('%s has a read-only file system and no privileges', (name) => {
+test.each(names)('%s has a read-only file system, no privileges and limits', (name) => {
   expect(compose.services[name]).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
+  expect(compose.services[name]?.mem_limit).toMatch(/^(?:\d+[mg]|\$\{\w+:-\d+g\})$/)
+})
+
+const membersOf = (wanted: string): string[] =>
+  names.filter((name) => compose.services[name]?.networks.includes(wanted)).map((name) => name.replace(/-\d$/, ''))
+const SERVICES = ['validator', 'management']
+
+test('networks connect only what has to talk to each other', () => {
+  expect(new Set(membersOf('data'))).toEqual(new Set([...SERVICES, 'postgres', 'migrate']))
+  expect(new Set(membersOf('edge'))).toEqual(new Set([...SERVICES, 'haproxy']))
+  expect(new Set(membersOf('monitoring'))).toEqual(new Set([...SERVICES, 'haproxy', 'prometheus', 'grafana']))
+  const open = Object.keys(compose.networks).filter((name) => compose.networks[name]?.internal === false)
+  expect(open.map((name) => [name, membersOf(name)])).toEqual([
+    ['public', ['haproxy']],
+    ['operators', ['grafana']],
+  ])
+})
+
+test('the services trust the address of the balancer alone, and receive the settings of the edge', () => {
+  const { networks } = z
+    .object({ networks: z.object({ edge: z.object({ ipv4_address: z.string() }) }) })
+    .parse(
+      z.object({ services: z.record(z.string(), z.unknown()) }).parse(readYaml('compose.yaml')[0]).services['haproxy'],
+    )
+  for (const name of ['validator-1', 'management-1']) {
+    const environment = compose.services[name]?.environment ?? {}
+    expect(environment['TRUSTED_PROXIES']).toBe(networks.edge.ipv4_address)
+    for (const variable of ['EDGE', 'CLIENT_IP_HEADER', 'COUNTRY_HEADER'])
+      expect(environment[variable]).toBe(`\${${variable}:-}`)
+  }
+  const [range] = compose.networks['edge']?.ipam?.config ?? []
+  expect(range).toEqual({ subnet: '172.30.0.0/24', ip_range: '172.30.0.128/25' })
+  expect(Number(networks.edge.ipv4_address.split('.')[3])).toBeLessThan(128)
+})
+
+test('services log in as members of their roles, and only the migration as administrator and owner', () => {
+  const userOf = (name: string, variable: string): string =>
+    new URL((compose.services[name]?.environment[variable] ?? '').replaceAll(/\$\{\w+:\?\}/g, 'x')).username
+  expect(userOf('management-1', 'DATABASE_URL')).toBe(compose.services['migrate']?.environment['MANAGEMENT_LOGIN'])
+  expect(userOf('validator-1', 'VALIDATOR_DATABASE_URL')).toBe(
+    compose.services['migrate']?.environment['VALIDATOR_LOGIN'],
+  )
+  expect(userOf('migrate', 'DATABASE_URL')).toBe('keyward')
+  const administered = names.filter((name) => JSON.stringify(compose.services[name]).includes('POSTGRES_PASSWORD'))
+  expect(administered).toEqual(['postgres', 'migrate'])
+})
+
+test('Postgres logs no values, and is healthy only when it accepts connections by TCP', () => {
+  const { command, healthcheck } = compose.services['postgres'] ?? {}
+  for (const setting of ['error_verbosity=terse', 'min_error_statement=panic', 'parameter_max_length_on_error=0'])
+    expect(command).toContain(`log_${setting}`)
+  expect(healthcheck?.test.join(' ')).toContain('-h 127.0.0.1')
+})
+
+test('Grafana has no known password, and every image can be pinned', () => {
+  expect(compose.services['grafana']?.environment['GF_SECURITY_ADMIN_PASSWORD']).toBe('${GRAFANA_PASSWORD:?}')
+  for (const name of names) {
+    const { image, build } = compose.services[name] ?? {}
+    expect(build?.args.NODE_IMAGE ?? image, name).toMatch(/^\$\{\w+_IMAGE:-[\w./-]+:[\w.-]+\}$/)
+  }
+})
+
+test('the documented .env contains every variable that compose.yaml requires', () => {
+  const required = new Set([...read('compose.yaml').matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name))
+  const documented = read('../docs/operations/install.md')
+  const [, users = ''] = /for user in ([A-Z ]+); do echo "\$\{user\}_PASSWORD/.exec(documented) ?? []
+  const created = users.split(' ').map((user) => `${user}_PASSWORD`)
+  for (const [, name = ''] of documented.matchAll(/echo "([A-Z_]+)=\$\(openssl/g)) created.push(name)
+  expect(new Set(created)).toEqual(required)
 })
 
 test('mounts and builds only files that exist', () => {
@@ -41,12 +128,17 @@ test('mounts and builds only files that exist', () => {
 
 test('passes neither master key nor operator token to the validator, and contains no secret', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
+    'TRUSTED_PROXIES',
+    'EDGE',
+    'CLIENT_IP_HEADER',
+    'COUNTRY_HEADER',
     'VALIDATOR_DATABASE_URL',
     'VALIDATOR_WORKERS',
-    'TRUSTED_PROXIES',
+    'STALE_AFTER',
+    'STALE_LIMIT',
   ])
   const secrets = Object.values(compose.services).flatMap(({ environment }) =>
-    Object.entries(environment).filter(([key]) => /TOKEN|KEY|PASSWORD|URL/.test(key)),
+    Object.entries(environment).filter(([key]) => /TOKEN|KEY|PASSWORD|DATABASE_URL/.test(key)),
   )
   expect(secrets.filter(([, value]) => !value.includes('${'))).toEqual([])
 })
@@ -67,7 +159,8 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     last.flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []))
 
   test('builds a slim image that runs a program of the project as an unprivileged user', () => {
-    expect(instruction('FROM')).toEqual(['node:22-bookworm-slim'])
+    expect(instruction('FROM')).toEqual(['${NODE_IMAGE}'])
+    expect(lines).toContain('ARG NODE_IMAGE=node:22-bookworm-slim')
     expect(instruction('USER')).toEqual(['node'])
     expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward'])
     const program =

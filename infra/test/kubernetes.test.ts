@@ -91,6 +91,38 @@ test('references secrets, and passes none of management to the validator', () =>
   expect(literals.map(({ name }) => name).filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
 })
 
+test('the services log in as members of their roles, over verified TLS', () => {
+  const example = z
+    .looseObject({ stringData: z.record(z.string(), z.string()) })
+    .parse(manifests.find(({ kind }) => kind === 'Secret')).stringData
+  const userOf = (name: string): string => new URL(example[name] ?? '').username
+  expect(userOf('MANAGEMENT_DATABASE_URL')).toBe(example['MANAGEMENT_LOGIN'])
+  expect(userOf('VALIDATOR_DATABASE_URL')).toBe(example['VALIDATOR_LOGIN'])
+  const modes = Object.entries(example).flatMap(([name, value]) =>
+    name.endsWith('_URL') ? [new URL(value).searchParams.get('sslmode')] : [],
+  )
+  expect(modes).toEqual(Array.from({ length: 4 }, () => 'verify-full'))
+  const management = JSON.stringify(named('Deployment', 'keyward-management'))
+  expect(management).toContain('"name":"DATABASE_URL","valueFrom":{"secretKeyRef":{"name":"keyward","key":"MANAGEMENT_')
+  expect(management).not.toMatch(/"key":"(?:ADMIN_)?DATABASE_URL"/)
+})
+
+test('only the services and the migration can reach Postgres', () => {
+  const policy = z.looseObject({
+    podSelector: z.looseObject({
+      matchExpressions: z.array(z.object({ values: z.array(z.string()) })).optional(),
+    }),
+    egress: z.array(z.looseObject({ ports: z.array(z.looseObject({ port: z.int() })) })).default([]),
+  })
+  const policies = manifests.flatMap(({ kind, spec }) => (kind === 'NetworkPolicy' ? [policy.parse(spec)] : []))
+  const toPostgres = policies.filter(({ egress }) =>
+    egress.some(({ ports }) => ports.some(({ port }) => port === 5432)),
+  )
+  expect(toPostgres.map(({ podSelector }) => podSelector.matchExpressions?.[0]?.values)).toEqual([
+    ['keyward-validator', 'keyward-management', 'keyward-migrate'],
+  ])
+})
+
 const scraping = documentedYaml('docs/operations/install.md', 'scrape_configs:')
 
 test('the documented scrape configuration yields the jobs of prometheus.yml', () => {

@@ -31,6 +31,7 @@ export const variables = z.object({
   MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
   MANAGEMENT_ADMIN_PORT: port().default(9081),
+  MANAGEMENT_ADMIN_HOST: host().optional(),
   MANAGEMENT_RATE_LIMIT: integer(1, 2_000_000_000).default(1_000),
   OPERATOR_TOKEN: operatorToken(),
   MASTER_KEY: masterKey(),
@@ -52,6 +53,7 @@ export interface ManagementConfig {
   databaseUrl: string
   host: string
   port: number
+  adminHost: string
   adminPort: number
   /** Requests of one credential in 10 seconds. */
   rateLimit: number
@@ -70,6 +72,7 @@ export const environment = variables.transform((env): ManagementConfig => ({
   databaseUrl: env.DATABASE_URL,
   host: env.MANAGEMENT_HOST,
   port: env.MANAGEMENT_PORT,
+  adminHost: env.MANAGEMENT_ADMIN_HOST ?? env.MANAGEMENT_HOST,
   adminPort: env.MANAGEMENT_ADMIN_PORT,
   rateLimit: env.MANAGEMENT_RATE_LIMIT,
   operatorToken: env.OPERATOR_TOKEN,

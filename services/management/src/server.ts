@@ -145,7 +145,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
-    host: config.host,
+    host: config.adminHost,
     port: config.adminPort,
     registry: metrics.registry,
     isReady() {

@@ -14,7 +14,7 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-const start = () =>
+const start = (env: Record<string, string> = {}) =>
   startManagement(
     environment.parse({
       DATABASE_URL: database.managementUrl,
@@ -25,6 +25,7 @@ const start = () =>
       ACTIVITY_RETENTION_DAYS: '30',
       ANALYTICS_RETENTION_DAYS: '60',
       LOG_LEVEL: 'fatal',
+      ...env,
     }),
   )
 
@@ -39,6 +40,20 @@ test('does not start on a database without a migration, and names it', async () 
     /^The database has not been migrated yet; \d+ migrations are missing from 0001_\w+ on\./,
   )
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'listens for operators on MANAGEMENT_ADMIN_HOST alone (needs 127.0.0.2)',
+  async () => {
+    const management = await start({ MANAGEMENT_ADMIN_HOST: '127.0.0.2' })
+    const statusOf = (host: string): Promise<number> =>
+      fetch(`http://${host}:${management.adminPort}/livez`).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    expect([await statusOf('127.0.0.2'), await statusOf('127.0.0.1')]).toEqual([200, 0])
+    await management.close()
+  },
+)
 
 test('drops partitions past their retention and keeps younger ones', async () => {
   const partitions = async () => {
