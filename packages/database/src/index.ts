@@ -15,6 +15,7 @@ export { type Listener, listenForChanges, type ListenOptions } from './feed/list
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
 export { type FeedReading, readFeed } from './feed/read.ts'
 export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
+export { readDecideSecret } from './internal-keys.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'
 export { dropOldPartitions } from './usage/partitions.ts'
 export { createPool, type PoolOptions } from './pool.ts'

@@ -41,7 +41,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
       await requireServer(client)
       await client.query('select pg_advisory_lock($1)', [LOCK])
       const applied = await migrateToLatest(pool)
-      await client.query('select revoke_from_public(), grant_validator(), grant_management()')
+      await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
       await client.query(READ_MIGRATIONS)
       await client.query('select pg_advisory_unlock($1)', [LOCK])
       return { applied, warnings }

@@ -184,6 +184,8 @@ export interface Database {
     body: ColumnType<Json | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
   }
+  /** Keys with which the services authenticate each other. */
+  internalKeys: { purpose: string; secret: Generated<string>; changedAt: DefaultMoment }
   rateLimits: { key: string; points: Generated<number>; expire: number | null }
   validators: {
     id: string

@@ -1,6 +1,6 @@
 /**
- * The admin port of a program: liveness, readiness and metrics. It belongs in the network of the operators and is never for
- * callers. It serves GET and HEAD only.
+ * The admin port of a program: liveness, readiness, metrics, and endpoints that other programs of the installation call. It
+ * belongs in the network of the operators and is never for callers.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -20,7 +20,18 @@ export interface AdminOptions {
   isReady: () => Readiness
   /** The server adds `keyward_ready` and Node's own metrics: memory, event-loop delay, garbage collection. */
   registry: Registry
+  /** Handlers of POST requests by path. They authenticate their callers themselves. */
+  posts?: Readonly<Record<string, PostHandler>>
 }
+
+export interface PostRequest {
+  authorization: string | undefined
+  /** The parsed JSON. Undefined when the body is not JSON. */
+  body: unknown
+}
+
+/** Returns the status and the JSON body of the response. */
+export type PostHandler = (request: PostRequest) => Promise<{ status: number; body: object }>
 
 export interface AdminServer {
   port: number
@@ -31,9 +42,15 @@ interface Reply {
   status: number
   type: string
   body: string
+  allow?: string
 }
 
-type Endpoint = () => Reply | Promise<Reply>
+interface Endpoint {
+  methods: readonly string[]
+  run: (request: IncomingMessage) => Reply | Promise<Reply>
+}
+
+const MAX_BODY_BYTES = 262_144
 
 /** Starts the server. Rejects when the port is not available. */
 export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
@@ -41,14 +58,15 @@ export async function startAdminServer(options: AdminOptions): Promise<AdminServ
   if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
   if (!registry.getSingleMetric('keyward_ready')) addReadyGauge(registry, options.isReady)
   const endpoints: Record<string, Endpoint> = {
-    '/livez': () => json(200, { live: true }),
-    '/readyz': () => readiness(options.isReady),
-    '/metrics': async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() }),
+    '/livez': get(() => json(200, { live: true })),
+    '/readyz': get(() => readiness(options.isReady)),
+    '/metrics': get(async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() })),
   }
+  for (const [path, handler] of Object.entries(options.posts ?? {})) endpoints[path] = post(handler)
   const server = createServer((request, response) => {
     reply(endpoints, request)
-      .catch(() => json(500, { error: 'The metrics could not be collected.' }))
-      .then(({ status, type, body }) => send(request, response, status, type, body))
+      .catch(() => json(500, { error: 'The request failed.' }))
+      .then((result) => send(request, response, result))
       .catch(() => response.destroy())
   })
   server.requestTimeout = 10_000
@@ -60,13 +78,48 @@ export async function startAdminServer(options: AdminOptions): Promise<AdminServ
   }
 }
 
+const get = (run: Endpoint['run']): Endpoint => ({ methods: ['GET', 'HEAD'], run })
+
+const post = (handler: PostHandler): Endpoint => ({
+  methods: ['POST'],
+  async run(request) {
+    const text = await readBody(request)
+    if (text === null) return json(413, { error: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
+    const { status, body } = await handler({ authorization: request.headers.authorization, body: parseJson(text) })
+    return json(status, body)
+  },
+})
+
+/** Returns null when the body is too large. */
+async function readBody(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    if (!Buffer.isBuffer(chunk)) continue
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function parseJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value
+  } catch {
+    return undefined
+  }
+}
+
 async function reply(endpoints: Record<string, Endpoint>, request: IncomingMessage): Promise<Reply> {
   const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
   const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
   if (!endpoint) return json(404, { error: `No such path. Available: ${Object.keys(endpoints).join(', ')}.` })
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return json(405, { error: 'The method is not allowed. Allowed: GET, HEAD.' })
-  return endpoint()
+  const { methods } = endpoint
+  if (methods.includes(request.method ?? '')) return endpoint.run(request)
+  const allow = methods.join(', ')
+  return { ...json(405, { error: `The method is not allowed. Allowed: ${allow}.` }), allow }
 }
 
 function readiness(isReady: () => Readiness): Reply {
@@ -96,12 +149,14 @@ function json(status: number, value: object): Reply {
   return { status, type: 'application/json', body: JSON.stringify(value) }
 }
 
-function send(request: IncomingMessage, response: ServerResponse, status: number, type: string, body: string): void {
+function send(request: IncomingMessage, response: ServerResponse, { status, type, body, allow }: Reply): void {
   response.writeHead(status, {
     'content-type': type,
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
-    ...(status === 405 ? { allow: 'GET, HEAD' } : {}),
+    ...(allow === undefined ? {} : { allow }),
+    // The rest of a body that is too large is not read.
+    ...(status === 413 ? { connection: 'close' } : {}),
   })
   response.end(request.method === 'HEAD' ? undefined : body)
 }

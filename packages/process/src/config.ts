@@ -126,6 +126,23 @@ export const host = (): z.ZodType<string, string> =>
     isIP(value) !== 0 || value === 'localhost' ? value : undefined,
   )
 
+/** Returns an HTTP address without path as `http://host:port`, or undefined for anything else. */
+export function parseHttpOrigin(value: string): string | undefined {
+  const url = URL.parse(value)
+  return url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href ? url.origin : undefined
+}
+
+/** The HTTP address of another program, without a path. */
+export const httpOrigin = (): z.ZodType<string, string> =>
+  variable('an address such as http://host:9080', parseHttpOrigin)
+
+/** The HTTP addresses of other programs, separated by commas. */
+export const httpOrigins = (): z.ZodType<string[], string> =>
+  variable('addresses such as http://host:9080 separated by commas', (value) => {
+    const parsed = value.split(',').map((part) => parseHttpOrigin(part.trim()))
+    return parsed.every((one) => one !== undefined) ? parsed : undefined
+  })
+
 /** A secret of at least `minLength` characters without spaces. */
 export const secret = (minLength: number): z.ZodType<string, string> =>
   variable(`at least ${minLength} characters without spaces`, (value) =>

@@ -1,4 +1,11 @@
-export { startAdminServer, type AdminOptions, type AdminServer, type Readiness } from './admin.ts'
+export {
+  startAdminServer,
+  type AdminOptions,
+  type AdminServer,
+  type PostHandler,
+  type PostRequest,
+  type Readiness,
+} from './admin.ts'
 export {
   choice,
   ConfigError,
@@ -6,12 +13,15 @@ export {
   effectiveVariables,
   headerName,
   host,
+  httpOrigin,
+  httpOrigins,
   integer,
   list,
   LOG_LEVELS,
   logLevel,
   type LogLevel,
   origins,
+  parseHttpOrigin,
   port,
   postgresUrl,
   readConfig,

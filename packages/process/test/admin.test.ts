@@ -1,7 +1,7 @@
 import { Counter, Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { startAdminServer, type AdminServer, type Readiness } from '../src/index.ts'
+import { startAdminServer, type AdminServer, type PostRequest, type Readiness } from '../src/index.ts'
 
 let state: () => Readiness
 let server: AdminServer
@@ -11,7 +11,11 @@ beforeEach(async () => {
   state = () => ({ ready: true, reasons: [] })
   const registry = new Registry()
   new Counter({ name: 'keyward_test_total', help: 'A counter of this test.', registers: [registry] }).inc(3)
-  server = await startAdminServer({ port: 0, isReady: () => state(), registry })
+  const posts = {
+    '/echo': (request: PostRequest) => Promise.resolve({ status: 202, body: request }),
+    '/broken': () => Promise.reject(new Error('internal detail')),
+  }
+  server = await startAdminServer({ port: 0, isReady: () => state(), registry, posts })
   base = `http://127.0.0.1:${server.port}`
 })
 
@@ -69,6 +73,22 @@ test('responds 405 with Allow to other methods and 404 to other paths', async ()
   for (const path of ['/', '/livez/', '/__proto__', '/toString']) {
     expect((await fetch(base + path)).status, path).toBe(404)
   }
+})
+
+test('runs the handler of a POST with the parsed body', async () => {
+  const post = async (path: string, body: string) => {
+    const response = await fetch(base + path, { method: 'POST', body, headers: { authorization: 'Bearer x' } })
+    return { status: response.status, text: await response.text() }
+  }
+  expect(await post('/echo', '{"a":[1]}')).toEqual({
+    status: 202,
+    text: '{"authorization":"Bearer x","body":{"a":[1]}}',
+  })
+  expect(await post('/echo', '{')).toEqual({ status: 202, text: '{"authorization":"Bearer x"}' })
+  expect((await post('/echo', 'x'.repeat(300_000))).status).toBe(413)
+  expect(await post('/broken', '{}')).toEqual({ status: 500, text: '{"error":"The request failed."}' })
+  const wrong = await fetch(`${base}/echo`)
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test('rejects when the port is taken', async () => {

@@ -13,3 +13,4 @@ export {
 export { type TestBalancer, isBehindBalancer, type Ports, startBalancer } from './test-balancer.ts'
 export { type Proxy, startProxy } from './proxy.ts'
 export { type Random, random } from './random.ts'
+export { startValidatorProcess, type ValidatorProcess } from './validator-process.ts'

@@ -1,6 +1,7 @@
 /** The configuration of the validator, read from environment variables. */
 
-import { availableParallelism } from 'node:os'
+import { isIPv6 } from 'node:net'
+import { availableParallelism, hostname } from 'node:os'
 
 import { type OriginResolverOptions, EDGE_PRESETS, parseTrustedProxies } from '@keyward/address'
 import {
@@ -8,6 +9,7 @@ import {
   durationMs,
   headerName,
   host,
+  httpOrigin,
   integer,
   logLevel,
   type LogLevel,
@@ -24,6 +26,8 @@ export interface ValidatorConfig {
   port: number
   adminHost: string
   adminPort: number
+  /** Where management reaches the admin port. Null: `adminUrl` derives it. */
+  adminUrl: string | null
   workers: number
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
@@ -48,6 +52,7 @@ export const variables = z.object({
   VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
   VALIDATOR_ADMIN_PORT: port().default(9080),
   VALIDATOR_ADMIN_HOST: host().optional(),
+  VALIDATOR_ADMIN_URL: httpOrigin().optional(),
   TRUSTED_PROXIES: trustedProxies().default([]),
   CLIENT_IP_HEADER: headerName().optional(),
   COUNTRY_HEADER: headerName().optional(),
@@ -78,6 +83,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     port: env.VALIDATOR_PORT,
     adminHost: env.VALIDATOR_ADMIN_HOST ?? env.VALIDATOR_HOST,
     adminPort: env.VALIDATOR_ADMIN_PORT,
+    adminUrl: env.VALIDATOR_ADMIN_URL ?? null,
     workers: env.VALIDATOR_WORKERS,
     corsOrigins: env.CORS_ORIGINS,
     resolver: {
@@ -92,3 +98,14 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     drainMs: 1_000,
   }
 })
+
+/**
+ * Returns where management reaches the admin port. If it listens on all addresses, this is the name of the machine, which
+ * other containers can resolve.
+ */
+export function adminUrl(config: Pick<ValidatorConfig, 'adminHost' | 'adminUrl'>, listeningPort: number): string {
+  if (config.adminUrl !== null) return config.adminUrl
+  const { adminHost } = config
+  if (adminHost === '0.0.0.0' || adminHost === '::') return `http://${hostname()}:${listeningPort}`
+  return `http://${isIPv6(adminHost) ? `[${adminHost}]` : adminHost}:${listeningPort}`
+}

@@ -7,13 +7,17 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { ReleaseAnswer } from '@keyward/database'
-import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES } from '@keyward/engine'
+import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
 import { Metrics } from './admin/metrics.ts'
 import { throttledWarning } from './admin/throttled-log.ts'
-import type { ValidatorConfig } from './config.ts'
+import { adminUrl, type ValidatorConfig } from './config.ts'
+import { CallerKey } from './decide/caller-key.ts'
+import { Decider } from './decide/decider.ts'
+import { decideEndpoint } from './decide/endpoint.ts'
+import { CatchUp } from './feed/catch-up.ts'
 import { Follower } from './feed/follower.ts'
 import { Freshness } from './feed/freshness.ts'
 import { Heartbeat, PostgresHeartbeats } from './feed/heartbeat.ts'
@@ -78,6 +82,8 @@ class Validator {
   readonly #heartbeat: Heartbeat
   readonly #pruner: Pruner
   readonly #follower: Follower
+  readonly #catchUp = new CatchUp(() => this.#follower.readNow())
+  readonly #callerKey: CallerKey
   readonly #pool: WorkerPool
   readonly #loaded = Promise.withResolvers<void>()
   /** Null until it listens. */
@@ -120,6 +126,7 @@ class Validator {
     })
     this.#pruner = new Pruner(databaseUrl, this.#warning('change log not pruned'))
     this.#follower = this.#createFollower()
+    this.#callerKey = new CallerKey(databaseUrl, this.#warning('key of management not read'))
     this.#pool = this.#createPool()
     this.#metrics.observe({
       pool: this.#pool,
@@ -146,8 +153,15 @@ class Validator {
       port: adminPort,
       isReady: () => this.#readiness(),
       registry: this.#metrics.registry,
+      posts: decideEndpoint({
+        decider: new Decider(openIndex(this.#index.shared)),
+        key: this.#callerKey,
+        catchUp: (snapshot, limitMs) => this.#catchUp.until(snapshot, limitMs),
+        isServing: () => this.#control.isServing,
+        onError: this.#warning('key of management not read'),
+      }),
     })
-    this.#heartbeat.start()
+    this.#heartbeat.start(adminUrl(this.#config, this.#admin.port))
     this.#recorder.start()
     this.#pruner.start()
     this.#log.info({ port, adminPort: this.#admin.port }, 'listening')
@@ -167,7 +181,7 @@ class Validator {
     await this.#follower.stop()
     this.#slotService.close()
     await this.#recorder.close()
-    await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close()])
+    await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close(), this.#callerKey.close()])
     this.#freshness.close()
     await this.#admin?.close()
     this.#log.info('stopped')
@@ -208,6 +222,7 @@ class Validator {
         if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp()
         if (!isComplete) return
         this.#heartbeat.applied(snapshot)
+        this.#catchUp.caughtUp(snapshot)
         this.#loaded.resolve()
       },
     })

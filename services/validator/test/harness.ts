@@ -60,6 +60,7 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     port: 0,
     adminHost: '127.0.0.1',
     adminPort: 0,
+    adminUrl: null,
     workers: 1,
     corsOrigins: [],
     resolver: { trustedProxies: 'all', countryHeader: 'x-country' },

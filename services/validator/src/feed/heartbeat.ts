@@ -1,6 +1,7 @@
 /**
- * Publishes that this validator runs and which snapshot it has applied, so that a management request with `Prefer: wait` can
- * wait for it (docs/api.md#m3). It writes at once after each change, at most every 20 ms, and at least once a second.
+ * Publishes that this validator runs, where its admin port is, and which snapshot it has applied, so that a management
+ * request with `Prefer: wait` can wait for it (docs/api.md#m3). It writes at once after each change, at most every 20 ms, and
+ * at least once a second.
  */
 
 import { hostname } from 'node:os'
@@ -44,6 +45,8 @@ export class Heartbeat {
   /** A change was applied during the write in progress: the next beat follows as soon as allowed. */
   #isDirty = false
   #isClosed = false
+  /** Where management reaches the admin port. Set before the first beat. */
+  #adminUrl = ''
 
   constructor(store: HeartbeatStore, { isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
     this.#store = store
@@ -52,7 +55,9 @@ export class Heartbeat {
     this.#clock = clock
   }
 
-  start(): void {
+  /** `adminUrl`: where management reaches the admin port. */
+  start(adminUrl: string): void {
+    this.#adminUrl = adminUrl
     this.#schedule(0)
   }
 
@@ -107,7 +112,7 @@ export class Heartbeat {
       applied: this.#snapshot,
       ready: this.#isReady(),
       // Since this version validators read single columns (migration 0013).
-      details: { readsColumns: true },
+      details: { readsColumns: true, adminUrl: this.#adminUrl },
     })
   }
 }

@@ -1,4 +1,7 @@
-/** Runs the decision cases of the engine over HTTP, v1 and v2, with their data in a database. Asserts whole bodies. */
+/**
+ * Runs the decision cases of the engine over HTTP, v1 and v2, with their data in a database. Asserts whole bodies. Management's
+ * dry run must give the same code for each.
+ */
 
 import { readdirSync, readFileSync } from 'node:fs'
 
@@ -85,6 +88,8 @@ let database: TestDatabase
 let validator: RunningValidator
 /** The API key of each organization, by scenario and name. */
 const secrets = new Map<string, string>()
+/** The id of each organization, by scenario and name. */
+const organizations = new Map<string, string>()
 
 async function insertWorld({ scenario, world }: Scenario): Promise<void> {
   const { pool } = database
@@ -95,6 +100,7 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
   for (const name of world.organizations) {
     const organizationId = await insertOrganization(pool)
     ids.set(`organization ${name}`, organizationId)
+    organizations.set(`${scenario} ${name}`, organizationId)
     secrets.set(`${scenario} ${name}`, (await insertApiKey(pool, { organizationId })).secret)
   }
   const owner = (row: { organization?: string | undefined }): { organizationId: string } => ({
@@ -156,6 +162,24 @@ function request(scenario: Scenario, { check }: Case, path: string, body: object
   })
 }
 
+/** Returns the verdict of the dry run. */
+async function decide(scenario: Scenario, { check }: Case): Promise<unknown> {
+  const { rows } = await database.pool.query<{ secret: string; snapshot: string }>(
+    'select secret, pg_current_snapshot()::text as snapshot from internal_keys',
+  )
+  const organization = check.organization ?? scenario.world.organizations[0] ?? ''
+  const { secret = '', snapshot } = rows[0] ?? {}
+  const body = {
+    organizationId: organizations.get(`${scenario.scenario} ${organization}`),
+    licenseKey: check.key,
+    machineId: check.machineId === undefined || check.machineId === '' ? null : check.machineId,
+    ip: check.ip ?? null,
+    country: check.country?.toUpperCase() ?? null,
+    snapshot,
+  }
+  return (await send(validator.adminPort, '/decide', { body, secret })).body
+}
+
 /** Releases the slot that a case took, so that the next case finds the data of the scenario unchanged. */
 async function releaseSlot(scenario: Scenario, given: Case): Promise<void> {
   const body = { licenseKey: given.check.key, fingerprint: given.check.machineId }
@@ -186,6 +210,8 @@ function expectedBody(scenario: Scenario, { check, code, used, max }: Case, api:
 test.each(scenarios.map((scenario) => ({ name: scenario.scenario, scenario })))('$name', async ({ scenario }) => {
   for (const given of scenario.cases) {
     const { key, machineId } = given.check
+    const dryRun = { code: given.code, needsSlot: given.slot === 'claim' }
+    expect(await decide(scenario, given), given.case).toMatchObject(dryRun)
     const v2 = await request(scenario, given, '/api/v2/license/validate', { license: key, hwid: machineId })
     const status = given.code === 'VALID' ? 200 : 400
     expect([v2.status, v2.body], given.case).toEqual([status, expectedBody(scenario, given, 'v2')])

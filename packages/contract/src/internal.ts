@@ -1,0 +1,38 @@
+/**
+ * What management and validators send each other: management asks a validator to decide a check without making it
+ * (docs/api.md#r5). No part of the public API.
+ */
+
+import { z } from 'zod'
+
+import { code } from './codes.ts'
+
+/** The path on the admin port of a validator. */
+export const DECIDE_PATH = '/decide'
+
+export const decideRequest = z.strictObject({
+  organizationId: z.uuid(),
+  licenseKey: z.string().min(1),
+  machineId: z.string().min(1).nullable(),
+  /** An address as text, not a range. It is neither stored nor logged (docs/api.md#d1). */
+  ip: z.string().nullable(),
+  /** Two upper-case letters. Neither stored nor logged, as `ip`. */
+  country: z
+    .string()
+    .regex(/^[A-Z]{2}$/)
+    .nullable(),
+  /** The text of `pg_current_snapshot()`. The verdict considers everything that is visible in it. */
+  snapshot: z.string().regex(/^\d{1,20}:\d{1,20}:(?:\d{1,20}(?:,\d{1,20})*)?$/),
+})
+export type DecideRequest = z.infer<typeof decideRequest>
+
+export const decideResponse = z.object({
+  code,
+  /** Whether the check would have to take a slot of a limited license. `code` says whether one is free. */
+  needsSlot: z.boolean(),
+  /** The id of the deciding rule. */
+  decidedBy: z.uuid().nullable(),
+  /** The ids of all matching rules. */
+  matched: z.array(z.uuid()),
+})
+export type DecideResponse = z.infer<typeof decideResponse>

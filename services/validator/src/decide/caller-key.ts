@@ -1,0 +1,56 @@
+/**
+ * The key with which management authenticates at this validator. It is read from Postgres when a caller presents an unknown
+ * one, so a new key works at once, and again after a minute, so a replaced key stops working.
+ */
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+import { createPool, readDecideSecret } from '@keyward/database'
+
+const TRUSTED_MS = 60_000
+/** Callers with unknown keys must not make this validator read more often. */
+const MIN_INTERVAL_MS = 1_000
+const TIMEOUT_MS = 1_500
+
+export class CallerKey {
+  readonly #pool: ReturnType<typeof createPool>
+  /** The SHA-256 of the key. Null before the first read, and when there is none. */
+  #hash: Buffer | null = null
+  #readAtMs = -Infinity
+  /** The read in progress. Null between reads. */
+  #reading: Promise<void> | null = null
+
+  constructor(databaseUrl: string, onError: (error: unknown) => void) {
+    const name = 'keyward validator key'
+    this.#pool = createPool(databaseUrl, { name, max: 1, statementTimeoutMs: TIMEOUT_MS, onError })
+  }
+
+  /** Returns whether the `Authorization` header has the key. Rejects when Postgres does not respond. */
+  async accepts(authorization: string | undefined): Promise<boolean> {
+    const secret = /^Bearer ([\x21-\x7e]{32,512})$/.exec(authorization ?? '')?.[1]
+    if (secret === undefined) return false
+    const given = createHash('sha256').update(secret).digest()
+    const ageMs = performance.now() - this.#readAtMs
+    if (ageMs < TRUSTED_MS && this.#isKey(given)) return true
+    if (ageMs >= MIN_INTERVAL_MS || this.#reading) await (this.#reading ??= this.#read())
+    return this.#isKey(given)
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+
+  #isKey(given: Buffer): boolean {
+    return this.#hash !== null && timingSafeEqual(this.#hash, given)
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const secret = await readDecideSecret(this.#pool)
+      this.#hash = secret === null ? null : createHash('sha256').update(secret).digest()
+      this.#readAtMs = performance.now()
+    } finally {
+      this.#reading = null
+    }
+  }
+}

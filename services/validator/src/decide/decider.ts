@@ -1,0 +1,55 @@
+/**
+ * Decides a check for management without making it (docs/api.md#r5): it takes no slot and records nothing. The main thread
+ * decides, from the same index and with the same engine as the workers. The address and the country stay in this function
+ * (docs/api.md#d1).
+ */
+
+import { packCountry, parseAddress } from '@keyward/address'
+import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
+import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
+import { bytesToUuid, uuidToBytes } from '@keyward/database/ids'
+import { CLAIM_SLOT, CODES, createCheck, createVerdict, type IndexReader } from '@keyward/engine'
+
+const encoder = new TextEncoder()
+
+export class Decider {
+  readonly #reader: IndexReader
+
+  /** The reader must be of the thread that writes the index: then no write can change it during a decision. */
+  constructor(reader: IndexReader) {
+    this.#reader = reader
+  }
+
+  /** Returns the verdict at `nowMs`, or null when the address or the machine id is invalid. */
+  decide(request: DecideRequest, nowMs: number): DecideResponse | null {
+    const { country, ip } = request
+    const check = createCheck()
+    if (ip !== null && !parseAddress(ip, check)) return null
+    if (country !== null) check.country = packCountry(country)
+    const key = encoder.encode(request.licenseKey)
+    const machineId = encoder.encode(request.machineId ?? '')
+    if (machineId.length > MAX_MACHINE_ID_BYTES) return null
+    check.organization = this.#reader.findOrganization(uuidToBytes(request.organizationId))
+    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0) return NOT_FOUND
+    check.licenseKey = key
+    check.licenseKeyLength = key.length
+    check.machineId = machineId
+    check.machineIdLength = machineId.length
+    const verdict = createVerdict()
+    this.#reader.decide(check, nowMs, verdict)
+    const code = CODES[verdict.code]
+    if (verdict.busy || code === undefined) throw new Error('the engine returned no verdict')
+    const rows = verdict.matched.subarray(0, verdict.matchedCount)
+    const matched = Array.from(rows, (row, i) => this.#ruleId(row, verdict.matchedGenerations[i]!))
+    const decidedBy = matched[rows.indexOf(verdict.decidedBy)] ?? null
+    return { code, needsSlot: verdict.slot === CLAIM_SLOT, decidedBy, matched }
+  }
+
+  #ruleId(row: number, generation: number): string {
+    const id = new Uint8Array(16)
+    if (!this.#reader.ruleId(row, generation, id)) throw new Error('the index has no rule that just matched')
+    return bytesToUuid(id)
+  }
+}
+
+const NOT_FOUND: DecideResponse = { code: 'NOT_FOUND', needsSlot: false, decidedBy: null, matched: [] }

@@ -1,0 +1,50 @@
+/**
+ * `POST /decide` on the admin port: returns the verdict that a check would get. The index first catches up with the caller's
+ * snapshot, so the verdict considers everything that the caller has written (docs/decisions/0016-validators-decide.md).
+ */
+
+import { DECIDE_PATH, decideRequest } from '@keyward/contract/internal'
+import type { PostHandler } from '@keyward/process'
+
+import type { CallerKey } from './caller-key.ts'
+import type { Decider } from './decider.ts'
+
+export interface DecideParts {
+  decider: Decider
+  key: Pick<CallerKey, 'accepts'>
+  /** Resolves to whether the index contains everything that the snapshot contains; to false after `limitMs`. */
+  catchUp: (snapshot: string, limitMs: number) => Promise<boolean>
+  /** Whether the index may decide checks. */
+  isServing: () => boolean
+  /** Receives errors of Postgres. */
+  onError: (error: unknown) => void
+}
+
+const CATCH_UP_LIMIT_MS = 2_000
+
+/** Returns the handlers of the admin port by path. */
+export function decideEndpoint({
+  decider,
+  key,
+  catchUp,
+  isServing,
+  onError,
+}: DecideParts): Record<string, PostHandler> {
+  const decide: PostHandler = async ({ authorization, body }) => {
+    const isAccepted = await key.accepts(authorization).catch(onError)
+    if (isAccepted === undefined) return unavailable('The key of the caller could not be verified.')
+    if (!isAccepted) return { status: 401, body: { error: 'Send the key of the installation as a bearer token.' } }
+    const { data: request } = decideRequest.safeParse(body)
+    if (request === undefined) return INVALID
+    if (!isServing()) return unavailable('The index is not loaded or out of date.')
+    if (!(await catchUp(request.snapshot, CATCH_UP_LIMIT_MS))) return unavailable('The index is behind the snapshot.')
+    const decided = decider.decide(request, Date.now())
+    return decided === null ? INVALID : { status: 200, body: decided }
+  }
+  return { [DECIDE_PATH]: decide }
+}
+
+/** Repeats no field of the request, which may contain an address. */
+const INVALID = { status: 422, body: { error: 'The body is not a request of this version.' } }
+
+const unavailable = (error: string) => ({ status: 503, body: { error } })
