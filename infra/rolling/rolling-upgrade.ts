@@ -55,9 +55,9 @@ export async function rollingUpgrade(options: UpgradeOptions): Promise<UpgradeRe
   const restartAll = async (members: readonly Member[]): Promise<void> => {
     for (const member of members) await event(`${member.name} restarted`, () => member.restart())
   }
-  const managements = restartAll(cluster.managements)
-  if (options.isConcurrent !== true) await managements
-  await Promise.all([managements, restartAll(cluster.validators)])
+  const validators = restartAll(cluster.validators)
+  if (options.isConcurrent !== true) await validators
+  await Promise.all([validators, restartAll(cluster.managements)])
   const victim = cluster.validators[1]
   if (victim) {
     await event(`${victim.name} killed`, () => victim.kill())

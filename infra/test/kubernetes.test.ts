@@ -51,6 +51,22 @@ test('the kustomization contains every manifest except the example secret', () =
   expect(own).not.toContain('secret.example.yaml')
 })
 
+test('management may reach the admin port of validators, at the address that each publishes', () => {
+  const rule = z.array(z.looseObject({ ports: z.array(z.object({ port: z.int() })) })).length(1)
+  const peers = (kind: 'ingress' | 'egress', policy: string) =>
+    rule.parse(z.looseObject({ [kind]: z.unknown() }).parse(named('NetworkPolicy', policy).spec)[kind])[0]
+  expect(peers('ingress', 'keyward-decide-in')).toEqual({
+    from: [{ podSelector: { matchLabels: { app: 'keyward-management' } } }],
+    ports: [{ port: 9080 }],
+  })
+  expect(peers('egress', 'keyward-decide-out')).toEqual({
+    to: [{ podSelector: { matchLabels: { app: 'keyward-validator' } } }],
+    ports: [{ port: 9080 }],
+  })
+  const [validator] = workload.parse(named('Deployment', 'keyward-validator').spec).template.spec.containers
+  expect(validator?.env).toContainEqual({ name: 'VALIDATOR_ADMIN_URL', value: 'http://$(POD_IP):9080' })
+})
+
 test.each(workloads.map((one) => [one.metadata.name, one] as const))(
   '%s runs without privileges, with a read-only file system and limits',
   (_name, one) => {
@@ -88,7 +104,9 @@ test('references secrets, and passes none of management to the validator', () =>
   const literals = workloads.flatMap(
     (one) => workload.parse(one.spec).template.spec.containers[0]?.env.filter((entry) => 'value' in entry) ?? [],
   )
-  expect(literals.map(({ name }) => name).filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
+  // The address of the admin port contains no secret, unlike those of databases.
+  const names = literals.map(({ name }) => name).filter((name) => name !== 'VALIDATOR_ADMIN_URL')
+  expect(names.filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
 })
 
 test('the services log in as members of their roles, over verified TLS', () => {

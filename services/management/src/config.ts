@@ -5,6 +5,7 @@ import {
   choice,
   headerName,
   host,
+  httpOrigins,
   integer,
   logLevel,
   type LogLevel,
@@ -43,6 +44,7 @@ export const variables = z.object({
   CLIENT_IP_HEADER: headerName().optional(),
   COUNTRY_HEADER: headerName().optional(),
   EDGE: choice(EDGE_PRESETS).optional(),
+  VALIDATOR_ADMIN_URLS: httpOrigins().default([]),
   CORS_ORIGINS: origins().default([]),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
@@ -62,6 +64,8 @@ export interface ManagementConfig {
   /** Opens signing keys while they are sealed again under `masterKey`. */
   previousMasterKey: Uint8Array | null
   resolver: OriginResolverOptions
+  /** Admin ports of validators. Empty: the addresses that the validators publish. */
+  validatorAdminUrls: readonly string[]
   corsOrigins: readonly string[]
   activityRetentionDays: number
   analyticsRetentionDays: number
@@ -84,6 +88,7 @@ export const environment = variables.transform((env): ManagementConfig => ({
     countryHeader: env.COUNTRY_HEADER ?? null,
     edge: env.EDGE ?? null,
   },
+  validatorAdminUrls: env.VALIDATOR_ADMIN_URLS,
   corsOrigins: env.CORS_ORIGINS,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
   analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,

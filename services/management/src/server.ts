@@ -12,7 +12,7 @@ import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 
 import { createApp } from './app.ts'
 import type { ManagementConfig } from './config.ts'
-import { withMask } from './evaluate/mask.ts'
+import { createDecidingValidators } from './evaluate/deciding-validators.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
 import { deleteOldResponses } from './http/idempotency.ts'
@@ -109,12 +109,13 @@ async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void>
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
-  const pool = createPool(withMask(config.databaseUrl), { name: 'keyward-management', max: POOL_SIZE, onError })
+  const pool = createPool(config.databaseUrl, { name: 'keyward-management', max: POOL_SIZE, onError })
   const db = createDatabase(pool)
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const dependencies: Dependencies = {
     db,
     keyring,
+    validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,
     resolver: createOriginResolver(config.resolver),
     operatorToken: config.operatorToken,

@@ -12,7 +12,13 @@ import type { Endpoint } from '../src/http/endpoint.ts'
 import { documented } from '../src/http/openapi.ts'
 import { encodeCursor } from '../src/http/pagination.ts'
 import { createResponseValidator, documentSchema, type ResponseValidator } from './support/conformance.ts'
-import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from './support/harness.ts'
+import {
+  type ApiResponse,
+  type CallOptions,
+  type Harness,
+  operatorToken,
+  startHarnessWithValidator,
+} from './support/harness.ts'
 import { type Request, unmatched, validRequest } from './support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
 
@@ -22,7 +28,7 @@ let stranger: Vendor
 let validator: ResponseValidator
 
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarnessWithValidator()
   vendor = await createVendor(harness)
   stranger = await createVendor(harness, 'STANDARD', 'Stranger')
   const document = await harness.call('GET', '/openapi.json', { token: null })

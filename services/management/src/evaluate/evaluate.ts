@@ -1,42 +1,47 @@
 /** The endpoint that evaluates a check without making it (docs/api.md#r5). */
 
-import { parseNetwork } from '@keyward/address'
+import { formatNetwork, parseNetwork } from '@keyward/address'
 import { type AccessRule, type Code, evaluateCheck, evaluation } from '@keyward/contract'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../http/context.ts'
+import type { Dependencies } from '../http/dependencies.ts'
 import { vendorEndpoint } from '../http/endpoint.ts'
 import { invalid, quote } from '../http/problem.ts'
 import { accessRuleTag } from '../resources/access-rules/access-rules.ts'
-import { showRule } from '../resources/access-rules/rows.ts'
-import { type LicenseRow, readLicenseRow, selectLicenses } from '../resources/licenses/rows.ts'
-import { dryRun } from './dry-run.ts'
+import { selectRules, showRule } from '../resources/access-rules/rows.ts'
+import { readLicenseRow } from '../resources/licenses/rows.ts'
 
 type Input = z.output<typeof evaluateCheck>
 
-/** An unknown id is NOT_FOUND as an HTTP error, an unknown key is the verdict NOT_FOUND (undefined). */
-async function findLicense(
-  context: ReadContext,
-  { licenseId, licenseKey = '' }: Input,
-): Promise<LicenseRow | undefined> {
-  if (licenseId !== undefined) return readLicenseRow(context, licenseId)
-  return selectLicenses(context).where('licenses.key', '=', licenseKey).executeTakeFirst()
+/** An unknown id is NOT_FOUND as an HTTP error, an unknown key is the verdict NOT_FOUND. */
+async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }: Input): Promise<string> {
+  return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
+}
+
+/** Returns the rules with these ids, in their order. A rule that was deleted since the verdict is left out. */
+async function readRules(context: ReadContext, ids: readonly string[]): Promise<Map<string, AccessRule>> {
+  if (ids.length === 0) return new Map()
+  const rows = await selectRules(context).where('accessRules.id', 'in', ids).execute()
+  const rules = new Map(rows.map((row) => [row.id, showRule(row)]))
+  return new Map(ids.flatMap((id) => (rules.has(id) ? [[id, rules.get(id)!]] : [])))
 }
 
 async function evaluateRules(
-  context: ReadContext,
+  context: ReadContext & { dependencies: Dependencies },
   input: Input,
 ): Promise<{ code: Code; decidedBy: AccessRule | null; matched: AccessRule[] }> {
   const { ip, machineId, country = null } = input
   const address = ip === undefined || ip.includes('/') ? null : parseNetwork(ip)
   if (ip !== undefined && address === null) throw invalid('#/ip', `must be an IPv4 or IPv6 address; got ${quote(ip)}`)
-  const license = await findLicense(context, input)
-  if (!license) return { code: 'NOT_FOUND', decidedBy: null, matched: [] }
-  const verdict = await dryRun(context, license, { address, machineId, country })
+  const licenseKey = await licenseKeyOf(context, input)
+  const check = { licenseKey, machineId, ip: address && formatNetwork(address), country }
+  const { code, decidedBy, matched } = await context.dependencies.validators.decide(context, check)
+  const rules = await readRules(context, matched)
   return {
-    code: verdict.code,
-    decidedBy: verdict.decidedBy && showRule(verdict.decidedBy),
-    matched: verdict.matched.map(showRule),
+    code,
+    decidedBy: decidedBy === null ? null : (rules.get(decidedBy) ?? null),
+    matched: [...rules.values()],
   }
 }
 
@@ -50,7 +55,8 @@ export const evaluate = [
       operationId: 'evaluateAccessRules',
       summary: 'Evaluate a check',
       description:
-        'Returns the verdict that a check would get, and the rules that match it. Takes no machine slot and counts nothing.',
+        'Returns the verdict that a check would get, and the rules that match it. Takes no machine slot and counts nothing. ' +
+        'A validator decides; if none is reachable, the response is 503.',
       body: evaluateCheck,
       status: 200,
       response: evaluation,

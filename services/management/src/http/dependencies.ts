@@ -1,15 +1,25 @@
 /** The dependencies of the endpoints: created once at start and passed to every handler. */
 
 import type { OriginResolver } from '@keyward/address'
+import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
 import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
-import type { Db } from './context.ts'
+import type { Db, ReadContext } from './context.ts'
+
+/** A check to decide. The organization comes from the context. */
+export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
+
+export interface DecidingValidators {
+  /** Returns the verdict at this moment, which considers everything committed before. Throws UNAVAILABLE. */
+  decide(context: ReadContext, check: CheckToDecide): Promise<DecideResponse>
+}
 
 export interface Dependencies {
   db: Db
   resolver: OriginResolver
   keyring: Keyring
+  validators: DecidingValidators
   log: Logger
   operatorToken: string
 }

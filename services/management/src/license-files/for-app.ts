@@ -1,13 +1,11 @@
 /**
  * A license file for an app that authenticates with an API key (docs/api.md#f4): only if a check from this caller would be VALID without
- * a new slot. The caller's address and country are matched with the rules and discarded, as in a check.
+ * a new slot. A validator decides; the caller's address and country travel to it in the body of a request and nowhere else.
  */
 
-import { parseNetwork } from '@keyward/address'
-import { byteLength, CODE_MESSAGES, type Code, MAX_LICENSE_KEY_BYTES, type requestLicenseFile } from '@keyward/contract'
+import { CODE_MESSAGES, type Code, type requestLicenseFile } from '@keyward/contract'
 import type { z } from 'zod'
 
-import { dryRun } from '../evaluate/dry-run.ts'
 import type { VendorCall } from '../http/endpoint.ts'
 import { ApiError } from '../http/problem.ts'
 import { selectLicenses } from '../resources/licenses/rows.ts'
@@ -22,14 +20,11 @@ function rejection(code: Exclude<Code, 'VALID'>): ApiError {
 
 export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
   const { licenseKey, fingerprint: machineId } = call.body
-  // Postgres rejects text with NUL, and no key is longer.
-  if (byteLength(licenseKey) > MAX_LICENSE_KEY_BYTES || licenseKey.includes('\u0000')) throw rejection('NOT_FOUND')
-  const license = await selectLicenses(call).where('licenses.key', '=', licenseKey).executeTakeFirst()
-  if (!license) throw rejection('NOT_FOUND')
   const { ip, country } = call.origin()
-  const address = ip === null ? null : parseNetwork(ip)
-  const verdict = await dryRun(call, license, { address, country, machineId })
+  const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
   if (verdict.needsSlot) throw new ApiError('MACHINE_NOT_ACTIVE')
+  const license = await selectLicenses(call).where('licenses.key', '=', licenseKey).executeTakeFirst()
+  if (!license) throw rejection('NOT_FOUND') // deleted since the verdict
   return issueLicenseFile(call, license)
 }

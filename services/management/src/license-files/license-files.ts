@@ -37,7 +37,8 @@ export const licenseFiles = [
       summary: 'Get the offline license file for an app',
       description:
         'Called with an API key. Returns the file only if a check from this caller would be VALID without a new machine slot. ' +
-        "Otherwise the response is 409 with the check's code, or MACHINE_NOT_ACTIVE if the machine holds no slot yet.",
+        "Otherwise the response is 409 with the check's code, or MACHINE_NOT_ACTIVE if the machine holds no slot yet. " +
+        'A validator decides; if none is reachable, the response is 503.',
       body: requestLicenseFile,
       status: 200,
       response: licenseFile,

@@ -1,26 +1,19 @@
-/** Evaluation of a check: the verdict of the engine, the rules that match, and the caller's address. */
-
-import { inspect } from 'node:util'
+/** Evaluation of a check: the verdict of a validator, the rules that match, and the caller's address. */
 
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
 import { evaluation, myIp } from '@keyward/contract'
-import { createPool, type Database } from '@keyward/database'
 import { isBehindBalancer, random } from '@keyward/testkit'
-import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { beginnings, coveringPrefixes, findCandidates } from '../../src/evaluate/candidates.ts'
-import { withMask } from '../../src/evaluate/mask.ts'
-import { readLicenseRow } from '../../src/resources/licenses/rows.ts'
-import { type Harness, startHarness } from '../support/harness.ts'
+import { startHarnessWithValidator } from '../support/harness.ts'
 import { insertMachine } from '../support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
-let harness: Harness
+let harness: Awaited<ReturnType<typeof startHarnessWithValidator>>
 let vendor: Vendor
 
 beforeAll(async () => {
-  harness = await startHarness({ TRUSTED_PROXIES: '127.0.0.1', COUNTRY_HEADER: 'x-country' })
+  harness = await startHarnessWithValidator({ TRUSTED_PROXIES: '127.0.0.1', COUNTRY_HEADER: 'x-country' })
   vendor = await createVendor(harness)
 })
 afterAll(() => harness.close())
@@ -54,7 +47,7 @@ test('returns the rule of the most specific scope as decider, exclusions first, 
   expect(rows).toEqual([{ n: 0 }])
 })
 
-test('keeps concurrent evaluations of several vendors apart and does not leak memory', async () => {
+test('keeps concurrent evaluations of several vendors apart', async () => {
   const vendors = [vendor, await createVendor(harness), await createVendor(harness)]
   const worlds = await Promise.all(
     vendors.map(async (each, n) => {
@@ -63,8 +56,7 @@ test('keeps concurrent evaluations of several vendors apart and does not leak me
       return { each, license, expected: rules.map((rule) => rule.id).toSorted() }
     }),
   )
-  const before = process.memoryUsage().rss
-  for (let turn = 0; turn < 150; turn++) {
+  for (let turn = 0; turn < 50; turn++) {
     await Promise.all(
       worlds.map(async ({ each, license, expected }) => {
         const body = { licenseId: license.id, ip: '198.51.100.7', machineId: 'm1' }
@@ -73,7 +65,6 @@ test('keeps concurrent evaluations of several vendors apart and does not leak me
       }),
     )
   }
-  expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20)
 })
 
 test('returns the verdict on machines and limits that a check would get', async () => {
@@ -104,82 +95,6 @@ test('does not match an expired rule', async () => {
   expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED' })
   await harness.database.pool.query('update access_rules set expires_at = now() where id = $1', [rule.id])
   expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
-})
-
-test('lists every prefix that contains an address, in canonical form', () => {
-  const four = coveringPrefixes({ family: 4, words: [0xcb007107], prefixLength: 32 })
-  expect(four).toHaveLength(33)
-  expect(four.slice(0, 3)).toEqual(['0.0.0.0/0', '128.0.0.0/1', '192.0.0.0/2'])
-  expect(four.at(-1)).toBe('203.0.113.7')
-  expect(new Set(coveringPrefixes({ family: 6, words: [0x20010db8, 0, 0, 1], prefixLength: 128 })).size).toBe(129)
-})
-
-test('sends Postgres only the beginning of an address, with which every rule that contains it begins', () => {
-  const { int } = random(7)
-  const half = (): number => [0, 0, 1, 0x20, 0xdb8, 0xffff, int(0x10000)][int(7)] ?? 0
-  const word = (): number => half() * 0x10000 + half()
-  for (let round = 0; round < 60; round++) {
-    const four = { family: 4, words: [word()], prefixLength: 32 } as const
-    for (const text of coveringPrefixes(four).slice(9))
-      expect(beginnings(four).some((start) => text.startsWith(start))).toBe(true)
-    const six = { family: 6, words: [word(), word(), word(), word()], prefixLength: 128 } as const
-    if (six.words[0] === 0) continue // mapped addresses and similar ones
-    for (const text of coveringPrefixes(six).slice(33))
-      expect([text, beginnings(six).some((start) => text.startsWith(start))]).toEqual([text, true])
-    for (const start of [...beginnings(four), ...beginnings(six)]) expect(start.length).toBeLessThanOrEqual(10)
-  }
-})
-
-test('finds the same rules with and without the masking key, and sends the searched values in neither case', async () => {
-  const own = await createVendor(harness)
-  const { id } = await own.license()
-  for (const value of [
-    '198.51.100.0/24',
-    '198.51.100.77',
-    '198.0.0.0/8',
-    '0.0.0.0/0',
-    '198.51.101.0/24',
-    '2001:db8::/32',
-  ])
-    await own.rule({ value })
-  for (const value of ['DE', 'FR']) await own.rule({ type: 'COUNTRY', value })
-  const statements: string[] = []
-  const find = async (url: string, ip: string, country: string) => {
-    const pool = createPool(url, { name: 'candidates', max: 1 })
-    const db = new Kysely<Database>({
-      dialect: new PostgresDialect({ pool }),
-      plugins: [new CamelCasePlugin()],
-      log: ({ query }) => void statements.push(query.sql, ...query.parameters.map((one) => inspect(one, { depth: 9 }))),
-    })
-    const context = { db, organizationId: own.id }
-    const license = await readLicenseRow(context, id)
-    const circumstances = { address: parseNetwork(ip), machineId: null, country }
-    const found = await findCandidates(context, license, circumstances)
-    await db.destroy()
-    return found.map((rule) => rule.value.toString())
-  }
-  const { url } = harness.database
-  for (const [ip, country, expected] of [
-    ['198.51.100.77', 'DE', ['198.51.100.0/24', '198.51.100.77', '198.0.0.0/8', '0.0.0.0/0', 'DE']],
-    ['2001:db8::77', 'IT', ['2001:db8::/32']],
-    ['203.0.113.9', 'FR', ['0.0.0.0/0', 'FR']],
-  ] as const) {
-    expect(await find(url, ip, country)).toEqual(expected)
-    expect(await find(withMask(url), ip, country)).toEqual(expected)
-    expect(await find(withMask(`${url}?options=-c%20work_mem%3D8MB`), ip, country)).toEqual(expected)
-  }
-  const said = statements.join('\n')
-  expect(statements.length).toBeGreaterThan(20)
-  for (const secret of [
-    '198.51',
-    '203.0',
-    'db8::7',
-    "'IT'",
-    Buffer.from('198.51')
-      .toString('hex')
-      .replaceAll(/(..)(?=.)/g, '$1 '),
-  ])
-    expect(said).not.toContain(secret)
 })
 
 test('distinguishes rules whose addresses begin alike, in both families', async () => {

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { createApp } from '../../src/app.ts'
 import { environment } from '../../src/config.ts'
 import { endpoints } from '../../src/endpoints.ts'
+import { createDecidingValidators } from '../../src/evaluate/deciding-validators.ts'
 import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
@@ -39,6 +40,7 @@ async function routedOperations(): Promise<string[]> {
   const dependencies = {
     db: createDatabase(pool),
     keyring: createKeyring(config.masterKey, null),
+    validators: createDecidingValidators([], createLogger('test', 'silent')),
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
     operatorToken,

@@ -1,4 +1,4 @@
-/** A Postgres outage: 503 with Retry-After and without internals, not ready during the outage, ready again after it. */
+/** Without validators, 503 for what they decide. A Postgres outage: 503 with Retry-After and without internals, not ready during the outage, ready again after it. */
 
 import { createTestDatabase, startProxy } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -30,4 +30,21 @@ test('returns 503 during a Postgres outage and recovers after it', { timeout: 30
     await proxy.close()
     await database.drop()
   }
+})
+
+test('returns 503 for what only a validator can decide while none is reachable', async () => {
+  const harness = await startHarness()
+  const vendor = await createVendor(harness)
+  const { id, key: licenseKey } = await vendor.license()
+  const requests = [
+    vendor.call('POST', 'access-rules/evaluate', { body: { licenseId: id } }),
+    harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey, fingerprint: 'm1' } }),
+  ]
+  for (const response of await Promise.all(requests)) {
+    expect(outcome(response)).toBe('503 UNAVAILABLE')
+    expect(response.text).toMatch(/No validator [^"]* is reachable/)
+    expect(response.headers.get('retry-after')).toBe('1')
+  }
+  expect((await vendor.call('GET', `licenses/${id}/file`)).status).toBe(200)
+  await harness.close()
 })

@@ -3,13 +3,13 @@
 import { accessRule, importedAccessRules, ownOrganization } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Harness, startHarness } from '../support/harness.ts'
+import { type Harness, startHarnessWithValidator } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
 let harness: Harness
 
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarnessWithValidator()
 })
 afterAll(() => harness.close())
 

@@ -1,6 +1,12 @@
 /** A management service with a database of its own, and a client for it. */
 
-import { createTestDatabase, startBalancer, type TestDatabase } from '@keyward/testkit'
+import {
+  createTestDatabase,
+  startBalancer,
+  startValidatorProcess,
+  type TestDatabase,
+  type ValidatorProcess,
+} from '@keyward/testkit'
 
 import { environment } from '../../src/config.ts'
 import { startManagement } from '../../src/server.ts'
@@ -61,6 +67,19 @@ function createCaller(origin: string, defaultToken: string | null): Caller {
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, body: parse(text) }
   }
+}
+
+/** As `startHarness`, with a validator, which decides evaluations and license files for apps. */
+export async function startHarnessWithValidator(
+  env: Record<string, string> = {},
+): Promise<Harness & { validator: ValidatorProcess }> {
+  const harness = await startHarness(env)
+  const validator = await startValidatorProcess(harness.database)
+  const close = async (): Promise<void> => {
+    await validator.stop()
+    await harness.close()
+  }
+  return { ...harness, validator, close }
 }
 
 export async function startHarness(env: Record<string, string> = {}): Promise<Harness> {

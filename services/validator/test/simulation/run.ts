@@ -95,7 +95,7 @@ class Run {
 
   async run(): Promise<RunResult> {
     this.#follower.start()
-    this.#heartbeat.start()
+    this.#heartbeat.start('http://127.0.0.1:9080')
     for (const step of this.#plan.steps) this.#time.after(START_MS + step.atMs, () => this.#begin(step))
     const healMs = START_MS + this.#plan.lastsMs
     await this.#time.run(healMs, () => this.#judgeNow('event'))

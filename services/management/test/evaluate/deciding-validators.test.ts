@@ -1,0 +1,142 @@
+/** Which validator management asks, and what happens when one does not respond. */
+
+import { createServer, type Server } from 'node:http'
+
+import { evaluation } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Harness, startHarness, startHarnessWithValidator } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+type Found = Awaited<ReturnType<typeof startHarnessWithValidator>>
+let harness: Found
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarnessWithValidator()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+interface Fake {
+  url: string
+  /** The bodies of the requests that arrived. */
+  received: string[]
+  close(): Promise<void>
+}
+
+/** A program at the address of a validator. It does not respond without a status. */
+async function startFake(status?: number, body = '{}'): Promise<Fake> {
+  const received: string[] = []
+  const server: Server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    request.on('end', () => {
+      received.push(text)
+      if (status !== undefined) response.writeHead(status, { location: '/elsewhere' }).end(body)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const close = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return { url: `http://127.0.0.1:${port}`, received, close }
+}
+
+const evaluate = (given: Vendor, body: object) => given.call('POST', 'access-rules/evaluate', { body })
+
+test('sees each change of the vendor in the next request', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+  const check = { licenseId: license.id, machineId: 'm1', ip: '203.0.113.9' }
+  const codeOf = async () => expectBody(await evaluate(vendor, check), 200, evaluation).code
+  for (let round = 0; round < 10; round++) {
+    expect(await codeOf()).toBe('VALID')
+    const rule = await vendor.rule({ value: '203.0.113.0/24', scope: 'LICENSE', scopeId: license.id })
+    expect(await codeOf()).toBe('BLACKLISTED')
+    await vendor.call('DELETE', `access-rules/${rule.id}`)
+    expect(await codeOf()).toBe('VALID')
+    await vendor.call('POST', `licenses/${license.id}/suspend`)
+    expect(await codeOf()).toBe('SUSPENDED')
+    await vendor.call('POST', `licenses/${license.id}/reinstate`)
+  }
+})
+
+test('sees a slot that a check has just taken', async () => {
+  const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+  const file = (fingerprint: string) =>
+    harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey: license.key, fingerprint } })
+  expect(outcome(await file('m1'))).toBe('409 MACHINE_NOT_ACTIVE')
+  await expect
+    .poll(async () => {
+      const response = await fetch(`http://127.0.0.1:${harness.validator.port}/api/v1/validate`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${vendor.apiKey}` },
+        body: JSON.stringify({ licenseKey: license.key, fingerprint: 'm1' }),
+      })
+      return response.text()
+    })
+    .toContain('"VALID"')
+  expect((await file('m1')).status).toBe(200)
+  expect(outcome(await file('m2'))).toBe('409 TOO_MANY_MACHINES')
+})
+
+test('asks another validator when one is silent, broken, redirects, or has ended', { timeout: 20_000 }, async () => {
+  const fakes = await Promise.all([startFake(), startFake(200, '{"code":"VALID"}'), startFake(302), startFake(401)])
+  const ended = await startFake(200)
+  await ended.close()
+  for (const fake of [...fakes, ended]) {
+    const own: Harness = await startHarness({
+      DATABASE_URL: harness.database.managementUrl,
+      VALIDATOR_ADMIN_URLS: `${fake.url}, ${harness.validator.adminUrl}`,
+    })
+    const body = { licenseKey: 'no such key', ip: '198.51.100.9' }
+    const response = await own.call('POST', 'access-rules/evaluate', { token: vendor.managementToken, body })
+    expect(expectBody(response, 200, evaluation)).toEqual({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
+    expect(fake.received.length).toBe(fake === ended ? 0 : 1)
+    await own.close()
+  }
+  for (const fake of fakes) await fake.close()
+})
+
+test('prefers validators that are ready, and ignores an address that is not one', async () => {
+  const fake = await startFake(503)
+  const { pool } = harness.database
+  const add = (ready: boolean, adminUrl: string) =>
+    pool.query(
+      `insert into validators (id, name, ready, details) values (gen_random_uuid(), 'other', $1, jsonb_build_object('adminUrl', $2::text))`,
+      [ready, adminUrl],
+    )
+  await add(false, fake.url)
+  for (const url of ['ftp://127.0.0.1', `${fake.url}/path`, 'nonsense']) await add(true, url)
+  for (let i = 0; i < 10; i++) expect((await evaluate(vendor, { licenseKey: 'k' })).status).toBe(200)
+  expect(fake.received).toEqual([])
+  await add(true, fake.url)
+  await expect
+    .poll(async () => {
+      expect((await evaluate(vendor, { licenseKey: 'k' })).status).toBe(200)
+      return fake.received.length
+    })
+    .toBeGreaterThan(0)
+  await pool.query(`delete from validators where name = 'other'`)
+  await fake.close()
+})
+
+test('returns 503 when the only validator is silent', { timeout: 20_000 }, async () => {
+  const fake = await startFake()
+  const own = await startHarness({
+    DATABASE_URL: harness.database.managementUrl,
+    VALIDATOR_ADMIN_URLS: fake.url,
+  })
+  const startedMs = performance.now()
+  const response = await own.call('POST', 'access-rules/evaluate', {
+    token: vendor.managementToken,
+    body: { licenseKey: 'k' },
+  })
+  expect(outcome(response)).toBe('503 UNAVAILABLE')
+  expect(performance.now() - startedMs).toBeLessThan(8_000)
+  await own.close()
+  await fake.close()
+})
