@@ -3,16 +3,22 @@
  * all licenses (docs/api.md#s1). Two claims of one machine and license are one claim. A license whose row is locked delays no other
  * license: its claims are retried separately. A batch that fails is retried by halves. A claim that takes too long
  * ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
+ *
+ * Organizations take turns in a batch. The claims of one may fill a part of a batch and half of the connections, and a
+ * limited number of them waits, so a flood of one organization delays no other (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+import { FairQueue } from '../shared/fair-queue.ts'
 
 const SWEEP_MS = 50
 
 export interface Claim {
+  /** The row of the organization in the index. */
+  organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
@@ -36,6 +42,8 @@ export interface ClaimQueueOptions {
   maxBatch?: number
   maxConcurrent?: number
   maxQueued?: number
+  /** How many claims of one organization may wait or execute, may execute, and may be in one batch. */
+  organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
   clock?: Clock
@@ -54,12 +62,30 @@ interface Entry {
   isSettled: boolean
 }
 
+/** A number for each organization, 0 at first. */
+class Tally {
+  readonly #counts = new Map<number, number>()
+
+  of(organization: number): number {
+    return this.#counts.get(organization) ?? 0
+  }
+
+  add(organization: number, change: number): void {
+    const count = this.of(organization) + change
+    if (count === 0) this.#counts.delete(organization)
+    else this.#counts.set(organization, count)
+  }
+}
+
 export class ClaimQueue {
   readonly #options: Required<ClaimQueueOptions>
   /** By license and machine id: every entry that is not settled, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
   /** The entries that are in no batch yet. Settled ones are skipped when a batch is formed. */
-  #queue: Entry[] = []
+  readonly #queue = new FairQueue<Entry>((entry) => entry.isSettled)
+  /** By organization: how many of its entries are not settled, and how many claims are in batches. */
+  readonly #open = new Tally()
+  readonly #executing = new Tally()
   /** How many batches are executing; at most `maxConcurrent`. */
   #running = 0
   /** Ends the window of the next batch. Null while no claim waits or all connections are busy. */
@@ -69,7 +95,14 @@ export class ClaimQueue {
 
   constructor(options: ClaimQueueOptions) {
     const limits = { windowMs: 2, limitMs: 1_500, maxBatch: 256, maxConcurrent: 4, maxQueued: 50_000 }
-    const defaults = { ...limits, onBatch: () => undefined, onError: () => undefined, clock: SYSTEM_CLOCK }
+    const organization = { maxQueued: 10_000, maxExecuting: 128, maxBatch: 64 }
+    const defaults = {
+      ...limits,
+      organization,
+      onBatch: () => undefined,
+      onError: () => undefined,
+      clock: SYSTEM_CLOCK,
+    }
     this.#options = { ...defaults, ...options }
     this.#cancelSweep = this.#scheduleSweep()
   }
@@ -86,11 +119,14 @@ export class ClaimQueue {
       known.waiting.push(done)
       return
     }
-    if (this.#entries.size >= this.#options.maxQueued) return done(null)
+    const { maxQueued, organization } = this.#options
+    const isFull = this.#entries.size >= maxQueued || this.#open.of(claim.organization) >= organization.maxQueued
+    if (isFull) return done(null)
     const expiresMs = this.#options.clock.nowMs() + this.#options.limitMs
     const entry = { claim, key, expiresMs, waiting: [done], isSettled: false }
     this.#entries.set(key, entry)
-    this.#queue.push(entry)
+    this.#open.add(claim.organization, 1)
+    this.#queue.add(claim.organization, entry)
     this.#schedule()
   }
 
@@ -103,20 +139,26 @@ export class ClaimQueue {
 
   /** Starts a window, unless one is open. While all connections are busy the next batch grows instead. */
   #schedule(): void {
-    if (this.#cancelWindow || this.#queue.length === 0 || this.#running >= this.#options.maxConcurrent) return
+    if (this.#cancelWindow || this.#queue.size === 0 || this.#running >= this.#options.maxConcurrent) return
     this.#cancelWindow = this.#options.clock.after(this.#options.windowMs, () => {
       this.#cancelWindow = null
-      const batch = this.#queue.splice(0, this.#options.maxBatch).filter((entry) => !entry.isSettled)
+      const { maxBatch, organization } = this.#options
+      const batch = this.#queue.take(maxBatch, (row) =>
+        Math.min(organization.maxBatch, organization.maxExecuting - this.#executing.of(row)),
+      )
       if (batch.length > 0) void this.#run(batch)
-      this.#schedule()
+      // Without a batch, every organization that waits has its share of those that execute, and the end of one continues.
+      if (batch.length > 0 || this.#running === 0) this.#schedule()
     })
   }
 
   async #run(batch: Entry[]): Promise<void> {
     this.#running++
+    for (const { claim } of batch) this.#executing.add(claim.organization, 1)
     try {
       await this.#attempt(batch, false)
     } finally {
+      for (const { claim } of batch) this.#executing.add(claim.organization, -1)
       this.#running--
       this.#schedule()
     }
@@ -141,7 +183,16 @@ export class ClaimQueue {
       this.#settle(entry, result?.outcome === 'busy' ? null : result)
       return false
     })
-    await Promise.all(byLicense(busy).map((group) => this.#attempt(group, true)))
+    const organizations = Map.groupBy(busy, ({ claim }) => claim.organization)
+    await Promise.all(Array.from(organizations.values(), (entries) => this.#attemptEach(entries)))
+  }
+
+  /** Claims for one license after the other, so that the locked licenses of an organization occupy one connection. */
+  async #attemptEach(busy: readonly Entry[]): Promise<void> {
+    for (const group of Map.groupBy(busy, ({ claim }) => toHex(claim.licenseId)).values()) {
+      const open = group.filter((entry) => !entry.isSettled)
+      if (open.length > 0) await this.#attempt(open, true)
+    }
   }
 
   /**
@@ -162,6 +213,7 @@ export class ClaimQueue {
   #settle(entry: Entry, result: ClaimAnswer | null): void {
     if (entry.isSettled) return
     entry.isSettled = true
+    this.#open.add(entry.claim.organization, -1)
     if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
     for (const done of entry.waiting) done(result)
   }
@@ -181,15 +233,4 @@ export class ClaimQueue {
       this.#settle(entry, null)
     }
   }
-}
-
-function byLicense(entries: readonly Entry[]): Entry[][] {
-  const groups = new Map<string, Entry[]>()
-  for (const entry of entries) {
-    const license = toHex(entry.claim.licenseId)
-    const group = groups.get(license)
-    if (group) group.push(entry)
-    else groups.set(license, [entry])
-  }
-  return [...groups.values()]
 }

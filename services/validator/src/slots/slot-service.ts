@@ -35,6 +35,8 @@ const UNDECIDED: ClaimDecision = { isDecided: false }
 
 /** The longest time that a released slot stays unnoticed, apart from the interval of rechecks of one license. */
 const RECHECK_WINDOW_MS = 200
+/** How many full licenses of one organization are rechecked in a window. */
+const MAX_RECHECKS = 32
 
 export class SlotService {
   readonly #index: SlotIndex
@@ -43,6 +45,8 @@ export class SlotService {
   readonly #clock: Clock
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
+  /** By organization: how many of these rechecks are its own. */
+  readonly #recheckCounts = new Map<number, number>()
   /** When the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
   /** Ends the window. Null if and only if no recheck waits. */
@@ -78,15 +82,19 @@ export class SlotService {
 
   /**
    * Claims a slot. Rechecks are batched: at most one batch every 200 ms, so that full licenses cost a few statements per
-   * second in total.
+   * second in total. A recheck that finds no place in the window of its organization ends undecided at once.
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
+    const count = this.#recheckCounts.get(claim.organization) ?? 0
+    if (count >= MAX_RECHECKS) return done(UNDECIDED)
+    this.#recheckCounts.set(claim.organization, count + 1)
     this.#rechecks.push({ claim, done })
     const waitMs = Math.max(0, this.#lastRecheckMs + RECHECK_WINDOW_MS - this.#clock.nowMs())
     this.#cancelWindow ??= this.#clock.after(waitMs, () => {
       this.#cancelWindow = null
       this.#lastRecheckMs = this.#clock.nowMs()
+      this.#recheckCounts.clear()
       for (const recheck of this.#rechecks.splice(0)) this.#enqueue(recheck.claim, recheck.done)
     })
   }

@@ -1,16 +1,19 @@
 /**
  * Machines of licenses without a limit, which are recorded in batches behind the response (docs/api.md#s4). Postgres stores
  * a limited number per license. Once a license reaches it, its machines are skipped for a while, so that many new machines
- * cause no load.
+ * cause no load. Organizations share the memory fairly and take turns in a batch.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 
+import { FairQueue } from '../shared/fair-queue.ts'
+import { FairShare } from '../shared/fair-share.ts'
 import type { Claim } from '../slots/claim-queue.ts'
 
-const MAX_WAITING = 10_000
-const BATCH = 500
+/** One organization alone may use half of it. */
+const MAX_WAITING = 20_000
+const BATCH = 200
 const CAPPED_MS = 30_000
 
 export interface Machine {
@@ -28,6 +31,11 @@ export class NewMachines {
   readonly #options: NewMachinesOptions
   /** By license and machine id: the machines that are not written yet, at most MAX_WAITING. */
   readonly #waiting = new Map<string, Claim>()
+  /** The keys of all waiting machines that no write has taken, and of some that were written. */
+  readonly #order = new FairQueue<string>((key) => !this.#waiting.has(key) || this.#writingNow.has(key))
+  /** The keys of the waiting machines that `writeNow` is writing. */
+  readonly #writingNow = new Set<string>()
+  readonly #share = new FairShare(MAX_WAITING)
   /** By license in hex: until when its machines are skipped. */
   readonly #cappedUntil = new Map<string, number>()
   #dropped = 0
@@ -55,13 +63,17 @@ export class NewMachines {
   }
 
   /** Adds a machine, or drops it if there is no capacity. Copies `machineId`, keeps `licenseId`. */
-  add(licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
+  add(organization: number, licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
     const key = machineKey(licenseId, machineId)
     if (this.#waiting.has(key)) return
     const untilMs = this.#cappedUntil.get(toHex(licenseId))
     if (untilMs !== undefined && untilMs > performance.now()) return
-    if (this.#waiting.size >= MAX_WAITING) this.#dropped++
-    else this.#waiting.set(key, { licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
+    if (!this.#share.take(organization)) {
+      this.#dropped++
+      return
+    }
+    this.#waiting.set(key, { organization, licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
+    this.#order.add(organization, key)
   }
 
   /**
@@ -81,29 +93,23 @@ export class NewMachines {
     const { keys: written, done } = this.#writing ?? { keys: new Set<string>(), done: null }
     // A machine that is written once more after its release would hold a slot again.
     if (keys.some((key) => written.has(key))) await done
-    const claims: Claim[] = []
-    for (const key of keys) {
-      const claim = this.#waiting.get(key)
-      if (claim === undefined) continue
-      claims.push(claim)
-      this.#waiting.delete(key) // so that no flush writes it too
-    }
-    if (claims.length === 0) return
+    // No flush may write it too. A machine that another call is writing now is left to that call.
+    const own = keys.filter((key) => this.#waiting.has(key) && !this.#writingNow.has(key))
+    if (own.length === 0) return
+    for (const key of own) this.#writingNow.add(key)
     try {
-      await this.#write(claims)
-    } catch (error) {
-      for (const claim of claims) this.#waiting.set(machineKey(claim.licenseId, claim.machineId), claim)
-      throw error
+      await this.#write(own)
+    } finally {
+      for (const key of own) this.#writingNow.delete(key)
     }
   }
 
   async #flushAll(): Promise<void> {
     for (const [license, untilMs] of this.#cappedUntil)
       if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
-    while (this.#waiting.size > 0) {
-      const batch = [...this.#waiting].slice(0, BATCH)
-      const done = this.#write(batch.map(([, claim]) => claim))
-      this.#writing = { keys: new Set(batch.map(([key]) => key)), done: done.catch(() => undefined) }
+    for (let keys = this.#take(); keys.size > 0; keys = this.#take()) {
+      const done = this.#write([...keys])
+      this.#writing = { keys, done: done.catch(() => undefined) }
       try {
         await done
       } finally {
@@ -112,10 +118,25 @@ export class NewMachines {
     }
   }
 
-  async #write(claims: readonly Claim[]): Promise<void> {
-    const results = await this.#options.recordMachines(claims)
-    for (const { licenseId, machineId } of claims) this.#waiting.delete(machineKey(licenseId, machineId))
-    for (const [i, claim] of claims.entries()) this.#settle(claim, results[i])
+  #take(): ReadonlySet<string> {
+    return new Set(this.#order.take(BATCH))
+  }
+
+  /** Rejects when the statement fails; the machines then wait again. */
+  async #write(keys: readonly string[]): Promise<void> {
+    const claims = keys.map((key) => this.#waiting.get(key)!)
+    let results: ClaimAnswer[]
+    try {
+      results = await this.#options.recordMachines(claims)
+    } catch (error) {
+      for (const [i, key] of keys.entries()) this.#order.add(claims[i]!.organization, key)
+      throw error
+    }
+    for (const [i, key] of keys.entries()) {
+      this.#waiting.delete(key)
+      this.#share.release(claims[i]!.organization)
+      this.#settle(claims[i]!, results[i])
+    }
   }
 
   #settle(claim: Claim, result: ClaimAnswer | undefined): void {

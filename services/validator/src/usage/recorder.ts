@@ -128,7 +128,7 @@ export class Recorder {
       const { bytes, machineAt, machineLength } = record
       const machineId = bytes.slice(machineAt, machineAt + machineLength)
       if (this.#ids.licenseId(record.license, record.licenseGeneration, licenseId))
-        this.#newMachines.add(licenseId, machineId, record.hostname)
+        this.#newMachines.add(record.organization, licenseId, machineId, record.hostname)
     }
     this.#aggregator.add(record)
   }

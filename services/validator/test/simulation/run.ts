@@ -210,7 +210,7 @@ class Run {
     const watched = { organization, license, machine, address: '192.0.2.1', country: 'US' }
     const { code, slot } = this.#judge.show(watched)
     if (slot === 'none') return
-    const claim = { licenseId, machineId, hostname: null, isRecheck: code !== 'VALID' }
+    const claim = { organization, licenseId, machineId, hostname: null, isRecheck: code !== 'VALID' }
     if (slot === 'claim') {
       this.#tell(`an app claims a slot of license ${license} for ${machine}`)
       this.#slots.claim(claim, () => undefined)

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { uuidToBytes } from '@keyward/database'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { type Claim, ClaimQueue } from '../../src/slots/claim-queue.ts'
 import { PostgresSlots } from '../../src/slots/postgres-slots.ts'
@@ -27,6 +29,7 @@ afterAll(async () => {
 })
 
 const claim = (licenseId: string, machine: string): Claim => ({
+  organization: 1,
   licenseId: uuidToBytes(licenseId),
   machineId: Buffer.from(machine),
   hostname: null,
@@ -80,4 +83,67 @@ test('distinguishes an unavailable server from rejected data', () => {
   for (const code of [undefined, 'ECONNREFUSED', '08006', '53300', '57014', '57P01', '58030', '25006', '55P03'])
     expect(slots.isHopeless(withCode(code)), String(code)).toBe(true)
   for (const code of ['22P02', '23514', '40001', '40P01']) expect(slots.isHopeless(withCode(code)), code).toBe(false)
+})
+
+describe('beside a flood of one organization', () => {
+  const HOSTILE = 1
+  const QUIET = 2
+  /** By statement: the organizations of its claims, and the end of it. */
+  let statements: { organizations: number[]; end: () => void }[]
+  let fair: ClaimQueue
+
+  beforeEach(() => {
+    statements = []
+    fair = new ClaimQueue({
+      executor: {
+        execute: (claims) =>
+          new Promise((resolve) => {
+            const outcomes = claims.map(() => ({ outcome: 'granted' as const, used: 1, max: 5, xid: '7' }))
+            statements.push({
+              organizations: claims.map(({ organization }) => organization),
+              end: () => resolve(outcomes),
+            })
+          }),
+        isHopeless: () => true,
+      },
+      limitMs: 60_000,
+      windowMs: 0,
+    })
+  })
+  afterEach(() => fair.close())
+
+  const add = (organization: number, machine: number): Promise<string | null> => {
+    const { licenseId, machineId } = claim('0190d9c0-0000-7000-8000-000000000000', `${organization} ${machine}`)
+    const one = { organization, licenseId, machineId, hostname: null, isRecheck: false }
+    return new Promise((resolve) => fair.claim(one, (result) => resolve(result?.outcome ?? null)))
+  }
+
+  test('the claims of others are in the next batch, on a connection that the flood does not occupy', async () => {
+    const hostile = Array.from({ length: 5_000 }, (_, i) => add(HOSTILE, i))
+    await expect.poll(() => statements.length).toBe(2)
+    await sleep(20)
+    expect(statements.map(({ organizations }) => organizations.length)).toEqual([64, 64])
+    const quiet = Array.from({ length: 10 }, (_, i) => add(QUIET, i))
+    await expect.poll(() => statements.length).toBe(3)
+    expect(new Set(statements[2]?.organizations)).toEqual(new Set([QUIET]))
+    statements[2]?.end()
+    expect(await Promise.all(quiet)).toEqual(Array<string>(10).fill('granted'))
+    statements[0]?.end()
+    const next = add(QUIET, 10)
+    await expect.poll(() => statements.length).toBe(4)
+    expect(statements[3]?.organizations.filter((row) => row === QUIET)).toHaveLength(1)
+    expect(statements[3]?.organizations).toHaveLength(65)
+    statements[3]?.end()
+    expect(await next).toBe('granted')
+    fair.close()
+    await Promise.all(hostile)
+  })
+
+  test('a limited number of claims of an organization waits', async () => {
+    const hostile = Array.from({ length: 10_001 }, (_, i) => add(HOSTILE, i))
+    expect(await hostile.at(-1)).toBeNull()
+    expect(fair.size).toBe(10_000)
+    void add(QUIET, 0)
+    expect(fair.size).toBe(10_001)
+  })
 })

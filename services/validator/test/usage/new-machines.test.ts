@@ -1,0 +1,74 @@
+import type { ClaimAnswer } from '@keyward/database'
+import { beforeEach, expect, test } from 'vitest'
+
+import type { Claim } from '../../src/slots/claim-queue.ts'
+import { NewMachines } from '../../src/usage/new-machines.ts'
+
+const HOSTILE = 1
+const QUIET = 2
+const LICENSE = new Uint8Array(16)
+
+let batches: string[][]
+let fails: boolean
+let machines: NewMachines
+
+beforeEach(() => {
+  batches = []
+  fails = false
+  machines = new NewMachines({
+    recordMachines: (claims) => {
+      batches.push(claims.map(nameOf))
+      return fails ? Promise.reject(new Error('no connection')) : Promise.resolve(claims.map(recorded))
+    },
+    onMachine: () => undefined,
+  })
+})
+
+const nameOf = ({ machineId }: Claim): string => Buffer.from(machineId).toString()
+const recorded = (): ClaimAnswer => ({ outcome: 'recorded', used: 1, max: null, xid: '7' })
+const add = (organization: number, name: string): void => machines.add(organization, LICENSE, Buffer.from(name), null)
+
+test('a flood of one organization leaves others memory, and they are in the next batch', async () => {
+  for (let i = 0; i < 30_000; i++) add(HOSTILE, `hostile ${i}`)
+  expect([machines.waiting, machines.dropped]).toEqual([10_000, 20_000])
+  for (let i = 0; i < 90; i++) add(QUIET, `quiet ${i}`)
+  expect([machines.waiting, machines.dropped]).toEqual([10_090, 20_000])
+  await machines.flush()
+  expect(batches[0]?.filter((name) => name.startsWith('quiet'))).toHaveLength(90)
+  expect(batches.flat()).toHaveLength(10_090)
+  expect(new Set(batches.flat()).size).toBe(10_090)
+  expect(machines.waiting).toBe(0)
+})
+
+test('writes some machines before all others, each once', async () => {
+  for (let i = 0; i < 1_000; i++) add(HOSTILE, `m ${i}`)
+  const both = [999, 5, 5_000].map((i) => ({ licenseId: LICENSE, machineId: Buffer.from(`m ${i}`) }))
+  const now = machines.writeNow(both)
+  const all = machines.flush()
+  await now
+  expect(both.map(({ machineId }) => machines.isWaiting(LICENSE, machineId))).toEqual([false, false, false])
+  await all
+  expect(batches[0]).toEqual(['m 999', 'm 5'])
+  expect(batches.flat()).toHaveLength(1_000)
+})
+
+test('waits for the batch that contains the machine', async () => {
+  add(QUIET, 'm')
+  const flush = machines.flush()
+  await machines.writeNow([{ licenseId: LICENSE, machineId: Buffer.from('m') }])
+  expect(batches).toEqual([['m']])
+  await flush
+})
+
+test('keeps the machines of a batch that fails', async () => {
+  for (let i = 0; i < 10; i++) add(QUIET, `m ${i}`)
+  fails = true
+  await expect(machines.flush()).rejects.toThrow('no connection')
+  await expect(machines.writeNow([{ licenseId: LICENSE, machineId: Buffer.from('m 3') }])).rejects.toThrow('no')
+  expect(machines.waiting).toBe(10)
+  fails = false
+  batches = []
+  await machines.flush()
+  expect(batches.flat().toSorted()).toEqual(Array.from({ length: 10 }, (_, i) => `m ${i}`))
+  expect(machines.waiting).toBe(0)
+})
