@@ -25,6 +25,7 @@ export const PROBLEMS = {
   EXTERNAL_ID_EXISTS: { status: 409, title: 'A customer with this external id exists.' },
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
   SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files; rotate first.' },
+  LAST_CREDENTIAL: { status: 409, title: 'No other credential could manage credentials afterwards.' },
   IN_USE: { status: 409, title: 'The resource still has licenses.' },
   REVOKED: { status: 409, title: CODE_MESSAGES.REVOKED },
   SUSPENDED: { status: 409, title: CODE_MESSAGES.SUSPENDED },

@@ -99,16 +99,24 @@ export function page<Item extends z.ZodType>(item: Item) {
 /** The parameters in the path of one resource. */
 export const idParams = z.strictObject({ id: id('The id of the resource.') })
 
+const actorFields = {
+  type: z.enum(['OPERATOR', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
+    description: 'What kind of caller it was.',
+    example: 'MANAGEMENT_TOKEN',
+  }),
+  id: z.string().optional().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
+  name: z.string().optional().meta({ description: 'The name of the credential.', example: 'deploy script' }),
+  memberId: z.string().optional().meta({ description: 'The member behind an access token.', example: EXAMPLE_ID }),
+}
+
 /** The caller that made a change. */
 export const actor = z
   .object({
-    type: z.enum(['OPERATOR', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
-      description: 'What kind of caller it was.',
-      example: 'MANAGEMENT_TOKEN',
-    }),
-    id: z.string().optional().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
-    name: z.string().optional().meta({ description: 'The name of the credential.', example: 'deploy script' }),
-    memberId: z.string().optional().meta({ description: 'The member behind an access token.', example: EXAMPLE_ID }),
+    ...actorFields,
+    issuedBy: z
+      .object(actorFields)
+      .optional()
+      .meta({ description: 'Who made the access token, unless its member did.' }),
   })
   .meta({ id: 'Actor', description: 'Who did it.' })
 export type Actor = z.infer<typeof actor>

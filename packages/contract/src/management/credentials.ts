@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 
-import { email, EXAMPLE_ID, id, moment, name, timestamp } from './common.ts'
+import { actor, email, EXAMPLE_ID, id, moment, name, timestamp } from './common.ts'
 import { permissions } from './permissions.ts'
 
 const credentialName = name.meta({ description: 'What the credential is for.', example: 'deploy script' })
@@ -18,6 +18,7 @@ const shown = {
   expiresAt: timestamp('When it stops working; null: never.').nullable(),
   lastUsedAt: timestamp('About when it was last used.').nullable(),
   createdAt: timestamp('When it was created.'),
+  createdBy: actor.nullable().meta({ description: 'Who created it; null: before this was recorded.' }),
 }
 const secret = z.string().optional().meta({
   description: 'The secret, shown once; a replayed response omits it.',

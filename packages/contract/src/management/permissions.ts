@@ -12,6 +12,7 @@ export const ALL_PERMISSIONS = [
   'analytics.read',
   'audit.read',
   'credentials.write',
+  'signing-keys.write',
 ] as const
 
 export const permission = z.enum(ALL_PERMISSIONS).meta({ description: 'A permission.', example: 'licenses.read' })

@@ -183,6 +183,8 @@ export async function changeRow<Table extends OwnedTable, Shown>(
 }
 
 export interface Deletion<Table extends OwnedTable> {
+  /** Throws when the row may not be deleted. */
+  check?: (row: Row<Table>) => void
   /** The part of the row that the audit entry keeps. */
   audited: (row: Row<Table>) => object
   /** Returns what Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
@@ -193,10 +195,11 @@ export async function deleteRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   context: WriteContext,
   id: string,
-  { audited, cascade }: Deletion<Table>,
+  { check, audited, cascade }: Deletion<Table>,
 ): Promise<void> {
   const { db, organizationId } = context
   const row = await selectRow(rows, context, id, 'delete')
+  check?.(row)
   const changes = { ...audited(row), ...(await cascade?.(context, id)) }
   await sql`delete from ${sql.table(rows.table)} where id = ${id} and organization_id = ${organizationId}`
     .execute(db)

@@ -5,10 +5,10 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-import { type Actor, type Permission, permission as permissionSchema } from '@keyward/contract'
+import { type Actor, actor as actorSchema, type Permission, permission as permissionSchema } from '@keyward/contract'
 import { hashSecret, parseSecret } from '@keyward/database'
 
-import type { Db } from './context.ts'
+import type { CallerCredential, Db } from './context.ts'
 import type { Access } from './endpoint.ts'
 import { ApiError } from './problem.ts'
 
@@ -20,6 +20,7 @@ export interface Caller {
   organizationId: string
   permissions: ReadonlySet<Permission>
   actor: Actor
+  credential: CallerCredential
 }
 
 function sha256(text: string): Buffer {
@@ -52,10 +53,23 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
       'credentials.memberId',
       'credentials.expiresAt',
       'credentials.revokedAt',
+      'credentials.createdBy',
+      'credentials.madeByMember',
       'members.permissions as memberPermissions',
     ])
     .where('secretHash', '=', Buffer.from(secretHash))
     .executeTakeFirst()
+}
+
+type CredentialRow = NonNullable<Awaited<ReturnType<typeof findCredential>>>
+
+/** An access token that somebody else made for the member carries the maker, who has seen its secret. */
+function actorOf({ kind, id, name, memberId, createdBy }: CredentialRow): Actor {
+  if (memberId === null) return { type: kind, id, name }
+  const maker = actorSchema.nullable().parse(createdBy)
+  if (maker === null || maker.memberId === memberId) return { type: kind, id, name, memberId }
+  const { issuedBy: _, ...issuedBy } = maker
+  return { type: kind, id, name, memberId, issuedBy }
 }
 
 /** Returns the secret of an `Authorization: Bearer` header, or undefined for any other value. */
@@ -75,6 +89,7 @@ export async function authenticate(db: Db, operatorToken: string, authorization:
       organizationId: '',
       permissions: new Set(),
       actor: { type: 'OPERATOR' },
+      credential: { id: 'operator', expiresAt: null, madeByMember: null },
     }
   const rejected = unauthenticated('The credential is unknown, revoked or expired. Send a valid one.')
   if (!parseSecret(secret)) throw rejected
@@ -89,7 +104,8 @@ export async function authenticate(db: Db, operatorToken: string, authorization:
     owner: row.id,
     organizationId: row.organizationId,
     permissions,
-    actor: { type: row.kind, id: row.id, name: row.name, ...(row.memberId !== null && { memberId: row.memberId }) },
+    actor: actorOf(row),
+    credential: { id: row.id, expiresAt: row.expiresAt, madeByMember: row.madeByMember ?? row.memberId },
   }
 }
 

@@ -13,6 +13,15 @@ export interface ReadContext {
   organizationId: string
 }
 
+/** The credential that a request was sent with, as far as it bounds the credentials that the request makes. */
+export interface CallerCredential {
+  id: string
+  /** Null: never. */
+  expiresAt: Date | null
+  /** The member from whose access token it descends, directly or through other credentials. Null: none. */
+  madeByMember: string | null
+}
+
 /** The context of a write: the transaction, the organization whose rows may change, and who changes them. */
 export interface WriteContext extends ReadContext {
   actor: Actor

@@ -7,7 +7,7 @@ import { type Actor, describeIssue, type Permission, type ProblemCode, type PROB
 import { z } from 'zod'
 
 import type { RequestBody } from './body.ts'
-import type { Db } from './context.ts'
+import type { CallerCredential, Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ApiError, invalidRequest, quote, type ValidationError } from './problem.ts'
 import type { RowsOf } from './rows.ts'
@@ -42,6 +42,7 @@ export interface Call<Params, Query, Body> {
 export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Body> {
   organizationId: string
   permissions: ReadonlySet<Permission>
+  credential: CallerCredential
 }
 
 /** A problem code with its status, which may differ from the code's own. */

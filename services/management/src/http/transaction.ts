@@ -42,8 +42,8 @@ interface Responses {
 async function runHandler(dependencies: Dependencies, request: EndpointRequest, run: Run, db: Db): Promise<Responses> {
   const { definition } = request.endpoint
   const headers: Record<string, string> = {}
-  const { organizationId, permissions, actor } = request.caller
-  const result = await run({ db, dependencies, actor, organizationId, permissions, headers, origin: request.origin })
+  const { kind: _kind, owner: _owner, ...caller } = request.caller
+  const result = await run({ ...caller, db, dependencies, headers, origin: request.origin })
   if (definition.status === 204) {
     const sent = { status: 204, headers, body: '' }
     return { sent, stored: sent }

@@ -1,6 +1,6 @@
 /** Credentials and permissions: what a token may do and grant, and when it becomes invalid. */
 
-import { createdToken, member as memberSchema, type Permission } from '@keyward/contract'
+import { ALL_PERMISSIONS, auditEntry, member as memberSchema, page, type Permission, token } from '@keyward/contract'
 import { parseSecret } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -23,7 +23,7 @@ interface Made {
   call: Caller
 }
 
-const secretOf = createdToken.required({ secret: true })
+const secretOf = z.looseObject({ id: z.string(), secret: z.string() })
 
 async function makeToken(path: string, body: object, by = vendor.call): Promise<Made> {
   const { id, secret } = expectBody(await by('POST', path, { body }), 201, secretOf)
@@ -59,9 +59,142 @@ test('a credential grants only permissions that it has', async () => {
   expect(outcome(await admin.call('POST', 'members', { body }))).toBe('403 FORBIDDEN')
   const patch = (permissions: string[]) => admin.call('PATCH', `members/${memberId}`, { body: { permissions } })
   expect(outcome(await patch(['audit.read']))).toBe('403 FORBIDDEN')
-  // Permissions that the member already has may stay, and may be taken away.
-  expect(outcome(await patch(['licenses.write', 'licenses.read']))).toBe('200')
-  expect(outcome(await patch([]))).toBe('200')
+  const coveredId = await makeMember(['licenses.read'])
+  const patchCovered = (permissions: string[]) => admin.call('PATCH', `members/${coveredId}`, { body: { permissions } })
+  expect(outcome(await patchCovered(['licenses.write', 'licenses.read']))).toBe('403 FORBIDDEN')
+  expect(outcome(await patchCovered([]))).toBe('200')
+})
+
+test('a credential changes and revokes nothing that has permissions it lacks', async () => {
+  const rogue = await makeToken('tokens', { name: 'rogue', permissions: ['credentials.write'] })
+  const strong = await makeToken('tokens', { name: 'strong', permissions: ['licenses.write'] })
+  const memberId = await makeMember(['licenses.write'])
+  const access = await makeToken(`members/${memberId}/access-tokens`, { name: 'a', permissions: ['licenses.write'] })
+  const attempts = [
+    ['DELETE', `tokens/${strong.id}`],
+    ['DELETE', `members/${memberId}`],
+    ['DELETE', `members/${memberId}/access-tokens/${access.id}`],
+    ['PATCH', `members/${memberId}`, { permissions: [] }],
+    ['PATCH', `members/${memberId}`, { email: 'rogue@example.com' }],
+  ] as const
+  for (const [method, path, body] of attempts) {
+    const response = await rogue.call(method, path, body && { body })
+    expect(outcome(response)).toBe('403 FORBIDDEN')
+    expect(response.text).toContain('licenses.write')
+  }
+  const equal = await makeToken('tokens', { name: 'equal', permissions: ['credentials.write'] })
+  expect(outcome(await rogue.call('DELETE', `tokens/${equal.id}`))).toBe('204')
+  expect(outcome(await rogue.call('DELETE', `tokens/${rogue.id}`))).toBe('204')
+})
+
+test('a token cannot make one that expires later than itself', async () => {
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  const permissions = ['credentials.write', 'licenses.read']
+  const { call } = await makeToken('tokens', { name: 'short', permissions, expiresAt })
+  const memberId = await makeMember(['licenses.read'])
+  for (const path of ['tokens', `members/${memberId}/access-tokens`]) {
+    const make = (fields: object) => call('POST', path, { body: { name: 'x', permissions: [], ...fields } })
+    expect(outcome(await make({}))).toBe('403 FORBIDDEN')
+    expect(outcome(await make({ expiresAt: null }))).toBe('403 FORBIDDEN')
+    const later = await make({ expiresAt: new Date(Date.now() + 7_200_000).toISOString() })
+    expect(outcome(later)).toBe('403 FORBIDDEN')
+    expect(later.text).toContain(expiresAt)
+    expect(outcome(await make({ expiresAt }))).toBe('201')
+  }
+  // An API key manages nothing, and apps depend on it.
+  expect(outcome(await call('POST', 'api-keys', { body: { name: 'apps' } }))).toBe('201')
+})
+
+test('lists show who created a credential, and the audit log who created an access token of somebody else', async () => {
+  const memberId = await makeMember(['credentials.write', 'products.write'])
+  const permissions = ['credentials.write', 'products.write']
+  const given = await makeToken(`members/${memberId}/access-tokens`, { name: 'given', permissions })
+  const own = await makeToken(`members/${memberId}/access-tokens`, { name: 'own', permissions }, given.call)
+  const maker = { type: 'MANAGEMENT_TOKEN', name: 'first management token' }
+  const shown = await vendor.call('GET', `members/${memberId}/access-tokens/${given.id}`)
+  expect(shown.body).toMatchObject({ createdBy: maker })
+  const ownShown = await vendor.call('GET', `members/${memberId}/access-tokens/${own.id}`)
+  expect(ownShown.body).toMatchObject({ createdBy: { type: 'ACCESS_TOKEN', id: given.id, memberId } })
+  await given.call('POST', 'products', { body: { name: 'by given' } })
+  await own.call('POST', 'products', { body: { name: 'by own' } })
+  const log = expectBody(await vendor.call('GET', 'audit-log?limit=2'), 200, page(auditEntry))
+  const firstToken = expectBody(await vendor.call('GET', 'tokens?limit=100'), 200, page(token)).data.at(-1)
+  expect(log.data.map((entry) => entry.actor)).toEqual([
+    { type: 'ACCESS_TOKEN', id: own.id, name: 'own', memberId },
+    { type: 'ACCESS_TOKEN', id: given.id, name: 'given', memberId, issuedBy: { ...maker, id: firstToken?.id } },
+  ])
+})
+
+test('removing a member revokes every token that descends from the member, and keeps API keys', async () => {
+  const permissions: Permission[] = ['credentials.write', 'products.read']
+  const memberId = await makeMember(permissions)
+  const access = await makeToken(`members/${memberId}/access-tokens`, { name: 'laptop', permissions })
+  const backup = await makeToken('tokens', { name: 'backup', permissions }, access.call)
+  const second = await makeToken('tokens', { name: 'second', permissions }, backup.call)
+  const colleague = await makeMember(permissions)
+  const other = await makeToken(`members/${colleague}/access-tokens`, { name: 'other', permissions }, second.call)
+  const key = await makeToken('api-keys', { name: 'apps' }, backup.call)
+  const unrelated = await makeToken('tokens', { name: 'unrelated', permissions })
+  expect((await vendor.call('DELETE', `members/${memberId}`)).status).toBe(204)
+  for (const { call } of [access, backup, second, other])
+    expect(outcome(await call('GET', 'products'))).toBe('401 UNAUTHENTICATED')
+  expect((await unrelated.call('GET', 'products')).status).toBe(200)
+  expect((await vendor.call('GET', `api-keys/${key.id}`)).status).toBe(200)
+  const log = expectBody(await vendor.call('GET', 'audit-log?limit=1'), 200, page(auditEntry))
+  expect(log.data[0]).toMatchObject({
+    action: 'member.deleted',
+    changes: { revokedTokens: [backup.id, second.id, other.id], keptApiKeys: [key.id] },
+  })
+})
+
+test('the last token that manages credentials stays, also under concurrent requests', async () => {
+  const alone = await createVendor(harness)
+  const first = expectBody(await alone.call('GET', 'tokens'), 200, page(token)).data[0]?.id ?? ''
+  expect(outcome(await alone.call('DELETE', `tokens/${first}`))).toBe('409 LAST_CREDENTIAL')
+  const body = { email: 'a@example.com', permissions: ALL_PERMISSIONS }
+  const memberId = expectBody(await alone.call('POST', 'members', { body }), 201, memberSchema).id
+  const access = await makeToken(
+    `members/${memberId}/access-tokens`,
+    { name: 'p', permissions: ALL_PERMISSIONS },
+    alone.call,
+  )
+  const attempts = await Promise.all([
+    access.call('DELETE', `tokens/${first}`),
+    alone.call('PATCH', `members/${memberId}`, { body: { permissions: [] } }),
+    alone.call('DELETE', `members/${memberId}/access-tokens/${access.id}`),
+    alone.call('DELETE', `members/${memberId}`),
+  ])
+  expect(
+    attempts.map(outcome).filter((one) => !/^(?:20\d|409 LAST_CREDENTIAL|401 .*|404 .*|403 .*)$/.test(one)),
+  ).toEqual([])
+  const { rows } = await harness.database.pool.query(
+    `select c.id from credentials c left join members m on m.id = c.member_id
+     where c.organization_id = $1 and c.revoked_at is null and 'credentials.write' = any (c.permissions)
+       and (c.member_id is null or 'credentials.write' = any (m.permissions))`,
+    [alone.id],
+  )
+  expect(rows.length).toBeGreaterThan(0)
+})
+
+test('an organization keeps its last 1,000 revoked credentials', async () => {
+  const { id } = await makeToken('api-keys', { name: 'k' })
+  await harness.database.pool.query(
+    `insert into credentials (id, organization_id, kind, name, prefix, secret_hash, revoked_at)
+     select gen_random_uuid(), $1, 'API_KEY', 'k', 'kwk_', sha256(int4send(i)), now() - interval '1 minute' from generate_series(1, 1005) i`,
+    [vendor.id],
+  )
+  expect((await vendor.call('DELETE', `api-keys/${id}`)).status).toBe(204)
+  const { rows } = await harness.database.pool.query(
+    'select count(*)::integer as count, bool_or(id = $2) as kept from credentials where organization_id = $1 and revoked_at is not null',
+    [vendor.id, id],
+  )
+  expect(rows).toEqual([{ count: 1_000, kept: true }])
+})
+
+test('signing keys have a permission of their own', async () => {
+  const { call } = await makeToken('tokens', { name: 't', permissions: ['credentials.write'] })
+  expect(outcome(await call('POST', 'signing-keys/rotate'))).toBe('403 FORBIDDEN')
+  expect(outcome(await call('GET', 'signing-keys'))).toBe('403 FORBIDDEN')
 })
 
 test('an access token has the permissions that both it and its member have, at each request', async () => {

@@ -4,11 +4,10 @@ import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token }
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import {
-  addCredentialWithinQuota,
   type CredentialFilter,
+  grantCredential,
   listCredentials,
   readCredential,
-  requireGrantable,
   revokeCredential,
   type ShownCredential,
 } from './store.ts'
@@ -19,8 +18,8 @@ const API_KEYS: CredentialFilter = { kind: 'API_KEY', memberId: null }
 const TOKENS: CredentialFilter = { kind: 'MANAGEMENT_TOKEN', memberId: null }
 
 /** API keys have no permissions. */
-function withoutPermissions({ id, name, prefix, expiresAt, lastUsedAt, createdAt }: ShownCredential) {
-  return { id, name, prefix, expiresAt, lastUsedAt, createdAt }
+function withoutPermissions({ id, name, prefix, expiresAt, lastUsedAt, createdAt, createdBy }: ShownCredential) {
+  return { id, name, prefix, expiresAt, lastUsedAt, createdAt, createdBy }
 }
 
 const keys = crudEndpoints({
@@ -47,13 +46,16 @@ const keyEndpoints = [
       propagates: true,
     },
     async (call) => {
-      const { secret, ...created } = await addCredentialWithinQuota(call, API_KEYS, call.body)
+      const { secret, ...created } = await grantCredential(call, API_KEYS, call.body)
       return { ...withoutPermissions(created), secret }
     },
   ),
   keys.read({}, async (call) => withoutPermissions(await readCredential(call, API_KEYS, call.params.id))),
   keys.delete({ verb: 'revoke', propagates: true }, (call) => revokeCredential(call, API_KEYS, call.params.id)),
 ]
+
+const REVOKING =
+  'A credential can revoke only tokens whose permissions it has. The last token that manages credentials cannot be revoked.'
 
 const tokens = crudEndpoints({
   tag: { name: 'Management tokens', description: "Credentials for the vendor's programs." },
@@ -68,19 +70,20 @@ const tokenEndpoints = [
   tokens.list({}, (call) => listCredentials(call, TOKENS, call.query)),
   tokens.create(
     {
-      description: 'Only this response contains the secret. A credential can grant only permissions that it has.',
+      description:
+        'Only this response contains the secret. A credential can grant only permissions that it has, and a token expires ' +
+        'no later than the credential that creates it.',
       body: createToken,
       response: createdToken,
       secrets: ['secret'],
       errors: ['QUOTA_EXCEEDED'],
     },
-    (call) => {
-      requireGrantable(call.body.permissions, call.permissions)
-      return addCredentialWithinQuota(call, TOKENS, call.body)
-    },
+    (call) => grantCredential(call, TOKENS, call.body),
   ),
   tokens.read({}, (call) => readCredential(call, TOKENS, call.params.id)),
-  tokens.delete({ verb: 'revoke' }, (call) => revokeCredential(call, TOKENS, call.params.id)),
+  tokens.delete({ verb: 'revoke', description: REVOKING, errors: ['LAST_CREDENTIAL'] }, (call) =>
+    revokeCredential(call, TOKENS, call.params.id),
+  ),
 ]
 
 export const credentials = [...keyEndpoints, ...tokenEndpoints]

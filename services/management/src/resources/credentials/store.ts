@@ -1,16 +1,24 @@
 /**
  * API keys, management tokens and personal access tokens: one table, three kinds. A secret is returned once and only its hash is
- * stored. The row of a revoked credential stays, for the audit log and the validators, and appears in no list.
+ * stored. The row of a revoked credential stays until its retention ends and appears in no list.
  */
 
-import type { Permission } from '@keyward/contract'
+import { actor, type Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 
-import { audit } from '../../audit/writer.ts'
-import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { audit, toJsonb } from '../../audit/writer.ts'
+import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
-import { ApiError, notFound } from '../../http/problem.ts'
+import { notFound } from '../../http/problem.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
+import {
+  lockManagers,
+  permissionsOf,
+  requireCovered,
+  requireGrantable,
+  requireManager,
+  requireNotOutliving,
+} from './bounds.ts'
 
 /** Selects the credentials of one kind: those of the organization, or those of one member. */
 export interface CredentialFilter {
@@ -24,21 +32,11 @@ const RESOURCES: Record<CredentialKind, { type: string; label: string }> = {
   ACCESS_TOKEN: { type: 'access_token', label: 'access token' },
 }
 
-/** Throws FORBIDDEN unless the caller has every permission that it grants (docs/api.md#a2). */
-export function requireGrantable(granted: readonly Permission[], own: ReadonlySet<Permission>): void {
-  const missing = granted.filter((permission) => !own.has(permission))
-  if (missing.length > 0)
-    throw new ApiError(
-      'FORBIDDEN',
-      `The credential cannot grant ${missing.join(', ')}, because it does not have this permission itself.`,
-    )
-}
-
 function select({ db, organizationId }: ReadContext, { kind, memberId }: CredentialFilter) {
   return db
     .selectFrom('credentials')
     .leftJoin('credentialUses', 'credentialUses.credentialId', 'credentials.id')
-    .select(['id', 'name', 'prefix', 'permissions', 'expiresAt', 'createdAt', 'credentialUses.lastUsedAt'])
+    .select(['id', 'name', 'prefix', 'permissions', 'expiresAt', 'createdAt', 'createdBy', 'credentialUses.lastUsedAt'])
     .where('organizationId', '=', organizationId)
     .where('kind', '=', kind)
     .where('revokedAt', 'is', null)
@@ -56,6 +54,7 @@ function show(row: CredentialRow) {
     expiresAt: row.expiresAt?.toISOString() ?? null,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
+    createdBy: actor.nullable().parse(row.createdBy),
   }
 }
 export type ShownCredential = ReturnType<typeof show>
@@ -85,18 +84,26 @@ export interface NewCredential {
   expiresAt?: Date | null | undefined
 }
 
+/** A write by a credential, which bounds what it may grant and revoke. */
+export interface GrantContext extends WriteContext {
+  permissions: ReadonlySet<Permission>
+  credential: CallerCredential
+}
+
 function memberOf({ memberId }: CredentialFilter) {
   return memberId !== null && { memberId }
 }
 
-/** As `addCredential`. Throws QUOTA_EXCEEDED. */
-export async function addCredentialWithinQuota(
-  context: WriteContext,
+/** Creates a credential for a caller that is bounded by its own. Throws FORBIDDEN and QUOTA_EXCEEDED. */
+export async function grantCredential(
+  context: GrantContext,
   filter: CredentialFilter,
   input: NewCredential,
 ): Promise<ShownCredential & { secret: string }> {
+  requireGrantable(input.permissions ?? [], context.permissions)
+  if (filter.kind !== 'API_KEY') requireNotOutliving(input.expiresAt ?? null, context.credential)
   await requireWithinQuota(context, filter.kind === 'API_KEY' ? 'apiKeys' : 'tokens')
-  return addCredential(context, filter, input)
+  return addCredential(context, filter, input, context.credential.madeByMember)
 }
 
 /** Creates a credential, whatever the quotas. The returned secret cannot be read again. */
@@ -104,14 +111,16 @@ export async function addCredential(
   context: WriteContext,
   filter: CredentialFilter,
   { name, permissions = [], expiresAt = null }: NewCredential,
+  madeByMember: string | null = null,
 ): Promise<ShownCredential & { secret: string }> {
   const { secret, prefix, hash } = createSecret(filter.kind)
   const { db, organizationId } = context
   const id = uuidv7()
   const fields = { name, permissions: [...permissions], expiresAt, prefix }
+  const maker = { createdBy: toJsonb(context.actor), madeByMember }
   await db
     .insertInto('credentials')
-    .values({ id, organizationId, ...filter, ...fields, secretHash: hash })
+    .values({ id, organizationId, ...filter, ...fields, ...maker, secretHash: hash })
     .execute()
   const { type } = RESOURCES[filter.kind]
   const changes = { ...fields, ...memberOf(filter) }
@@ -119,20 +128,65 @@ export async function addCredential(
   return { ...(await readCredential(context, filter, id)), secret }
 }
 
-export async function revokeCredential(context: WriteContext, filter: CredentialFilter, id: string): Promise<void> {
-  const { kind, memberId } = filter
-  const row = await context.db
+/** Throws FORBIDDEN for a credential with permissions that the caller lacks, and LAST_CREDENTIAL. */
+export async function revokeCredential(context: GrantContext, filter: CredentialFilter, id: string): Promise<void> {
+  const { kind } = filter
+  const { type, label } = RESOURCES[kind]
+  await lockManagers(context)
+  const row = await select(context, filter).where('id', '=', id).executeTakeFirst()
+  if (!row) throw notFound(label)
+  if (id !== context.credential.id) requireCovered(label, permissionsOf(row.permissions), context.permissions)
+  await revoke(context, [id])
+  if (kind !== 'API_KEY') await requireManager(context)
+  await deleteOldestRevoked(context)
+  const changes = { name: row.name, prefix: row.prefix, ...memberOf(filter) }
+  await audit(context, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
+}
+
+async function revoke({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
+  await db
     .updateTable('credentials')
     .set({ revokedAt: new Date() })
-    .where('organizationId', '=', context.organizationId)
-    .where('kind', '=', kind)
-    .where('id', '=', id)
+    .where('organizationId', '=', organizationId)
+    .where('id', 'in', ids)
     .where('revokedAt', 'is', null)
-    .$if(memberId !== null, (query) => query.where('memberId', '=', memberId))
-    .returning(['name', 'prefix'])
-    .executeTakeFirst()
-  const { type, label } = RESOURCES[kind]
-  if (!row) throw notFound(label)
-  const changes = { ...row, ...memberOf(filter) }
-  await audit(context, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
+    .execute()
+}
+
+/**
+ * Revokes the tokens that descend from a member and returns their ids, with those of the API keys, which stay valid: revoking them would
+ * stop the vendor's apps.
+ */
+export async function revokeTokensMadeBy(
+  context: WriteContext,
+  memberId: string,
+): Promise<{ revokedTokens: string[]; keptApiKeys: string[] }> {
+  const { db, organizationId } = context
+  const rows = await db
+    .selectFrom('credentials')
+    .select(['id', 'kind'])
+    .where('organizationId', '=', organizationId)
+    .where('madeByMember', '=', memberId)
+    .where('revokedAt', 'is', null)
+    .orderBy('id')
+    .execute()
+  const idsOf = (isApiKey: boolean) => rows.filter(({ kind }) => (kind === 'API_KEY') === isApiKey).map(({ id }) => id)
+  const revokedTokens = idsOf(false)
+  if (revokedTokens.length > 0) await revoke(context, revokedTokens)
+  return { revokedTokens, keptApiKeys: idsOf(true) }
+}
+
+const MAX_REVOKED = 1_000
+
+/** An organization that creates and revokes credentials in a loop keeps only the last ones, before their retention ends. */
+async function deleteOldestRevoked({ db, organizationId }: WriteContext): Promise<void> {
+  const excess = db
+    .selectFrom('credentials')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where('revokedAt', 'is not', null)
+    .orderBy('revokedAt', 'desc')
+    .offset(MAX_REVOKED)
+    .limit(100)
+  await db.deleteFrom('credentials').where('organizationId', '=', organizationId).where('id', 'in', excess).execute()
 }

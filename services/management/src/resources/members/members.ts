@@ -14,13 +14,14 @@ import {
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import { lockManagers, permissionsOf, requireCovered, requireGrantable, requireManager } from '../credentials/bounds.ts'
 import {
-  addCredentialWithinQuota,
   type CredentialFilter,
+  grantCredential,
   listCredentials,
   readCredential,
-  requireGrantable,
   revokeCredential,
+  revokeTokensMadeBy,
 } from '../credentials/store.ts'
 
 const rows: OwnedRows<'members', Member> = {
@@ -68,18 +69,37 @@ const memberEndpoints = [
     {
       description:
         "A permission that is taken away is missing from the member's access tokens from the next request on. " +
-        'Permissions that the member already has may stay, also those that the calling credential does not have.',
+        'A credential can change only members whose permissions it has.',
       body: updateMember,
-      errors: ['MEMBER_EXISTS'],
+      errors: ['MEMBER_EXISTS', 'LAST_CREDENTIAL'],
     },
-    (call) =>
-      changeRow(rows, call, call.params.id, call.body, (before) => {
-        const added = call.body.permissions?.filter((name) => !before.permissions.includes(name))
-        requireGrantable(added ?? [], call.permissions)
-      }),
+    async (call) => {
+      await lockManagers(call)
+      const changed = await changeRow(rows, call, call.params.id, call.body, (before) => {
+        requireCovered('member', permissionsOf(before.permissions), call.permissions)
+        requireGrantable(call.body.permissions ?? [], call.permissions)
+      })
+      if (call.body.permissions) await requireManager(call)
+      return changed
+    },
   ),
-  people.delete({ summary: 'Remove a member', description: "Also revokes the member's access tokens." }, (call) =>
-    deleteRow(rows, call, call.params.id, { audited: ({ email }) => ({ email }) }),
+  people.delete(
+    {
+      summary: 'Remove a member',
+      description:
+        "Also revokes the member's access tokens and the tokens that were created with them. API keys that were created " +
+        'with them stay valid; the audit entry lists both.',
+      errors: ['LAST_CREDENTIAL'],
+    },
+    async (call) => {
+      await lockManagers(call)
+      await deleteRow(rows, call, call.params.id, {
+        check: (row) => requireCovered('member', permissionsOf(row.permissions), call.permissions),
+        audited: ({ email }) => ({ email }),
+        cascade: revokeTokensMadeBy,
+      })
+      await requireManager(call)
+    },
   ),
 ]
 
@@ -106,7 +126,8 @@ const tokenEndpoints = [
     {
       summary: 'Create an access token for a member',
       description:
-        'The token has the permissions that both it and the member have, also when those of the member change.',
+        'The token has the permissions that both it and the member have, also when those of the member change. It expires ' +
+        'no later than the credential that creates it. Unless the member creates it, its actions name its creator.',
       body: createToken,
       response: createdToken,
       secrets: ['secret'],
@@ -114,12 +135,13 @@ const tokenEndpoints = [
     },
     async (call) => {
       await findRow(rows, call, call.params.id)
-      requireGrantable(call.body.permissions, call.permissions)
-      return addCredentialWithinQuota(call, tokensOf(call.params.id), call.body)
+      return grantCredential(call, tokensOf(call.params.id), call.body)
     },
   ),
   tokens.read({}, (call) => readCredential(call, tokensOf(call.params.id), call.params.tokenId)),
-  tokens.delete({ verb: 'revoke' }, (call) => revokeCredential(call, tokensOf(call.params.id), call.params.tokenId)),
+  tokens.delete({ verb: 'revoke', errors: ['LAST_CREDENTIAL'] }, (call) =>
+    revokeCredential(call, tokensOf(call.params.id), call.params.tokenId),
+  ),
 ]
 
 export const members = [...memberEndpoints, ...tokenEndpoints]

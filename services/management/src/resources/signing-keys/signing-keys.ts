@@ -10,7 +10,7 @@ const tag = { name: 'Signing keys', description: 'The keys that sign license fil
 
 export const signingKeys = [
   vendorEndpoint(
-    'credentials.write',
+    'signing-keys.write',
     {
       method: 'get',
       path: '/signing-keys',
@@ -24,7 +24,7 @@ export const signingKeys = [
     (call) => listRows(signingKeyRows, call, call.query),
   ),
   vendorEndpoint(
-    'credentials.write',
+    'signing-keys.write',
     {
       method: 'post',
       path: '/signing-keys/rotate',
@@ -40,7 +40,7 @@ export const signingKeys = [
     (call) => rotateSigningKey(call, call.dependencies.keyring),
   ),
   vendorEndpoint(
-    'credentials.write',
+    'signing-keys.write',
     {
       method: 'post',
       path: '/signing-keys/{id}/withdraw',

@@ -1,0 +1,79 @@
+/**
+ * What a credential may do to other credentials (docs/api.md#a2): it grants only permissions that it has, makes no token that outlives it,
+ * and changes or revokes nothing that may do more. An organization always keeps a credential that manages credentials.
+ */
+
+import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
+import { sql } from 'kysely'
+
+import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
+import { ApiError } from '../../http/problem.ts'
+
+const MANAGES: Permission = 'credentials.write'
+
+export function permissionsOf(names: readonly string[]): Permission[] {
+  return ALL_PERMISSIONS.filter((permission) => names.includes(permission))
+}
+
+function without(wanted: readonly Permission[], own: ReadonlySet<Permission>): string {
+  return wanted.filter((permission) => !own.has(permission)).join(', ')
+}
+
+/** Throws FORBIDDEN unless the caller has every permission that it grants. */
+export function requireGrantable(granted: readonly Permission[], own: ReadonlySet<Permission>): void {
+  const missing = without(granted, own)
+  if (missing !== '')
+    throw new ApiError(
+      'FORBIDDEN',
+      `The credential cannot grant ${missing}, because it does not have this permission itself.`,
+    )
+}
+
+/** Throws FORBIDDEN unless the caller has every permission of the credential or member that it changes or revokes. */
+export function requireCovered(what: string, held: readonly Permission[], own: ReadonlySet<Permission>): void {
+  const missing = without(held, own)
+  if (missing !== '')
+    throw new ApiError(
+      'FORBIDDEN',
+      `The ${what} has the permission ${missing}, which the credential does not have. Only a credential that has it may do this.`,
+    )
+}
+
+/** Throws FORBIDDEN when a token would expire later than the credential that makes it. */
+export function requireNotOutliving(expiresAt: Date | null, { expiresAt: latest }: CallerCredential): void {
+  if (latest === null || (expiresAt !== null && expiresAt.getTime() <= latest.getTime())) return
+  throw new ApiError(
+    'FORBIDDEN',
+    `The credential expires at ${latest.toISOString()} and cannot make one that expires later. Send "expiresAt" of at most that time.`,
+  )
+}
+
+/** Locks the organization, so that no other transaction removes a credential that `requireManager` counts. */
+export async function lockManagers({ db, organizationId }: WriteContext): Promise<void> {
+  await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
+}
+
+/** Throws LAST_CREDENTIAL unless an unexpired token remains that manages credentials. Call it after `lockManagers` and the change. */
+export async function requireManager({ db, organizationId }: ReadContext): Promise<void> {
+  const manager = await db
+    .selectFrom('credentials')
+    .leftJoin('members', (join) =>
+      join
+        .onRef('members.id', '=', 'credentials.memberId')
+        .onRef('members.organizationId', '=', 'credentials.organizationId'),
+    )
+    .select('credentials.id')
+    .where('credentials.organizationId', '=', organizationId)
+    .where('credentials.kind', '<>', 'API_KEY')
+    .where('credentials.revokedAt', 'is', null)
+    .where(sql<boolean>`(credentials.expires_at is null or credentials.expires_at > now())`)
+    .where(sql<boolean>`${MANAGES} = any (credentials.permissions)`)
+    .where(sql<boolean>`(credentials.member_id is null or ${MANAGES} = any (members.permissions))`)
+    .limit(1)
+    .executeTakeFirst()
+  if (!manager)
+    throw new ApiError(
+      'LAST_CREDENTIAL',
+      `No other token with the permission ${MANAGES} would remain. Create one first.`,
+    )
+}
