@@ -100,6 +100,7 @@ describe('the validator role', () => {
         "change_log.entity",
         "change_log.id",
         "change_log.machine_id",
+        "change_log.organization_id",
         "change_log.xid",
         "credentials.expires_at",
         "credentials.id",

@@ -215,6 +215,9 @@ class Validator {
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
+      onCaughtUpButLarge: () => {
+        if (this.#freshness.isLoaded) this.#freshness.caughtUp()
+      },
       onCaughtUp: (snapshot) => {
         this.#migrationStatus.clear()
         const isComplete = this.#updater.missingRows === 0

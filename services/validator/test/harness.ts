@@ -41,8 +41,9 @@ export interface World {
   license(given?: Partial<LicenseToInsert>): Promise<Awaited<ReturnType<typeof insertLicense>>>
 }
 
-export async function createWorld(): Promise<World> {
-  const database = await createTestDatabase()
+/** Creates an organization with an API key, in a database of its own unless one is given. */
+export async function createWorld(existing?: TestDatabase): Promise<World> {
+  const database = existing ?? (await createTestDatabase())
   const organizationId = await insertOrganization(database.pool)
   const { secret } = await insertApiKey(database.pool, { organizationId })
   return {

@@ -5,20 +5,35 @@
 
 import type pg from 'pg'
 
+import { bytesToUuid } from '../ids.ts'
 import { type Column, columnsOf } from './columns.ts'
 import { RowDecoder } from './copy-decoder.ts'
-import { ENTITIES, type FeedChange, MACHINE_LETTER, readChangedMachine } from './entities.ts'
+import { ENTITIES, type FeedChange, type Id, MACHINE_LETTER, readChangedMachine } from './entities.ts'
 
 export interface FeedReading {
   /** The text of a `pg_snapshot`, for the next read. */
   readonly snapshot: string
-  /** The log does not reach back to the given snapshot, or contains so much that a load is faster. `changes` is empty then. */
+  /** The log does not reach back to the given snapshot: load everything again. `changes` and `large` are empty then. */
   readonly behind: boolean
+  /**
+   * The organizations with so many changes that they are read apart (`readLargeChange`), because there are too many changes
+   * for one read. `changes` is empty then.
+   */
+  readonly large: readonly Id[]
   readonly changes: FeedChange[]
 }
 
-/** A read that finds more changes reports `behind`. */
+export interface FeedReadOptions {
+  /** The organizations whose changes are read apart. */
+  readonly except?: readonly Id[]
+  readonly maxChanges?: number
+}
+
+/** A read that finds more changes reports the organizations that they belong to. */
 const MAX_CHANGES = 20_000
+
+/** More organizations than this are not read apart. */
+const MAX_LARGE = 100
 
 /** The letter of the row that carries the new snapshot. */
 const HEAD_LETTER = 'S'
@@ -30,21 +45,53 @@ const HEAD_LETTER = 'S'
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
   snapshot: string,
-  maxChanges: number = MAX_CHANGES,
+  { except = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
 ): Promise<FeedReading> {
-  const values = [snapshot, maxChanges + 1]
+  const values = [snapshot, maxChanges + 1, except.map((id) => bytesToUuid(id))]
   const { rows } = await client.query<LogRow>({ name: 'keyward-read-feed', text: READ_FEED, values })
   const head = rows.find(({ letter }) => letter === HEAD_LETTER)
   if (!head?.snapshot) throw new Error('The change log has no state; migrate the database')
-  if (head.behind === true || rows.length - 1 > maxChanges)
-    return { snapshot: head.snapshot, behind: true, changes: [] }
-  const decoder = new RowDecoder()
-  const changes: FeedChange[] = []
-  for (const row of rows) if (row !== head) changes.push(toChange(row, decoder))
-  return { snapshot: head.snapshot, behind: false, changes }
+  const { behind } = head
+  if (behind === true) return { snapshot: head.snapshot, behind, large: [], changes: [] }
+  if (rows.length - 1 > maxChanges) {
+    const large = await findLarge(client, snapshot, maxChanges)
+    return { snapshot: head.snapshot, behind: large.length === 0, large, changes: [] }
+  }
+  return { snapshot: head.snapshot, behind: false, large: [], changes: readRows(rows) }
 }
 
-interface LogRow {
+/**
+ * Returns the organizations that have many changes, largest first, so many of them that the others' changes fit into one
+ * read. Returns none when there is no such choice.
+ */
+async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string, maxChanges: number): Promise<Id[]> {
+  const { rows } = await client.query<{ id: Buffer | null; changes: number; unknown: boolean }>(
+    `select uuid_send(organization_id) as id, count(*)::integer as changes, bool_or(entity <> 'M') as unknown
+     from changed_since($1::pg_snapshot) group by organization_id order by 2 desc`,
+    [snapshot],
+  )
+  // Entries of an earlier version do not say whose they are.
+  if (rows.some(({ id, unknown }) => id === null && unknown)) return []
+  let rest = rows.reduce((sum, { id, changes }) => sum + (id === null ? 0 : changes), 0)
+  const large: Id[] = []
+  for (const { id, changes } of rows) {
+    if (id === null) continue
+    if (rest <= maxChanges / 2 || large.length === MAX_LARGE) break
+    large.push(id)
+    rest -= changes
+  }
+  return rest <= maxChanges ? large : []
+}
+
+/** Decodes rows of `branch`, and skips the head. */
+export function readRows(rows: readonly LogRow[]): FeedChange[] {
+  const decoder = new RowDecoder()
+  const changes: FeedChange[] = []
+  for (const row of rows) if (row.letter !== HEAD_LETTER) changes.push(toChange(row, decoder))
+  return changes
+}
+
+export interface LogRow {
   readonly letter: string
   readonly id: Buffer
   /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
@@ -69,14 +116,20 @@ function listOf(columns: readonly Column[]): string {
 }
 
 /** Fetches the rows of one entity by their ids; `offset 0` keeps the planner from scanning a whole table for them. */
-function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
-  return `select changed.entity::text, uuid_send(changed.id), record_send(t), null, null
+export function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
+  return `select changed.entity::text as letter, uuid_send(changed.id) as id, record_send(t) as record,
+    null as snapshot, null as behind
     from changed left join lateral (
       select ${listOf(columns)} from ${from} where ${table}.id = changed.id and ${where} offset 0) t on true
     where changed.entity = '${letter}'`
 }
 
-/** $1: the snapshot of the last read; $2: how many changes are fetched at most. */
+/** The machines among the changed. */
+export const MACHINES = `select changed.entity::text as letter, uuid_send(changed.id) as id,
+    record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, null as snapshot, null as behind
+    from changed where changed.entity = '${MACHINE_LETTER}'`
+
+/** $1: the snapshot of the last read; $2: how many changes are fetched at most; $3: the organizations that are read apart. */
 const READ_FEED = `
   with feed as materialized (
     -- A snapshot that knows more than the server does is of another history: of a restored copy, for example.
@@ -84,12 +137,12 @@ const READ_FEED = `
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state
   ), changed as materialized (
-    select entity, id, machine_id from changed_since($1::pg_snapshot) where (select not behind from feed)
+    select entity, id, machine_id from changed_since($1::pg_snapshot)
+    where (select not behind from feed) and coalesce(organization_id <> all ($3::uuid[]), cardinality($3::uuid[]) = 0)
     limit $2
   )
   select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind from feed
   union all
   ${ENTITIES.map(branch).join('\n  union all\n  ')}
   union all
-  select changed.entity::text, uuid_send(changed.id), record_send(row(${listOf(columnsOf(readChangedMachine))})), null, null
-  from changed where changed.entity = '${MACHINE_LETTER}'`
+  ${MACHINES}`

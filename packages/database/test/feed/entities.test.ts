@@ -27,7 +27,7 @@ async function triggersOf(table: string): Promise<Trigger[]> {
     [table],
   )
   return rows.map(({ name, source }) => {
-    const [, letter = ''] = /select '(\w)'::"char", id from new_rows/.exec(source) ?? []
+    const [, letter = ''] = /select '(\w)'::"char", id, \w+ from new_rows/.exec(source) ?? []
     const [, columns = '', which = ''] = /\(select (.+) from old_rows where (.+) except select/.exec(source) ?? []
     return { name, letter, columns: columns.split(', ').toSorted(), rows: which }
   })

@@ -202,7 +202,11 @@ describe('a reader that has fallen behind', () => {
     expect(await readNames()).toEqual([])
     await insertOrganization(database.pool)
     await insertOrganization(database.pool)
-    expect((await readFeed(reader, snapshot, 1)).behind).toBe(true)
+    const tooMany = await readFeed(reader, snapshot, { maxChanges: 1 })
+    expect(tooMany).toMatchObject({ behind: false, changes: [] })
+    const { large } = tooMany
+    expect(large).toHaveLength(2)
+    expect(await readFeed(reader, snapshot, { maxChanges: 1, except: large })).toMatchObject({ large: [], changes: [] })
     expect(await readNames()).toEqual(['organization', 'organization'])
     const { rows } = await database.pool.query('select from change_log')
     expect(rows).toHaveLength(2)

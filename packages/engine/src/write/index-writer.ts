@@ -65,6 +65,8 @@ export class IndexWriter {
   readonly #rules: RuleWriter
   readonly #capacity: Capacity
   readonly #limits: SectionLimits
+  /** The rules that a change in pages keeps in force. */
+  readonly #detachedByPages: number[] = []
   /** The differences that a reload has found, 'in place' when it is written as it arrives, null when there is none. */
   #reload: Differences | 'in place' | null = null
 
@@ -103,6 +105,34 @@ export class IndexWriter {
   }
 
   /**
+   * Writes a page of a change of organizations that is too large for memory. The pages come in the order of
+   * `section-order.ts`: restrict, apply, loosen. The organizations may not be part of an `apply` in between, except for
+   * machines that take or give back slots. `finish` ends the change, as `endReload` does.
+   */
+  applyPage(changes: readonly Change[], step: Section['step']): Rejected[] {
+    if (this.#reload instanceof Differences) for (const change of changes) this.#reload.noteWritten(change)
+    this.#rules.detached = this.#detachedByPages
+    try {
+      const sections: Section[] = []
+      for (let from = 0; from < changes.length; from += this.#limits.rows) {
+        sections.push({ changes: changes.slice(from, from + this.#limits.rows), step })
+      }
+      return this.#write(sections)
+    } finally {
+      this.#rules.detached = []
+    }
+  }
+
+  /** Removes the rules that pages have kept in force. */
+  finishPages(): void {
+    this.#rules.detached = this.#detachedByPages
+    while (this.#detachedByPages.length > 0) {
+      this.#lock.section(() => this.#rules.removeDetached(this.#limits.rows))
+    }
+    this.#rules.detached = []
+  }
+
+  /**
    * Begins a reload: `receive` takes its rows, and `endReload` makes the index equal to them. What `apply` writes
    * meanwhile is newer than the reload. Called again, it starts over.
    *
@@ -112,6 +142,7 @@ export class IndexWriter {
   beginReload({ inPlace = false }: { inPlace?: boolean } = {}): void {
     if (this.#reload === null) this.#rows.mark ^= 1
     else markAll(this.#rows, this.#rows.mark ^ 1)
+    if (inPlace) this.finishPages()
     this.#reload = inPlace ? 'in place' : new Differences()
   }
 
@@ -139,6 +170,7 @@ export class IndexWriter {
     const reload = this.#reload
     if (!(reload instanceof Differences)) throw new Error('There is no reload that is compared.')
     this.#reload = 'in place'
+    this.finishPages()
     const rows = [...reload.toWrite((id) => this.#licenses.usedOf(id))]
     return this.#write(unguardedSectionsOf(rows, this.#limits))
   }
@@ -153,20 +185,9 @@ export class IndexWriter {
       sweep(this.#rows, (kind, row) => this.#removeRow(kind, row), section)
       return []
     }
-    const batch = [...reload.toWrite((id) => this.#licenses.usedOf(id)), ...unmarkedRows(this.#rows)]
-    const buckets = unmarkedMachines(this.#rows)
-    const place = (part: readonly Change[]): Placement => new Placement(this.#store, part)
-    if (batch.length + buckets.length <= this.#limits.rows) {
-      const rejected: Rejected[] = []
-      const only = { changes: dependencyOrder(batch), step: 'apply' } as const
-      this.#writeSection(only, rejected, () => removeUnmarkedMachines(this.#rows, buckets))
-      return rejected
-    }
-    // The organization of such a machine is unknown. That it loses its slot restricts, so it comes first.
-    for (let from = 0; from < buckets.length; from += this.#limits.rows) {
-      section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + this.#limits.rows)))
-    }
-    return this.#write(sectionsOf(batch, place, this.#limits))
+    const rejected = this.#writeReload(reload)
+    this.finishPages()
+    return rejected
   }
 
   stats(): IndexStats {
@@ -202,6 +223,23 @@ export class IndexWriter {
       usedBytes: Object.values(bytes).reduce((sum, part) => sum + part, 0),
       reservedBytes: REGION_NAMES.reduce((sum, name) => sum + this.#store.memory.regions[name].words.byteLength, 0),
     }
+  }
+
+  #writeReload(reload: Differences): Rejected[] {
+    const { rows } = this.#limits
+    const batch = [...reload.toWrite((id) => this.#licenses.usedOf(id)), ...unmarkedRows(this.#rows)]
+    const buckets = unmarkedMachines(this.#rows)
+    if (batch.length + buckets.length <= rows) {
+      const rejected: Rejected[] = []
+      const only = { changes: dependencyOrder(batch), step: 'apply' } as const
+      this.#writeSection(only, rejected, () => removeUnmarkedMachines(this.#rows, buckets))
+      return rejected
+    }
+    // The organization of such a machine is unknown. That it loses its slot restricts, so it comes first.
+    for (let from = 0; from < buckets.length; from += rows) {
+      this.#lock.section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
+    }
+    return this.#write(sectionsOf(batch, (part) => new Placement(this.#store, part), this.#limits))
   }
 
   #write(sections: Iterable<Section>): Rejected[] {

@@ -122,7 +122,8 @@ export function unmarkedRows(rows: RowWriter): Change[] {
       if (!rows.isLive(kind, row) || rows.markOf(kind, row) === rows.mark) continue
       const id = new Uint8Array(16)
       writeBytes(region.words, row * rowWords + ID, 4, id)
-      removals.push({ entity, id, row: null })
+      // A rule that a change in pages keeps in force is not found by its id.
+      if (rows.store.lookup.findId(kind, id) === row) removals.push({ entity, id, row: null })
     }
   }
   return removals

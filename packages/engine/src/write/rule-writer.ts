@@ -69,8 +69,8 @@ export class RuleWriter {
   readonly #trie: TrieWriter
   /** The value of the rule that is being written; passed on explicitly, and never kept. */
   readonly #scratch = new Int32Array(4)
-  /** Rows that no id leads to, and that are still in force. Empty between batches. */
-  readonly #detached: number[] = []
+  /** Rows that no id leads to, and that are still in force. The writer of a change in pages sets its own list. */
+  detached: number[] = []
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.#rows = rows
@@ -146,7 +146,7 @@ export class RuleWriter {
 
   /** Removes at most `count` of the rows that `restrict` left in force. */
   removeDetached(count: number): void {
-    for (const row of this.#detached.splice(0, count)) {
+    for (const row of this.detached.splice(0, count)) {
       this.#unlink(row)
       this.#rows.store.rules.free(row)
     }
@@ -201,7 +201,7 @@ export class RuleWriter {
   #detach(row: number): void {
     this.#rows.store.lookup.removeId(KIND_RULE, row)
     this.#rows.store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! &= ~(RULE_EXCLUSION | RULE_ALLOW)
-    this.#detached.push(row)
+    this.detached.push(row)
   }
 
   /** Returns the kind of the rule's scope. */

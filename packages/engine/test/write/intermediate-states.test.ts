@@ -12,6 +12,7 @@ import {
   createIndex,
   type IndexReader,
   type IndexStats,
+  type IndexWriter,
   openIndex,
   type Rejected,
 } from '../../src/index.ts'
@@ -73,7 +74,7 @@ function allows(reader: IndexReader, { check, secretHash, nowMs }: Story['checks
 interface Way {
   rows: number
   atomicRows: number
-  viaReload: boolean
+  via: 'batch' | 'reload' | 'pages'
 }
 
 interface Outcome {
@@ -83,6 +84,32 @@ interface Outcome {
   expectedRows: IndexStats['rows']
 }
 
+const WAYS = ['batch', 'reload', 'pages'] as const
+
+/** Applies changes as pages of one entity each, in the order in which a change too large for memory arrives. */
+function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected[] {
+  const rejected: Rejected[] = []
+  const isRemoval = (change: Change): boolean => (change.entity === 'machine' ? !change.held : change.row === null)
+  const page = (entity: Change['entity'], step: 'apply' | 'restrict' | 'loosen', which?: boolean): void => {
+    const rows = changes.filter((one) => one.entity === entity && (which === undefined || isRemoval(one) === which))
+    for (let from = 0; from < rows.length; from += 3) {
+      rejected.push(...writer.applyPage(rows.slice(from, from + 3), step))
+    }
+  }
+  for (const entity of ['organization', 'product', 'customer'] as const) page(entity, 'apply', false)
+  page('credential', 'restrict')
+  page('license', 'restrict', false)
+  page('rule', 'restrict')
+  page('machine', 'restrict', true)
+  page('license', 'apply')
+  page('rule', 'loosen')
+  page('credential', 'loosen')
+  page('machine', 'apply')
+  writer.finishPages()
+  for (const entity of ['customer', 'product', 'organization'] as const) page(entity, 'apply', true)
+  return rejected
+}
+
 /** Applies the story's changes, calls `onState` after every write section, and returns what was rejected. */
 function play({ before, world, changes }: Story, way: Way, onState: (reader: IndexReader) => void): Outcome {
   let watch = (): void => undefined
@@ -90,10 +117,12 @@ function play({ before, world, changes }: Story, way: Way, onState: (reader: Ind
   const reader = openIndex(writer.shared)
   const rejected = writer.apply(before.snapshot())
   watch = () => onState(reader)
-  if (way.viaReload) {
+  if (way.via === 'batch') rejected.push(...writer.apply(changes))
+  else if (way.via === 'pages') rejected.push(...applyInPages(writer, changes))
+  else {
     writer.beginReload()
     rejected.push(...writer.receive(world.snapshot()), ...writer.endReload())
-  } else rejected.push(...writer.apply(changes))
+  }
   const compiled = createIndex({ reserve: 'small' })
   compiled.apply(world.snapshot())
   return { rejected, rows: writer.stats().rows, expectedRows: compiled.stats().rows }
@@ -106,7 +135,7 @@ test('no state between two write sections allows what both the old and the new s
     const { before, world, checks } = story
     const rejectedByBoth = checks.filter((one) => !naiveAllows(before, one) && !naiveAllows(world, one))
     const found: unknown[] = []
-    const way = { rows: 1 + (seed % 4), atomicRows: seed % 3, viaReload: seed % 2 === 0 }
+    const way = { rows: 1 + (seed % 4), atomicRows: seed % 5, via: WAYS[seed % 3]! }
     const end = play(story, way, (reader) => {
       states++
       for (const one of rejectedByBoth) if (allows(reader, one)) found.push(one)
@@ -124,9 +153,9 @@ test('an organization whose changes fit into one section has its old state, then
     const codes = checks.map(({ check, nowMs }) => [before, world].map((one) => naiveDecide(one, check, nowMs).code))
     const isNew = new Set<string>()
     const found: unknown[] = []
-    const viaReload = seed % 2 === 0
+    const via = WAYS[seed % 2]!
     // Of a machine that a reload does not contain, the organization is unknown, so all of a reload is one section here.
-    const way = { rows: viaReload ? 10_000 : 1, atomicRows: 10_000, viaReload }
+    const way = { rows: via === 'reload' ? 10_000 : 1, atomicRows: 10_000, via }
     play(story, way, (reader) => {
       for (const [i, { check, nowMs }] of checks.entries()) {
         const organization = hex(check.organizationId)
@@ -145,7 +174,7 @@ test('the index equals the new world in the end, however the changes reach it', 
   for (let seed = FIRST; seed < FIRST + WORLDS; seed++) {
     const story = storyOf(seed)
     let last: IndexReader | null = null
-    const way = { rows: 1 + (seed % 5), atomicRows: seed % 7, viaReload: seed % 2 === 0 }
+    const way = { rows: 1 + (seed % 5), atomicRows: seed % 7, via: WAYS[seed % 3]! }
     const end = play(story, way, (reader) => (last = reader))
     expect(end.rejected, `seed ${seed}`).toEqual([])
     expect(end.rows, `seed ${seed}`).toEqual(end.expectedRows)

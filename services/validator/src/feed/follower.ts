@@ -4,12 +4,15 @@
  * no data and may be lost. When the log was pruned past the previous read, or another server responds, it reloads every
  * row: the rows are compared with the index, which stays as it is until all have arrived.
  *
+ * An organization with too many changes for one read is read apart, in pages, while the others are followed. Its changes
+ * since then are applied after the last page.
+ *
  *   connecting ──► (loading) ──► following ──error──► connecting
  *                      ▲             │
  *                      └── behind ───┘
  */
 
-import type { FeedChange } from '@keyward/database'
+import type { FeedChange, FeedReading, Id, LargeChange, LargePage } from '@keyward/database'
 import { type Change, INDEX_IS_FULL } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
@@ -23,8 +26,13 @@ export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
 export interface FeedConnection {
   /** Returns the identity of the server, its timeline and its log; rejects on a standby. */
   identify(): Promise<string>
-  /** Reads the changes after `snapshot`. `behind`: the log no longer contains all of them. */
-  read(snapshot: string): Promise<{ snapshot: string; behind: boolean; changes: FeedChange[] }>
+  /**
+   * Reads the changes after `snapshot`, but those of the organizations `except`. `behind`: the log no longer contains all of
+   * them. `large`: there are too many, and those of these organizations are to be read apart.
+   */
+  read(snapshot: string, except: readonly Id[]): Promise<FeedReading>
+  /** Reads the changes of organizations after `since` in pages of one snapshot, while `read` goes on. */
+  readLarge(since: string, organizations: readonly Id[], onPage: (page: LargePage) => void): LargeChange
   /** Loads every row from the server with this identity and returns the snapshot of the load. */
   load(identity: string, onBatch: OnBatch): Promise<string>
   close(): void
@@ -42,6 +50,13 @@ export interface FeedTarget {
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   endReload(): SkippedRow[]
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
+  /** Applies a page of a large change. `endPages` follows the last one, unless the change begins again. */
+  applyPage(
+    changes: readonly Change[],
+    signingKeys: readonly SigningKeyChange[],
+    page: Omit<LargePage, 'changes'>,
+  ): SkippedRow[]
+  endPages(): void
 }
 
 export interface FollowerEvents {
@@ -53,8 +68,20 @@ export interface FollowerEvents {
   /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
   onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
   onRead(tookMs: number): void
-  /** Every change up to the snapshot is applied. Follows each load and each read. */
+  /** Every change up to the snapshot is applied. Follows each load, and each read while no large change is read apart. */
   onCaughtUp(snapshot: string): void
+  /** Every change is applied but those of organizations with a large change, which goes on. */
+  onCaughtUpButLarge(): void
+}
+
+/** A large change that is read apart. */
+interface Apart {
+  /** The snapshot up to which the changes of its organizations were applied before. */
+  readonly since: string
+  readonly organizations: readonly Id[]
+  readonly change: LargeChange
+  /** The outcome, null while it goes on. */
+  outcome: { snapshot: string } | { error: unknown } | null
 }
 
 const POLL_MS = 1_000
@@ -70,6 +97,8 @@ export class Follower {
   #identity: string | null = null
   /** Every change up to here is applied. Null when the next step must be a load. */
   #snapshot: string | null = null
+  /** Null while all organizations are read together. Then `#snapshot` is that of the others. */
+  #apart: Apart | null = null
   /** A notification came, or the connection broke, after the last read began: the next sleep is skipped. */
   #isNotified = false
   /** A load or read succeeded since the last error: the next error is followed by an immediate reconnect. */
@@ -135,6 +164,7 @@ export class Follower {
         if (this.#snapshot !== null) await this.#sleep()
       }
     } finally {
+      await this.#stopApart()
       connection.close()
     }
   }
@@ -162,17 +192,67 @@ export class Follower {
   async #read(connection: FeedConnection, from: string): Promise<void> {
     this.#isNotified = false
     const startedMs = this.#clock.nowMs()
-    const { snapshot, behind, changes } = await connection.read(from)
+    const { snapshot, behind, large, changes } = await connection.read(from, this.#apart?.organizations ?? [])
     this.#events.onRead(this.#clock.nowMs() - startedMs)
     if (behind) {
+      await this.#stopApart()
       this.#snapshot = null
+      return
+    }
+    if (large.length > 0) {
+      await this.#readApart(connection, from, large)
       return
     }
     const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
     this.#report([...unreadable, ...this.#target.apply(converted, signingKeys, snapshot)])
     this.#snapshot = snapshot
     this.#hasProgressed = true
-    this.#events.onCaughtUp(snapshot)
+    if (this.#apart === null) this.#events.onCaughtUp(snapshot)
+    else this.#endApart(this.#apart)
+  }
+
+  /** Begins to read the changes of more organizations apart. The next read follows at once. */
+  async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
+    const organizations = [...(this.#apart?.organizations ?? []), ...large]
+    await this.#stopApart()
+    const since = this.#snapshot ?? from
+    const change = connection.readLarge(since, organizations, (page) => {
+      const { changes, signingKeys, unreadable } = convertChanges(page.changes)
+      const skipped = this.#target.applyPage(changes, signingKeys, page)
+      this.#report(page.step === 'restrict' ? [] : [...unreadable, ...skipped])
+    })
+    const apart: Apart = { since, organizations, change, outcome: null }
+    const settle = (outcome: Apart['outcome']): void => {
+      apart.outcome = outcome
+      this.#wake()
+    }
+    change.done.then(
+      (snapshot) => settle({ snapshot }),
+      (error: unknown) => settle({ error }),
+    )
+    this.#apart = apart
+    this.#isNotified = true
+  }
+
+  /** Goes on from the snapshot of a large change that is through: what came since is read for all organizations. */
+  #endApart(apart: Apart): void {
+    this.#events.onCaughtUpButLarge()
+    if (apart.outcome === null) return
+    if ('error' in apart.outcome) throw apart.outcome.error
+    this.#target.endPages()
+    this.#snapshot = apart.outcome.snapshot
+    this.#apart = null
+    this.#isNotified = true
+  }
+
+  /** Stops reading apart. The changes of all organizations are read again from where they were before. */
+  async #stopApart(): Promise<void> {
+    if (this.#apart === null) return
+    const { change, since } = this.#apart
+    change.close()
+    await change.done.catch(() => undefined)
+    this.#apart = null
+    this.#snapshot = since
   }
 
   /** Returns how many of the rows did not fit into the index. */

@@ -3,6 +3,7 @@
  * both pass through it, on the main thread, so that neither overwrites newer data of the other.
  */
 
+import type { LargePage } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@keyward/engine'
 
@@ -95,6 +96,21 @@ export class IndexUpdater implements FeedTarget {
     this.#missing.clear()
     const rejected = this.#index.apply([...retried, ...filtered])
     return this.#noteMissing(rejected).filter((_, i) => !known.has(keyOf(rejected[i]!.change)))
+  }
+
+  applyPage(
+    changes: readonly Change[],
+    signingKeys: readonly SigningKeyChange[],
+    { step, snapshot }: Omit<LargePage, 'changes'>,
+  ): SkippedRow[] {
+    this.#publicKeys.apply(signingKeys)
+    const filtered = this.#ownWrites.filter(changes, snapshot)
+    if (step === 'finish') this.#index.finishPages()
+    return this.#noteMissing(this.#index.applyPage(filtered, step === 'finish' ? 'apply' : step))
+  }
+
+  endPages(): void {
+    this.#index.finishPages()
   }
 
   /** Remembers the rows that did not fit, and those that were rejected because they refer to such a row. */

@@ -3,7 +3,15 @@
  * server. A second one listens for notifications. When either is lost, both are replaced.
  */
 
-import { createPool, loadFeed, listenForChanges, openChangeLog, readFeed, requireMigrated } from '@keyward/database'
+import {
+  createPool,
+  loadFeed,
+  listenForChanges,
+  openChangeLog,
+  readFeed,
+  readLargeChange,
+  requireMigrated,
+} from '@keyward/database'
 
 import type { FeedConnection, FeedSource } from './follower.ts'
 
@@ -52,7 +60,9 @@ export class PostgresSource implements FeedSource {
           await requireMigrated(reader)
           return openChangeLog(reader)
         },
-        read: (snapshot) => readFeed(reader, snapshot),
+        read: (snapshot, except) => readFeed(reader, snapshot, { except }),
+        readLarge: (since, organizations, onPage) =>
+          readLargeChange(url, { since, organizations, onPage, applicationName: 'keyward validator large change' }),
         async load(identity, onBatch) {
           const joined = await loadFeed(url, {
             onBatch,

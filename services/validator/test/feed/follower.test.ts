@@ -133,3 +133,51 @@ test('publishes the snapshot that it has applied', async () => {
   })
   expect(rows).toHaveLength(1)
 })
+
+test('reads a change of tens of thousands of rows apart, and goes on following the other organizations', async () => {
+  const { pool } = world.database
+  const before = await loads()
+  const license = await world.license({ maxMachines: null })
+  const other = await createWorld(world.database)
+  const watched = await other.license({ maxMachines: null })
+  const checkOther = (): Promise<Reply> =>
+    send(validator.port, V2, { body: { license: watched.key, fingerprint: 'm' }, secret: other.secret })
+  await pool.query(
+    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
+     select gen_random_uuid(), organization_id, product_id, customer_id, 'mass-' || i, 'PERPETUAL', null
+     from licenses, generate_series(1, 45000) i where id = $1`,
+    [license.id],
+  )
+  await until(() => says('mass-45000', 'VALID'))
+  await insertRule(pool, { organizationId: world.organizationId, licenseId: license.id, type: 'HWID', value: 'bad' })
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query(`update licenses set status = 'suspended' where key like 'mass-%' and key <> 'mass-7'`)
+  await client.query(`update access_rules set value = 'worse' where license_id = $1`, [license.id])
+  await client.query(`delete from licenses where key = 'mass-7'`)
+  await client.query('commit')
+  client.release()
+  // Interrupted, it begins again.
+  await until(async () => {
+    const killed = await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name = 'keyward validator large change'`,
+    )
+    return killed.rows.length > 0
+  })
+  for (const [status, code] of [
+    ['suspended', 'SUSPENDED'],
+    ['active', 'VALID'],
+    ['revoked', 'REVOKED'],
+  ] as const) {
+    await pool.query('update licenses set status = $2 where id = $1', [watched.id, status])
+    await until(async () => (await checkOther()).text.includes(`"${code}"`))
+  }
+  await pool.query(`update licenses set status = 'revoked' where key = 'mass-8'`)
+  await until(() => says('mass-8', 'REVOKED'))
+  for (const i of [1, 2_500, 45_000]) expect(await says(`mass-${i}`, 'SUSPENDED')).toBe(true)
+  expect(await says('mass-7', 'NOT_FOUND')).toBe(true)
+  expect((await check(license.key, 'worse')).text).toContain('BLACKLISTED')
+  expect((await check(license.key, 'bad')).text).toContain('VALID')
+  expect(await loads()).toBe(before)
+}, 60_000)

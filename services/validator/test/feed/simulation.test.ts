@@ -76,6 +76,8 @@ function targetWith(apply: (target: FeedTarget) => FeedTarget['apply']): (target
     receive: (changes, signingKeys, snapshot) => target.receive(changes, signingKeys, snapshot),
     apply: apply(target),
     endReload: () => target.endReload(),
+    applyPage: (changes, signingKeys, page) => target.applyPage(changes, signingKeys, page),
+    endPages: () => target.endPages(),
   })
 }
 

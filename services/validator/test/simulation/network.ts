@@ -162,8 +162,11 @@ export class SimulatedSource implements FeedSource {
           const { snapshot, behind, entries, state } = this.#postgres.read(since)
           this.reads++
           if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
-          return { snapshot, behind, changes: entries.map((entry) => changeOf(state, entry, false)) }
+          return { snapshot, behind, large: [], changes: entries.map((entry) => changeOf(state, entry, false)) }
         }),
+      readLarge: () => {
+        throw new Error('No change of the simulation is too large for one read.')
+      },
       load: (identity, onBatch) => this.#load(identity, onBatch),
       close: () => {
         this.#wakers.delete(wake)

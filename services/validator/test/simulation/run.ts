@@ -246,6 +246,7 @@ class Run {
           this.#tell('a load ends')
         },
         onRead: () => undefined,
+        onCaughtUpButLarge: () => this.#freshness.caughtUp(),
         onCaughtUp: (snapshot) => {
           this.#freshness.caughtUp()
           if (snapshot !== this.#applied) this.#tell(`the validator has applied ${snapshot}`)

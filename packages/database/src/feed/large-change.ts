@@ -1,0 +1,152 @@
+/**
+ * Reads what changed in organizations with so many changes that one read cannot return them. It pages through them on a
+ * connection of its own, in one repeatable-read transaction, so every page is of one snapshot and memory is bounded.
+ *
+ * The order of the pages lets a consumer apply each at once, so that no state in between allows a check that both the state
+ * before and the state after reject: first what restricts, then licenses one by one, then what loosens.
+ */
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import pg from 'pg'
+
+import { bytesToUuid } from '../ids.ts'
+import {
+  ACCESS_RULE,
+  CREDENTIAL,
+  CUSTOMER,
+  ENTITIES,
+  type FeedChange,
+  type Id,
+  LICENSE,
+  MACHINE_LETTER,
+  ORGANIZATION,
+  PRODUCT,
+  SIGNING_KEY,
+} from './entities.ts'
+import { branch, type LogRow, MACHINES, readRows } from './read.ts'
+
+export interface LargePage {
+  /**
+   * restrict: write of each change only what restricts. apply: write it. loosen: write it, and remove what `restrict` kept in
+   * force. finish: remove the rest of that first.
+   */
+  readonly step: 'restrict' | 'apply' | 'loosen' | 'finish'
+  readonly changes: FeedChange[]
+  /** The snapshot that all pages are of. */
+  readonly snapshot: string
+}
+
+export interface LargeChangeOptions {
+  /** The snapshot up to which the organizations' changes are applied. */
+  readonly since: string
+  readonly organizations: readonly Id[]
+  /** No further page is read before it returns. */
+  readonly onPage: (page: LargePage) => void
+  readonly applicationName?: string
+  readonly connectTimeoutMs?: number
+  /** Rejects when the server sends nothing for this long. Default 60 s: sorting out the changes takes a while. */
+  readonly stallMs?: number
+}
+
+const PAGE_ROWS = 1_000
+
+type Keep = (change: FeedChange) => boolean
+
+const isRemoval: Keep = (change) => (change.entity === 'machine' ? !change.held : change.row === null)
+const isPresent: Keep = (change) => !isRemoval(change)
+const all: Keep = () => true
+
+/** Which entities each pass reads, in order. */
+const PASSES: readonly { letter: string; step: LargePage['step']; keep: Keep }[] = [
+  { letter: ORGANIZATION.letter, step: 'apply', keep: isPresent },
+  { letter: PRODUCT.letter, step: 'apply', keep: isPresent },
+  { letter: CUSTOMER.letter, step: 'apply', keep: isPresent },
+  { letter: CREDENTIAL.letter, step: 'restrict', keep: all },
+  // A new license is revoked until the rules that refer to it are there.
+  { letter: LICENSE.letter, step: 'restrict', keep: isPresent },
+  { letter: ACCESS_RULE.letter, step: 'restrict', keep: all },
+  { letter: MACHINE_LETTER, step: 'restrict', keep: isRemoval },
+  { letter: LICENSE.letter, step: 'apply', keep: all },
+  { letter: ACCESS_RULE.letter, step: 'loosen', keep: all },
+  { letter: CREDENTIAL.letter, step: 'loosen', keep: all },
+  { letter: MACHINE_LETTER, step: 'apply', keep: all },
+  { letter: SIGNING_KEY.letter, step: 'apply', keep: all },
+  { letter: CUSTOMER.letter, step: 'finish', keep: isRemoval },
+  { letter: PRODUCT.letter, step: 'finish', keep: isRemoval },
+  { letter: ORGANIZATION.letter, step: 'finish', keep: isRemoval },
+]
+
+/** A change in progress. */
+export interface LargeChange {
+  /** Resolves to the snapshot of the pages when all were delivered. Rejects when the connection breaks or `close` is called. */
+  readonly done: Promise<string>
+  close(): void
+}
+
+/** Begins to read. Rejects `done` also with whatever `onPage` throws. */
+export function readLargeChange(url: string, options: LargeChangeOptions): LargeChange {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: options.applicationName ?? 'keyward large change',
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
+    keepAlive: true,
+  })
+  const stallMs = options.stallMs ?? 60_000
+  let broken: Error | undefined
+  const end = (reason: Error): void => {
+    broken ??= reason
+    client.connection.stream.destroy()
+  }
+  client.on('error', (error) => void (broken ??= error))
+  const watchdog = setTimeout(() => end(new Error(`Postgres was silent for ${stallMs} ms`)), stallMs)
+  const read = async (): Promise<string> => {
+    try {
+      await client.connect()
+      if (broken !== undefined) throw broken
+      return await readPages(client, options, () => watchdog.refresh())
+    } catch (error) {
+      throw broken ?? error
+    } finally {
+      clearTimeout(watchdog)
+      await client.end().catch(() => undefined)
+    }
+  }
+  return { done: read(), close: () => end(new Error('The read of a large change was closed')) }
+}
+
+async function readPages(
+  client: pg.Client,
+  { since, organizations, onPage }: LargeChangeOptions,
+  onProgress: () => void,
+): Promise<string> {
+  const ids = organizations.map((id) => bytesToUuid(id)).join(',')
+  // What a cursor is declared with cannot be a parameter.
+  const log = `changed_since(${client.escapeLiteral(since)}::pg_snapshot)`
+  const ofThem = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
+  await client.query('begin isolation level repeatable read, read only')
+  await client.query('set local statement_timeout = 0; set local enable_seqscan = off')
+  const { rows: heads } = await client.query<{ snapshot: string; letters: string[] | null }>(
+    `select pg_current_snapshot()::text as snapshot,
+       (select array_agg(distinct entity::text) from ${log} where ${ofThem}) as letters`,
+  )
+  const { snapshot = '', letters } = heads[0] ?? {}
+  for (const { letter, step, keep } of PASSES) {
+    if (!letters?.includes(letter)) continue
+    const entity = ENTITIES.find((one) => one.letter === letter)
+    await client.query(`declare page no scroll cursor for with changed as materialized (
+      select entity, id, machine_id from ${log} where entity = '${letter}' and ${ofThem}
+    ) ${entity === undefined ? MACHINES : branch(entity)}`)
+    for (;;) {
+      const { rows } = await client.query<LogRow>(`fetch ${PAGE_ROWS} from page`)
+      onProgress()
+      if (rows.length === 0) break
+      const changes = readRows(rows).filter(keep)
+      if (changes.length > 0) onPage({ step, changes, snapshot })
+      await nextTurn()
+    }
+    await client.query('close page')
+  }
+  await client.query('commit')
+  return snapshot
+}
