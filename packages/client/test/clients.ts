@@ -1,6 +1,7 @@
 /** The clients of this project as programs that the contract suite can run, and the tools that each of them needs. */
 
 import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -34,6 +35,24 @@ export const clients: readonly ClientUnderTest[] = [
       const settings = { GOFLAGS: '-buildvcs=false', GOPROXY: 'off', GOTOOLCHAIN: 'local', GOCACHE: join(folder, 'go') }
       compile('go', ['build', '-o', program, './contract'], at('other-languages/go'), settings)
       return [program]
+    },
+  },
+  {
+    language: 'PHP',
+    missing: () =>
+      succeeds('php', ['-r', 'exit(extension_loaded("curl") && extension_loaded("sodium") ? 0 : 1);'])
+        ? null
+        : 'skipped: no php with the extensions curl and sodium',
+    build: () => ['php', at('other-languages/php/contract.php')],
+  },
+  {
+    language: 'Java',
+    missing: () => (succeeds('javac', ['--version']) ? null : 'skipped: no javac'),
+    build(folder) {
+      const source = at('other-languages/java/keyward')
+      const files = readdirSync(source).map((name) => join(source, name))
+      compile('javac', ['-Xlint:all', '-Werror', '-d', join(folder, 'java'), ...files], source)
+      return ['java', '-XX:TieredStopAtLevel=1', '-Xmx64m', '-cp', join(folder, 'java'), 'keyward.Contract']
     },
   },
 ]

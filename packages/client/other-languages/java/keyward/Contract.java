@@ -1,0 +1,90 @@
+package keyward;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiConsumer;
+
+/** The Java client as a program that the contract suite can run (docs/client/contract-suite.md). */
+final class Contract {
+    public static void main(String[] arguments) throws IOException {
+        var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        var output = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        LicenseClient client = null;
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            Map<String, Object> command = Json.parseObject(line);
+            Map<String, Object> reply = new HashMap<>();
+            switch (text(command, "command")) {
+                case "open" -> {
+                    try {
+                        client = open(command);
+                    } catch (IllegalArgumentException error) {
+                        reply.put("error", String.valueOf(error.getMessage()));
+                    }
+                }
+                case "judge" -> reply.put("outcome", judge(command));
+                case "validate" -> write(reply, client.validate());
+                case "activate" -> write(reply, client.activate());
+                default -> write(reply, client.deactivate());
+            }
+            output.println(Json.write(reply));
+        }
+    }
+
+    private static LicenseClient open(Map<String, Object> command) {
+        var builder = LicenseClient.builder()
+                .baseUrl(text(command, "baseUrl"))
+                .apiKey(text(command, "apiKey"))
+                .licenseKey(text(command, "licenseKey"))
+                .storage(Path.of(text(command, "storage")))
+                .machineId(text(command, "machineId"))
+                .hostname(text(command, "hostname"))
+                .timeout(Duration.ofMillis(number(command, "timeoutMs")))
+                .clock(Clock.offset(Clock.systemUTC(), Duration.ofMillis(number(command, "clockAheadMs"))));
+        eachKey(command, builder::publicKey);
+        return builder.build();
+    }
+
+    private static String judge(Map<String, Object> command) {
+        var keys = new HashMap<String, java.security.PublicKey>();
+        eachKey(command, (id, key) -> keys.put(id, LicenseFile.readPublicKey(key)));
+        Instant now = Instant.ofEpochMilli(number(command, "nowMs"));
+        Instant latestSeen = Instant.ofEpochMilli(number(command, "latestSeenMs"));
+        return LicenseFile.judge(text(command, "file"), keys, text(command, "licenseKey"), now, latestSeen).outcome();
+    }
+
+    private static void write(Map<String, Object> reply, Result result) {
+        reply.put("source", result.source());
+        reply.put("valid", result.valid());
+        reply.put("deactivated", result.code().equals("DEACTIVATED"));
+        reply.put("code", result.code());
+        reply.put("expiresAt", result.expiresAt() == null ? null : LicenseFile.TIME.format(result.expiresAt()));
+        reply.put("reason", result.reason());
+        reply.put("rejectedAs", result.rejectedAs());
+        reply.put("message", result.message());
+    }
+
+    private static void eachKey(Map<String, Object> command, BiConsumer<String, String> use) {
+        for (Object each : (List<?>) command.get("publicKeys")) {
+            Map<?, ?> key = (Map<?, ?>) each;
+            use.accept((String) key.get("keyId"), (String) key.get("publicKey"));
+        }
+    }
+
+    private static String text(Map<String, Object> command, String name) {
+        return (String) command.get(name);
+    }
+
+    private static long number(Map<String, Object> command, String name) {
+        return ((Double) command.get(name)).longValue();
+    }
+}

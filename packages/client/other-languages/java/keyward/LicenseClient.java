@@ -1,0 +1,250 @@
+package keyward;
+
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.security.PublicKey;
+import java.time.Clock;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
+
+/**
+ * Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot (docs/api.md,
+ * C1 to C6). No method throws, except {@link Builder#build} for options that cannot work. Several threads may use a client.
+ */
+public final class LicenseClient {
+    private static final Duration DAY = Duration.ofDays(1);
+    private static final Duration REFRESH_PAUSE = Duration.ofMinutes(1);
+    private static final Pattern GENERATED_KEY = Pattern.compile("[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}");
+    private static final Pattern LOCAL_HOST = Pattern.compile("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
+
+    private final Map<String, PublicKey> keys;
+    private final String licenseKey;
+    private final String machineId;
+    private final String hostname;
+    private final Duration timeout;
+    private final Clock clock;
+    private final Storage storage;
+    private final Transport transport;
+    /** A rejection holds in this process even if it cannot be written. */
+    private String rejectedAs;
+    private long nextRefresh = System.nanoTime();
+
+    private LicenseClient(Builder options, Map<String, PublicKey> keys) {
+        this.keys = keys;
+        licenseKey = normalizeLicenseKey(options.licenseKey);
+        machineId = options.machineId;
+        hostname = options.hostname;
+        timeout = options.timeout;
+        clock = options.clock;
+        storage = new Storage(options.storage);
+        transport = new Transport(options.baseUrl.replaceAll("/+$", ""), options.apiKey, timeout);
+    }
+
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** Checks the license: online where possible, else with the stored file. */
+    public Result validate() {
+        return check("/api/v2/license/validate", body("license"), Transport::readVerdictV2);
+    }
+
+    /** Checks the license as {@link #validate} does, and sends the name of this machine. */
+    public Result activate() {
+        Map<String, Object> body = body("licenseKey");
+        if (hostname != null) body.put("hostname", hostname);
+        return check("/api/v1/activate", body, Transport::readVerdict);
+    }
+
+    /** Releases this machine's slot and ends the use of the stored file. Works online only. */
+    public Result deactivate() {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        Result result = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation).result();
+        if (result.code().equals("DEACTIVATED") || result.code().equals("NOT_ACTIVE"))
+            change(state -> reject(state, "DEACTIVATED"));
+        return result;
+    }
+
+    /** Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged. */
+    static String normalizeLicenseKey(String text) {
+        String key = text.strip().replaceAll("[\\s\\u00a0\\u2010-\\u2015\\u2212-]+", "-").toUpperCase(java.util.Locale.ROOT);
+        return GENERATED_KEY.matcher(key).matches() ? key : text;
+    }
+
+    private Map<String, Object> body(String keyField) {
+        Map<String, Object> body = new LinkedHashMap<>();
+        body.put(keyField, licenseKey);
+        if (machineId != null && !machineId.isEmpty()) body.put("fingerprint", machineId);
+        return body;
+    }
+
+    private Result check(String path, Map<String, Object> body, Transport.Reader reader) {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        Transport.Response response = transport.call(path, body, deadline, reader);
+        Result result = response.result();
+        if (result.code().equals("UNREACHABLE")) return decideOffline(result.message());
+        if (result.code().equals("CONFIGURATION")) return result;
+        change(state -> {
+            // The service's clock corrects a device whose clock once ran ahead.
+            if (response.date() != null) state.latestSeenMs = response.date().toEpochMilli();
+            reject(state, result.valid() ? null : result.code());
+        });
+        if (result.valid()) refreshFile(result.expiresAt(), deadline);
+        return result;
+    }
+
+    private synchronized Result decideOffline(String message) {
+        Instant now = clock.instant();
+        Storage.State state = storage.read();
+        Storage.Stored stored = state.find(licenseKey);
+        String rejection = rejectedAs != null || stored == null ? rejectedAs : stored.rejectedAs();
+        var judged = stored == null || rejection != null
+                ? new LicenseFile.Judgement("NO_FILE", null)
+                : LicenseFile.judge(stored.file(), keys, licenseKey, now, Instant.ofEpochMilli(state.latestSeenMs));
+        change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
+        if (judged.file() != null) return Result.valid("offline", judged.file().expiresAt(), message);
+        String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
+        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
+    }
+
+    /** Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one. */
+    private void refreshFile(Instant expiresAt, long deadline) {
+        synchronized (this) {
+            if (!isDue(expiresAt) || System.nanoTime() - nextRefresh < 0) return;
+            nextRefresh = System.nanoTime() + REFRESH_PAUSE.toNanos();
+        }
+        // The text of the file is passed in the field for messages.
+        Transport.Reader reader = (status, text) -> Result.online("RECEIVED", status == 200 ? text : "");
+        Result received = transport.call("/api/v1/licenses/file", body("licenseKey"), deadline, reader).result();
+        if (!received.code().equals("RECEIVED")) return;
+        LicenseFile file = LicenseFile.verify(received.message(), keys).file();
+        if (file != null && file.licenseKey().equals(licenseKey)) change(state -> state.add(licenseKey, received.message()));
+    }
+
+    /** Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry. */
+    private boolean isDue(Instant expiresAt) {
+        Storage.State state = storage.read();
+        Storage.Stored stored = state.find(licenseKey);
+        if (stored == null) return true;
+        Instant latestSeen = Instant.ofEpochMilli(state.latestSeenMs);
+        LicenseFile file = LicenseFile.judge(stored.file(), keys, licenseKey, clock.instant(), latestSeen).file();
+        if (file == null || !Objects.equals(file.expiresAt(), expiresAt)) return true;
+        Duration halfLife = Duration.between(file.issuedAt(), file.refreshAfter()).dividedBy(2);
+        return !clock.instant().isBefore(file.issuedAt().plus(halfLife.compareTo(DAY) < 0 ? halfLife : DAY));
+    }
+
+    private void reject(Storage.State state, String code) {
+        rejectedAs = code;
+        state.reject(licenseKey, code);
+    }
+
+    private synchronized void change(Consumer<Storage.State> edit) {
+        Storage.State state = storage.read();
+        edit.accept(state);
+        try {
+            storage.write(state);
+        } catch (IOException | RuntimeException error) {
+            // The check continues; a rejection that could not be written holds in this process.
+        }
+    }
+
+    /** The options of a client. Those without a default have to be set. */
+    public static final class Builder {
+        private String baseUrl = "";
+        private String apiKey = "";
+        private final Map<String, String> publicKeys = new HashMap<>();
+        private String licenseKey = "";
+        private Path storage;
+        private String machineId;
+        private String hostname;
+        private Duration timeout = Duration.ofSeconds(5);
+        private boolean allowHttp;
+        private Clock clock = Clock.systemUTC();
+
+        /** The base address of the service, such as {@code https://licenses.example.com}. */
+        public Builder baseUrl(String value) {
+            baseUrl = value;
+            return this;
+        }
+
+        /** The API key of the organization. It ships with the app, so it is not a secret. */
+        public Builder apiKey(String value) {
+            apiKey = value;
+            return this;
+        }
+
+        /** Adds a public key as {@code GET /api/v1/public-keys} returns it. Public keys ship with the app. */
+        public Builder publicKey(String keyId, String publicKey) {
+            publicKeys.put(keyId, publicKey);
+            return this;
+        }
+
+        /** The license key that the customer entered. */
+        public Builder licenseKey(String value) {
+            licenseKey = value;
+            return this;
+        }
+
+        /** The path of the file for the client's state. */
+        public Builder storage(Path value) {
+            storage = value;
+            return this;
+        }
+
+        /** The id of this machine. Default none; licenses with a machine limit need one. */
+        public Builder machineId(String value) {
+            machineId = value;
+            return this;
+        }
+
+        /** The name of this machine for people to read. {@code activate} sends it. Default none. */
+        public Builder hostname(String value) {
+            hostname = value;
+            return this;
+        }
+
+        /** The time budget of a call with all its retries. Default 5 seconds. */
+        public Builder timeout(Duration value) {
+            timeout = value;
+            return this;
+        }
+
+        /** Allows {@code http} on another host than this machine. Default false. */
+        public Builder allowHttp(boolean value) {
+            allowHttp = value;
+            return this;
+        }
+
+        /** The device's clock. Default the clock of the system. */
+        public Builder clock(Clock value) {
+            clock = value;
+            return this;
+        }
+
+        /** Creates the client. Throws an IllegalArgumentException for options that cannot work. */
+        public LicenseClient build() {
+            URI address = URI.create(baseUrl);
+            String scheme = String.valueOf(address.getScheme());
+            require(address.getHost() != null && scheme.matches("https?"), "baseUrl must be an https address.");
+            boolean isPrivate = scheme.equals("https") || LOCAL_HOST.matcher(address.getHost()).matches();
+            require(isPrivate || allowHttp, "baseUrl must use https, or anybody on the way could respond.");
+            require(apiKey.matches("[\\x21-\\x7e]+"), "apiKey must be printable ASCII without blanks.");
+            require(!licenseKey.isEmpty() && !publicKeys.isEmpty(), "licenseKey and publicKeys must not be empty.");
+            require(storage != null, "storage must not be null.");
+            Map<String, PublicKey> keys = new HashMap<>();
+            publicKeys.forEach((id, text) -> keys.put(id, LicenseFile.readPublicKey(text)));
+            return new LicenseClient(this, keys);
+        }
+
+        private static void require(boolean condition, String message) {
+            if (!condition) throw new IllegalArgumentException(message);
+        }
+    }
+}

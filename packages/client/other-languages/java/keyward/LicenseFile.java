@@ -1,0 +1,126 @@
+package keyward;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.KeyFactory;
+import java.security.PublicKey;
+import java.security.Signature;
+import java.security.spec.X509EncodedKeySpec;
+import java.time.DateTimeException;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.Base64;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/** The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network. */
+public record LicenseFile(String licenseKey, String keyId, Instant expiresAt, Instant issuedAt, Instant refreshAfter) {
+    private static final Duration CLOCK_TOLERANCE = Duration.ofMinutes(5);
+    private static final int MAX_LENGTH = 16 * 1024;
+    private static final int SIGNATURE_BYTES = 64;
+    private static final Set<String> TYPES = Set.of("PERPETUAL", "SUBSCRIPTION", "TRIAL");
+    static final DateTimeFormatter TIME =
+            DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
+
+    /** The outcome of a judgement: GOOD with the file, or the first problem without it. */
+    public record Judgement(String outcome, LicenseFile file) {}
+
+    /** Judges a file. {@code latestSeen} is the latest time that the app has seen; the epoch if it has seen none. */
+    public static Judgement judge(
+            String text, Map<String, PublicKey> keys, String licenseKey, Instant now, Instant latestSeen) {
+        Judgement verified = verify(text, keys);
+        LicenseFile file = verified.file;
+        if (file == null) return verified;
+        Instant passed = file.issuedAt.isAfter(latestSeen) ? file.issuedAt : latestSeen;
+        if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
+        if (now.isBefore(passed.minus(CLOCK_TOLERANCE))) return new Judgement("CLOCK_SET_BACK", null);
+        if (file.expiresAt != null && !now.isBefore(file.expiresAt)) return new Judgement("FILE_EXPIRED", null);
+        return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
+    }
+
+    /** Verifies the form and the signature of a file, and nothing that depends on the time. */
+    public static Judgement verify(String text, Map<String, PublicKey> keys) {
+        String[] parts = text.length() > MAX_LENGTH ? new String[0] : text.split("\\.", -1);
+        byte[] payload = parts.length == 2 ? decode(parts[0]) : null;
+        byte[] signature = parts.length == 2 ? decode(parts[1]) : null;
+        LicenseFile file = payload == null ? null : parse(payload);
+        if (file == null || signature == null || signature.length != SIGNATURE_BYTES) return new Judgement("MALFORMED", null);
+        PublicKey key = keys.get(file.keyId);
+        if (key == null) return new Judgement("UNKNOWN_KEY", null);
+        return isSigned(key, payload, signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE", null);
+    }
+
+    /** Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an IllegalArgumentException for another text. */
+    public static PublicKey readPublicKey(String text) {
+        try {
+            return KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(Base64.getDecoder().decode(text)));
+        } catch (GeneralSecurityException error) {
+            throw new IllegalArgumentException("A public key is not an Ed25519 key.", error);
+        }
+    }
+
+    /** Returns the moment of a time such as 2030-01-01T00:00:00.000Z. Null for any other value. */
+    static Instant parseTime(Object value) {
+        try {
+            Instant time = value instanceof String text ? Instant.from(TIME.parse(text)) : null;
+            return time != null && TIME.format(time).equals(value) ? time : null;
+        } catch (DateTimeException error) {
+            return null;
+        }
+    }
+
+    /** Decodes strict UTF-8. Returns an empty text for other bytes. */
+    static String decodeText(byte[] bytes) {
+        try {
+            return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
+        } catch (CharacterCodingException error) {
+            return "";
+        }
+    }
+
+    private static LicenseFile parse(byte[] bytes) {
+        Map<String, Object> payload = Json.parseObject(decodeText(bytes));
+        if (!(payload.get("policy") instanceof Map<?, ?> policy)) return null;
+        boolean hasTexts = Stream.of("licenseKey", "licenseId", "customerEmail", "kid")
+                .allMatch(name -> payload.get(name) instanceof String text && !text.isEmpty());
+        Object limit = policy.get("maxMachines");
+        boolean hasLimit = policy.containsKey("maxMachines")
+                && (limit == null || limit instanceof Double number && number >= 1 && number == Math.rint(number));
+        Object expires = policy.get("expiresAt");
+        Instant expiresAt = parseTime(expires);
+        boolean hasExpiry = policy.containsKey("expiresAt") && (expires == null) == (expiresAt == null);
+        boolean hasType = policy.get("type") instanceof String type
+                && TYPES.contains(type)
+                && type.equals("PERPETUAL") == (expires == null);
+        Instant issuedAt = parseTime(payload.get("issuedAt"));
+        Instant refreshAfter = parseTime(payload.get("refreshAfter"));
+        if (!hasTexts || !hasLimit || !hasExpiry || !hasType || issuedAt == null || refreshAfter == null) return null;
+        return new LicenseFile((String) payload.get("licenseKey"), (String) payload.get("kid"), expiresAt, issuedAt, refreshAfter);
+    }
+
+    private static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {
+        try {
+            Signature verifier = Signature.getInstance("Ed25519");
+            verifier.initVerify(key);
+            verifier.update(payload);
+            return verifier.verify(signature);
+        } catch (GeneralSecurityException error) {
+            return false; // for example S is not below the group order
+        }
+    }
+
+    /** Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text. */
+    private static byte[] decode(String text) {
+        try {
+            byte[] bytes = Base64.getUrlDecoder().decode(text);
+            return Base64.getUrlEncoder().withoutPadding().encodeToString(bytes).equals(text) ? bytes : null;
+        } catch (IllegalArgumentException error) {
+            return null;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+package keyward;
+
+import java.time.Instant;
+
+/**
+ * The outcome of a call. Fields that do not apply are null.
+ *
+ * @param source "online" when the service decided, "offline" when it could not be reached
+ * @param code VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+ * @param expiresAt null if the license never expires, or is not valid
+ * @param reason of CONFIGURATION and OFFLINE_REFUSED
+ * @param rejectedAs the code of the online rejection that ended the use of the file
+ * @param message a sentence for people; its text may change
+ */
+public record Result(String source, String code, Instant expiresAt, String reason, String rejectedAs, String message) {
+    /** Returns whether the app may run. */
+    public boolean valid() {
+        return code.equals("VALID");
+    }
+
+    static Result online(String code, String message) {
+        return new Result("online", code, null, null, null, message);
+    }
+
+    static Result valid(String source, Instant expiresAt, String message) {
+        return new Result(source, "VALID", expiresAt, null, null, message);
+    }
+}

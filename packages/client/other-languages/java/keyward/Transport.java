@@ -1,0 +1,170 @@
+package keyward;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.DateTimeException;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.format.DateTimeFormatter;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Sends requests and classifies their outcomes. Invariant: a call ends within its time budget. */
+final class Transport {
+    private static final int MAX_ATTEMPTS = 3;
+    private static final int MAX_BODY_BYTES = 64 * 1024;
+    private static final Set<String> REJECTIONS = Set.of(
+            "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES");
+
+    /** Parses the body of a response with status 200 or 400. Returns null for a body that the service never sends. */
+    interface Reader {
+        Result read(int status, String body);
+    }
+
+    /** A result and the time at which the service sent it; null if it did not say. */
+    record Response(Result result, Instant date, Duration retryAfter) {}
+
+    private final String baseUrl;
+    private final String apiKey;
+    private final Duration timeout;
+    // The service never redirects; following a redirect would send the API key elsewhere.
+    private final HttpClient http = HttpClient.newBuilder()
+            .followRedirects(HttpClient.Redirect.NEVER)
+            .version(HttpClient.Version.HTTP_1_1)
+            .build();
+
+    Transport(String baseUrl, String apiKey, Duration timeout) {
+        this.baseUrl = baseUrl;
+        this.apiKey = apiKey;
+        this.timeout = timeout;
+    }
+
+    /** Returns what {@code reader} parses, UNREACHABLE or CONFIGURATION. Retries outages until the deadline, in nanoseconds. */
+    Response call(String path, Map<String, Object> body, long deadline, Reader reader) {
+        for (int attempt = 1; ; attempt++) {
+            long left = deadline - System.nanoTime();
+            Response response = request(path, body, attempt < MAX_ATTEMPTS ? left / 2 : left, reader);
+            // The random part keeps apps from retrying in step after an outage.
+            Duration pause = response.retryAfter.plusMillis(ThreadLocalRandom.current().nextLong(200L * attempt));
+            long rest = deadline - System.nanoTime() - pause.toNanos();
+            boolean isFinal = attempt == MAX_ATTEMPTS || rest < timeout.toNanos() / 8;
+            if (!response.result.code().equals("UNREACHABLE") || isFinal) return response;
+            try {
+                Thread.sleep(pause.toMillis());
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                return response;
+            }
+        }
+    }
+
+    private Response request(String path, Map<String, Object> body, long budget, Reader reader) {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(baseUrl + path))
+                .header("Authorization", "Bearer " + apiKey)
+                .header("Content-Type", "application/json")
+                .POST(HttpRequest.BodyPublishers.ofString(Json.write(body)))
+                .build();
+        long end = System.nanoTime() + budget;
+        var exchange = http.sendAsync(request, HttpResponse.BodyHandlers.ofInputStream());
+        try {
+            HttpResponse<InputStream> response = exchange.get(budget, TimeUnit.NANOSECONDS);
+            try (InputStream stream = response.body()) {
+                // Closing the stream ends a read of a body that comes too slowly.
+                long left = Math.max(0, end - System.nanoTime());
+                CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS).execute(() -> close(stream));
+                byte[] bytes = stream.readNBytes(MAX_BODY_BYTES + 1);
+                boolean isComplete = bytes.length <= MAX_BODY_BYTES && System.nanoTime() < end;
+                if (!isComplete) return outage("The response is too long or too slow.", Duration.ZERO);
+                return classify(response, LicenseFile.decodeText(bytes), reader);
+            }
+        } catch (TimeoutException error) {
+            exchange.cancel(true);
+            return outage("No response in time.", Duration.ZERO);
+        } catch (ExecutionException | IOException error) {
+            return outage("No connection: " + error, Duration.ZERO);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return outage("The thread was interrupted.", Duration.ZERO);
+        }
+    }
+
+    private static void close(InputStream stream) {
+        try {
+            stream.close();
+        } catch (IOException error) {
+            // It is closed already.
+        }
+    }
+
+    private static Response classify(HttpResponse<?> response, String body, Reader reader) {
+        int status = response.statusCode();
+        var headers = response.headers();
+        Result result = status == 200 || status == 400 ? reader.read(status, body) : null;
+        if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), Duration.ZERO);
+        if (status <= 400 || status == 408 || status >= 500) {
+            String pause = headers.firstValue("retry-after").filter(text -> text.matches("\\d{1,9}")).orElse("0");
+            String message = "Keyward does not respond like this, or is away: status " + status + ".";
+            return outage(message, Duration.ofSeconds(Long.parseLong(pause)));
+        }
+        String reason = switch (status) {
+            case 401 -> "UNAUTHORIZED";
+            case 403 -> "FORBIDDEN";
+            case 404, 405 -> "WRONG_ADDRESS";
+            case 413, 415, 422 -> "INVALID_REQUEST";
+            case 429 -> "RATE_LIMITED";
+            default -> "UNEXPECTED_STATUS";
+        };
+        String message = message(Json.parseObject(body));
+        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message), null, Duration.ZERO);
+    }
+
+    static Result readVerdictV2(int status, String text) {
+        Result result = readVerdict(status, text);
+        Object inBody = Json.parseObject(text).getOrDefault("status", (double) status);
+        boolean agrees = result != null && result.valid() == (status == 200) && Double.valueOf(status).equals(inBody);
+        return agrees ? result : null;
+    }
+
+    /** Parses a verdict of v1, and what v2 has in common with it. */
+    static Result readVerdict(int status, String text) {
+        Map<String, Object> body = Json.parseObject(text);
+        if (!(body.get("valid") instanceof Boolean valid) || !(body.get("code") instanceof String code)) return null;
+        if (!code.matches("[A-Z][A-Z0-9_]{1,63}") || valid != code.equals("VALID")) return null;
+        if (!valid) return Result.online(REJECTIONS.contains(code) ? code : "REJECTED", message(body));
+        Object expires = body.get("expiresAt");
+        Instant expiresAt = LicenseFile.parseTime(expires);
+        boolean isComplete = status == 200 && body.containsKey("expiresAt") && (expires == null) == (expiresAt == null);
+        return isComplete ? Result.valid("online", expiresAt, null) : null;
+    }
+
+    static Result readDeactivation(int status, String text) {
+        if (status != 200 || !(Json.parseObject(text).get("deactivated") instanceof Boolean deactivated)) return null;
+        return Result.online(deactivated ? "DEACTIVATED" : "NOT_ACTIVE", null);
+    }
+
+    /** Returns the sentence in a response: {@code message} on v2, {@code detail} elsewhere. */
+    private static String message(Map<String, Object> body) {
+        return body.get("message") instanceof String text ? text : body.get("detail") instanceof String text ? text : null;
+    }
+
+    private static Instant date(String header) {
+        try {
+            return Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(header));
+        } catch (DateTimeException error) {
+            return null;
+        }
+    }
+
+    private static Response outage(String message, Duration retryAfter) {
+        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message), null, retryAfter);
+    }
+}

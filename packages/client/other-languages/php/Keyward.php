@@ -1,0 +1,383 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Keyward;
+
+require_once __DIR__ . '/LicenseFile.php';
+
+/** The outcome of a call. */
+final class Result
+{
+    public function __construct(
+        /** "online" when the service decided, "offline" when it could not be reached. */
+        public readonly string $source,
+        /** VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE. */
+        public readonly string $code,
+        /** ISO 8601 in UTC; null if the license never expires, or is not valid. */
+        public readonly ?string $expiresAt = null,
+        /** The reason of CONFIGURATION and OFFLINE_REFUSED. */
+        public readonly ?string $reason = null,
+        /** The code of the online rejection that ended the use of the file. */
+        public readonly ?string $rejectedAs = null,
+        /** A sentence for people. Its text may change. */
+        public readonly ?string $message = null,
+        public readonly bool $valid = false,
+    ) {
+    }
+}
+
+/**
+ * Checks a license: the service decides when it can be reached, and a signed file when it cannot (docs/api.md, C1 to C6).
+ * No method throws, except the constructor for options that cannot work.
+ */
+final class LicenseClient
+{
+    private const DAY_MS = 24 * 60 * 60 * 1000;
+    private const MAX_ATTEMPTS = 3;
+    private const MAX_BODY_BYTES = 64 * 1024;
+    private const MAX_LICENSES = 10;
+    private const REFRESH_PAUSE_SECONDS = 60;
+    private const GENERATED_KEY = '/^[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}$/D';
+    private const REJECTIONS = [
+        'NOT_FOUND', 'BLACKLISTED', 'REVOKED', 'SUSPENDED', 'EXPIRED', 'FINGERPRINT_REQUIRED', 'TOO_MANY_MACHINES',
+    ];
+
+    /** @var array<string, string> */
+    private readonly array $keys;
+    private readonly string $licenseKey;
+    private readonly \Closure $now;
+    /** A rejection holds in this process even if it cannot be written. */
+    private ?string $rejectedAs = null;
+    private float $nextRefresh = 0;
+
+    /**
+     * @param array<string, string> $publicKeys by key id, as GET /api/v1/public-keys returns them; they ship with the app
+     * @param string $storage path of the file for the client's state
+     * @param float $timeout the time budget of a call in seconds
+     * @param bool $allowHttp allows http on another host than this machine
+     * @param ?\Closure $now returns the device's time in milliseconds since 1970
+     */
+    public function __construct(
+        private readonly string $baseUrl,
+        private readonly string $apiKey,
+        array $publicKeys,
+        string $licenseKey,
+        private readonly string $storage,
+        private readonly ?string $machineId = null,
+        private readonly ?string $hostname = null,
+        private readonly float $timeout = 5,
+        bool $allowHttp = false,
+        ?\Closure $now = null,
+    ) {
+        ['scheme' => $scheme, 'host' => $host] = (parse_url($baseUrl) ?: []) + ['scheme' => '', 'host' => ''];
+        $isLocal = preg_match('/^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/D', $host) === 1;
+        if ($host === '' || ($scheme !== 'https' && $scheme !== 'http')) {
+            throw new \InvalidArgumentException("baseUrl must be an https address; got \"$baseUrl\".");
+        }
+        if ($scheme === 'http' && !$isLocal && !$allowHttp) {
+            throw new \InvalidArgumentException("baseUrl must use https, or anybody on the way could respond; got \"$baseUrl\".");
+        }
+        if (preg_match('/^[\x21-\x7e]+$/D', $apiKey) !== 1) {
+            throw new \InvalidArgumentException('apiKey must be printable ASCII without blanks.');
+        }
+        if ($licenseKey === '' || $publicKeys === []) {
+            throw new \InvalidArgumentException('licenseKey and publicKeys must not be empty.');
+        }
+        $this->keys = array_map(LicenseFile::readPublicKey(...), $publicKeys);
+        if (in_array(null, $this->keys, true)) {
+            throw new \InvalidArgumentException('publicKeys contains a text that is not an Ed25519 public key.');
+        }
+        $this->licenseKey = self::normalizeLicenseKey($licenseKey);
+        $this->now = $now ?? static fn (): float => microtime(true) * 1000;
+    }
+
+    /** Checks the license: online where possible, else with the stored file. */
+    public function validate(): Result
+    {
+        return $this->check('/api/v2/license/validate', $this->body('license'), self::readVerdictV2(...));
+    }
+
+    /** Checks the license as validate() does, and sends the name of this machine. */
+    public function activate(): Result
+    {
+        $body = $this->body('licenseKey') + ($this->hostname === null ? [] : ['hostname' => $this->hostname]);
+        return $this->check('/api/v1/activate', $body, self::readVerdict(...));
+    }
+
+    /** Releases this machine's slot and ends the use of the stored file. Works online only. */
+    public function deactivate(): Result
+    {
+        $read = static function (int $status, string $text): ?Result {
+            $deactivated = LicenseFile::parseObject($text)->deactivated ?? null;
+            $code = $deactivated === true ? 'DEACTIVATED' : 'NOT_ACTIVE';
+            return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
+        };
+        [$result] = $this->call('/api/v1/deactivate', $this->body('licenseKey'), $this->deadline(), $read);
+        if ($result->source === 'online' && $result->code !== 'CONFIGURATION') {
+            $this->change(fn (array &$state) => $this->reject($state, 'DEACTIVATED'));
+        }
+        return $result;
+    }
+
+    /** Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged. */
+    public static function normalizeLicenseKey(string $text): string
+    {
+        $trimmed = preg_replace('/^\s+|\s+$/u', '', $text) ?? $text;
+        $key = strtoupper(preg_replace('/[\s\x{2010}-\x{2015}\x{2212}-]+/u', '-', $trimmed) ?? $text);
+        return preg_match(self::GENERATED_KEY, $key) === 1 ? $key : $text;
+    }
+
+    /** @return array<string, string> */
+    private function body(string $keyField): array
+    {
+        $machine = $this->machineId === null || $this->machineId === '' ? [] : ['fingerprint' => $this->machineId];
+        return [$keyField => $this->licenseKey] + $machine;
+    }
+
+    private function deadline(): float
+    {
+        return hrtime(true) / 1e9 + $this->timeout;
+    }
+
+    /** @param array<string, string> $body */
+    private function check(string $path, array $body, \Closure $read): Result
+    {
+        $deadline = $this->deadline();
+        [$result, $serviceMs] = $this->call($path, $body, $deadline, $read);
+        if ($result->code === 'UNREACHABLE') {
+            return $this->decideOffline((string) $result->message);
+        }
+        if ($result->code === 'CONFIGURATION') {
+            return $result;
+        }
+        $this->change(function (array &$state) use ($result, $serviceMs): void {
+            // The service's clock corrects a device whose clock once ran ahead.
+            $state['latestSeenMs'] = $serviceMs ?? $state['latestSeenMs'];
+            $this->reject($state, $result->valid ? null : $result->code);
+        });
+        if ($result->valid) {
+            $this->refreshFile($result->expiresAt, $deadline);
+        }
+        return $result;
+    }
+
+    private function decideOffline(string $message): Result
+    {
+        $nowMs = ($this->now)();
+        $state = $this->read();
+        $stored = $state['licenses'][$this->licenseKey] ?? null;
+        $rejectedAs = $this->rejectedAs ?? $stored['rejectedAs'] ?? null;
+        [$outcome, $file] = $stored === null || $rejectedAs !== null
+            ? ['NO_FILE', null]
+            : LicenseFile::judge($stored['file'], $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs']);
+        $this->change(static function (array &$state) use ($nowMs): void {
+            $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
+        });
+        if ($file !== null) {
+            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, message: $message, valid: true);
+        }
+        $reason = $outcome === 'MALFORMED' ? 'BAD_SIGNATURE' : $outcome;
+        return new Result('offline', 'OFFLINE_REFUSED', reason: $reason, rejectedAs: $rejectedAs, message: $message);
+    }
+
+    /** Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one. */
+    private function refreshFile(?string $expiresAt, float $deadline): void
+    {
+        if (!$this->isDue($expiresAt) || hrtime(true) / 1e9 < $this->nextRefresh) {
+            return;
+        }
+        $this->nextRefresh = hrtime(true) / 1e9 + self::REFRESH_PAUSE_SECONDS;
+        $text = '';
+        $read = static function (int $status, string $received) use (&$text): Result {
+            $text = $status === 200 ? $received : '';
+            return new Result('online', 'RECEIVED');
+        };
+        $this->call('/api/v1/licenses/file', $this->body('licenseKey'), $deadline, $read);
+        [, $file] = LicenseFile::verify($text, $this->keys);
+        if ($file?->licenseKey === $this->licenseKey) {
+            $this->change(function (array &$state) use ($text): void {
+                unset($state['licenses'][$this->licenseKey]);
+                $newest = [$this->licenseKey => ['licenseKey' => $this->licenseKey, 'file' => $text, 'rejectedAs' => null]];
+                $state['licenses'] = array_slice($newest + $state['licenses'], 0, self::MAX_LICENSES, true);
+            });
+        }
+    }
+
+    /** Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry. */
+    private function isDue(?string $expiresAt): bool
+    {
+        $nowMs = ($this->now)();
+        $state = $this->read();
+        $text = $state['licenses'][$this->licenseKey]['file'] ?? '';
+        [, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs']);
+        if ($file === null || $file->expiresAt !== $expiresAt) {
+            return true;
+        }
+        return $nowMs >= $file->issuedMs + min(self::DAY_MS, ($file->refreshAfterMs - $file->issuedMs) / 2);
+    }
+
+    /**
+     * Returns what $read parses, UNREACHABLE or CONFIGURATION, and the service's time. Retries outages until the deadline.
+     *
+     * @param array<string, string> $body
+     * @return array{Result, ?float}
+     */
+    private function call(string $path, array $body, float $deadline, \Closure $read): array
+    {
+        for ($attempt = 1; ; $attempt++) {
+            $left = $deadline - hrtime(true) / 1e9;
+            [$result, $serviceMs, $retryAfter] = $this->request($path, $body, $attempt === self::MAX_ATTEMPTS ? $left : $left / 2, $read);
+            $pause = $retryAfter + random_int(0, 200_000 * $attempt) / 1e6;
+            $canRetry = $attempt < self::MAX_ATTEMPTS && $deadline - hrtime(true) / 1e9 - $pause >= $this->timeout / 8;
+            if ($result->code !== 'UNREACHABLE' || !$canRetry) {
+                return [$result, $serviceMs];
+            }
+            usleep((int) ($pause * 1e6));
+        }
+    }
+
+    /**
+     * @param array<string, string> $body
+     * @return array{Result, ?float, int}
+     */
+    private function request(string $path, array $body, float $timeout, \Closure $read): array
+    {
+        $text = '';
+        $headers = [];
+        $curl = curl_init(rtrim($this->baseUrl, '/') . $path);
+        curl_setopt_array($curl, [
+            CURLOPT_POSTFIELDS => json_encode($body, JSON_INVALID_UTF8_SUBSTITUTE),
+            CURLOPT_HTTPHEADER => ["Authorization: Bearer $this->apiKey", 'Content-Type: application/json', 'Expect:'],
+            CURLOPT_TIMEOUT_MS => max(1, (int) ($timeout * 1000)),
+            // The service never redirects; following a redirect would send the API key elsewhere.
+            CURLOPT_FOLLOWLOCATION => false,
+            CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
+            CURLOPT_NOSIGNAL => true,
+            CURLOPT_HEADERFUNCTION => static function ($_, string $line) use (&$headers): int {
+                [$name, $value] = explode(':', $line, 2) + [1 => ''];
+                $headers[strtolower(trim($name))] = trim($value);
+                return strlen($line);
+            },
+            CURLOPT_WRITEFUNCTION => static function ($_, string $part) use (&$text): int {
+                $text .= $part;
+                return strlen($text) > self::MAX_BODY_BYTES ? 0 : strlen($part);
+            },
+        ]);
+        $isComplete = curl_exec($curl);
+        $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        if ($isComplete === false || $status === 0) {
+            return [new Result('offline', 'UNREACHABLE', message: curl_error($curl)), null, 0];
+        }
+        $result = $status === 200 || $status === 400 ? $read($status, $text) : null;
+        if ($result !== null) {
+            $date = strtotime($headers['date'] ?? '');
+            return [$result, $date === false ? null : $date * 1000.0, 0];
+        }
+        if ($status <= 400 || $status === 408 || $status >= 500) {
+            $message = "Keyward does not respond like this, or is away: status $status.";
+            $seconds = $headers['retry-after'] ?? '';
+            return [new Result('offline', 'UNREACHABLE', message: $message), null, ctype_digit($seconds) ? (int) $seconds : 0];
+        }
+        $reason = match ($status) {
+            401 => 'UNAUTHORIZED',
+            403 => 'FORBIDDEN',
+            404, 405 => 'WRONG_ADDRESS',
+            413, 415, 422 => 'INVALID_REQUEST',
+            429 => 'RATE_LIMITED',
+            default => 'UNEXPECTED_STATUS',
+        };
+        $message = self::message(LicenseFile::parseObject($text)) ?? "The service responded with status $status.";
+        return [new Result('online', 'CONFIGURATION', reason: $reason, message: $message), null, 0];
+    }
+
+    private static function readVerdictV2(int $status, string $text): ?Result
+    {
+        $result = self::readVerdict($status, $text);
+        $inBody = LicenseFile::parseObject($text)->status ?? $status;
+        return $result?->valid === ($status === 200) && $inBody === $status ? $result : null;
+    }
+
+    /** Parses a verdict of v1, and what v2 has in common with it. */
+    private static function readVerdict(int $status, string $text): ?Result
+    {
+        $body = LicenseFile::parseObject($text);
+        $code = $body->code ?? null;
+        $valid = $body->valid ?? null;
+        if (!is_bool($valid) || !is_string($code) || preg_match('/^[A-Z][A-Z0-9_]{1,63}$/D', $code) !== 1 || $valid !== ($code === 'VALID')) {
+            return null;
+        }
+        if (!$valid) {
+            $known = in_array($code, self::REJECTIONS, true) ? $code : 'REJECTED';
+            return new Result('online', $known, message: self::message($body));
+        }
+        $isComplete = $status === 200 && property_exists($body, 'expiresAt');
+        $isGood = $isComplete && ($body->expiresAt === null || LicenseFile::toMs($body->expiresAt) !== null);
+        return $isGood ? new Result('online', 'VALID', expiresAt: $body->expiresAt, valid: true) : null;
+    }
+
+    /** Returns the sentence in a response: `message` on v2, `detail` elsewhere. */
+    private static function message(?\stdClass $body): ?string
+    {
+        $message = $body->message ?? $body->detail ?? null;
+        return is_string($message) ? $message : null;
+    }
+
+    /** Records the code that ends the use of the file; null allows it again. */
+    private function reject(array &$state, ?string $code): void
+    {
+        $this->rejectedAs = $code;
+        if (isset($state['licenses'][$this->licenseKey])) {
+            $state['licenses'][$this->licenseKey]['rejectedAs'] = $code;
+        }
+    }
+
+    /** Reads the state, applies the edit and writes it. If it cannot be written, the check continues. */
+    private function change(\Closure $edit): void
+    {
+        $state = $this->read();
+        $edit($state);
+        $state['licenses'] = array_values($state['licenses']);
+        $this->write(json_encode($state, JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES));
+    }
+
+    /**
+     * Returns what is stored; an empty state when the storage fails or contains something else.
+     *
+     * @return array{version: int, latestSeenMs: float, licenses: array<string, array{licenseKey: string, file: string, rejectedAs: ?string}>}
+     */
+    private function read(): array
+    {
+        $stored = json_decode((string) @file_get_contents($this->storage), true);
+        $seen = is_array($stored) ? $stored['latestSeenMs'] ?? null : null;
+        $licenses = is_array($stored) ? $stored['licenses'] ?? null : null;
+        $state = ['version' => 2, 'latestSeenMs' => is_int($seen) || is_float($seen) ? (float) $seen : 0.0, 'licenses' => []];
+        foreach (is_array($licenses) ? $licenses : [] as $each) {
+            $key = is_array($each) ? $each['licenseKey'] ?? null : null;
+            if (is_string($key) && is_string($each['file'] ?? null)) {
+                $rejectedAs = is_string($each['rejectedAs'] ?? null) ? $each['rejectedAs'] : null;
+                $state['licenses'][$key] = ['licenseKey' => $key, 'file' => $each['file'], 'rejectedAs' => $rejectedAs];
+            }
+        }
+        return $state;
+    }
+
+    /** Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it. */
+    private function write(string $text): void
+    {
+        $folder = dirname($this->storage);
+        $draft = $this->storage . '.' . bin2hex(random_bytes(8)) . '.tmp';
+        if (!is_dir($folder) && !@mkdir($folder, 0700, true) && !is_dir($folder)) {
+            return;
+        }
+        $file = @fopen($draft, 'x');
+        if ($file === false) {
+            return;
+        }
+        $isWritten = chmod($draft, 0600) && fwrite($file, $text) === strlen($text) && fsync($file);
+        fclose($file);
+        if (!$isWritten || !@rename($draft, $this->storage)) {
+            @unlink($draft);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Keyward;
+
+/** Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Reads no clock and no network. */
+final class LicenseFile
+{
+    private const CLOCK_TOLERANCE_MS = 5 * 60 * 1000;
+    private const MAX_LENGTH = 16 * 1024;
+    // SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
+    private const SPKI_PREFIX = "\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
+
+    private function __construct(
+        public readonly string $licenseKey,
+        public readonly string $kid,
+        public readonly ?string $expiresAt,
+        public readonly float $issuedMs,
+        public readonly float $refreshAfterMs,
+    ) {
+    }
+
+    /**
+     * Returns GOOD or the first problem of a file, and the file if it is good. Times are milliseconds since 1970.
+     *
+     * @param array<string, string> $keys the 32 bytes of each public key by its id
+     * @return array{string, ?LicenseFile}
+     */
+    public static function judge(string $text, array $keys, string $licenseKey, float $nowMs, float $latestSeenMs): array
+    {
+        [$outcome, $file] = self::verify($text, $keys);
+        if ($file === null) {
+            return [$outcome, null];
+        }
+        $passedMs = max($file->issuedMs, $latestSeenMs);
+        $problem = match (true) {
+            $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
+            $nowMs < $passedMs - self::CLOCK_TOLERANCE_MS => 'CLOCK_SET_BACK',
+            $file->expiresAt !== null && self::toMs($file->expiresAt) <= $nowMs => 'FILE_EXPIRED',
+            $file->refreshAfterMs <= $nowMs => 'REFRESH_NEEDED',
+            default => null,
+        };
+        return $problem === null ? ['GOOD', $file] : [$problem, null];
+    }
+
+    /**
+     * Verifies the form and the signature of a file, and nothing that depends on the time.
+     *
+     * @param array<string, string> $keys the 32 bytes of each public key by its id
+     * @return array{string, ?LicenseFile}
+     */
+    public static function verify(string $text, array $keys): array
+    {
+        $parts = strlen($text) > self::MAX_LENGTH ? [] : array_map(self::decode(...), explode('.', $text));
+        if (count($parts) !== 2 || $parts[0] === null || strlen($parts[1] ?? '') !== SODIUM_CRYPTO_SIGN_BYTES) {
+            return ['MALFORMED', null];
+        }
+        $file = self::parse($parts[0]);
+        if ($file === null) {
+            return ['MALFORMED', null];
+        }
+        if (!isset($keys[$file->kid])) {
+            return ['UNKNOWN_KEY', null];
+        }
+        $isSigned = sodium_crypto_sign_verify_detached($parts[1], $parts[0], $keys[$file->kid]);
+        return $isSigned ? ['GOOD', $file] : ['BAD_SIGNATURE', null];
+    }
+
+    /** Returns the 32 bytes of a public key: standard base64 of an X.509 SubjectPublicKeyInfo. Null for any other text. */
+    public static function readPublicKey(string $text): ?string
+    {
+        $spki = (string) base64_decode($text, true);
+        $isKey = base64_encode($spki) === $text && strlen($spki) === strlen(self::SPKI_PREFIX) + 32;
+        return $isKey && str_starts_with($spki, self::SPKI_PREFIX) ? substr($spki, strlen(self::SPKI_PREFIX)) : null;
+    }
+
+    /** Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Null for any other value. */
+    public static function toMs(mixed $value): ?float
+    {
+        $time = is_string($value) ? \DateTimeImmutable::createFromFormat('Y-m-d\TH:i:s.v\Z', $value, new \DateTimeZone('UTC')) : false;
+        return $time !== false && $time->format('Y-m-d\TH:i:s.v\Z') === $value ? (float) $time->format('Uv') : null;
+    }
+
+    /** Parses a JSON object. Returns null for any other text. */
+    public static function parseObject(string $text): ?\stdClass
+    {
+        $value = json_decode($text);
+        return $value instanceof \stdClass ? $value : null;
+    }
+
+    private static function parse(string $bytes): ?self
+    {
+        $payload = self::parseObject($bytes);
+        $policy = $payload->policy ?? null;
+        if (!$policy instanceof \stdClass || !property_exists($policy, 'maxMachines') || !property_exists($policy, 'expiresAt')) {
+            return null;
+        }
+        foreach (['licenseKey', 'licenseId', 'customerEmail', 'kid'] as $name) {
+            if (!is_string($payload->$name ?? null) || $payload->$name === '') {
+                return null;
+            }
+        }
+        ['maxMachines' => $limit, 'expiresAt' => $expiresAt] = (array) $policy;
+        $issuedMs = self::toMs($payload->issuedAt ?? null);
+        $refreshAfterMs = self::toMs($payload->refreshAfter ?? null);
+        $isGood = $issuedMs !== null
+            && $refreshAfterMs !== null
+            && in_array($policy->type ?? null, ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'], true)
+            && ($limit === null || (is_int($limit) && $limit >= 1))
+            && ($expiresAt === null || self::toMs($expiresAt) !== null)
+            && ($policy->type === 'PERPETUAL') === ($expiresAt === null);
+        return $isGood ? new self($payload->licenseKey, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs) : null;
+    }
+
+    /** Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text. */
+    private static function decode(string $text): ?string
+    {
+        $bytes = (string) base64_decode(strtr($text, '-_', '+/'), true);
+        return rtrim(strtr(base64_encode($bytes), '+/', '-_'), '=') === $text ? $bytes : null;
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+/** The PHP client as a program that the contract suite can run (docs/client/contract-suite.md). */
+
+declare(strict_types=1);
+
+require __DIR__ . '/Keyward.php';
+
+$client = null;
+while (($line = fgets(STDIN)) !== false) {
+    $command = json_decode($line, true);
+    $keys = array_column($command['publicKeys'] ?? [], 'publicKey', 'keyId');
+    if ($command['command'] === 'open') {
+        $ahead = $command['clockAheadMs'];
+        try {
+            $client = new Keyward\LicenseClient(
+                baseUrl: $command['baseUrl'],
+                apiKey: $command['apiKey'],
+                publicKeys: $keys,
+                licenseKey: $command['licenseKey'],
+                storage: $command['storage'],
+                machineId: $command['machineId'],
+                hostname: $command['hostname'],
+                timeout: $command['timeoutMs'] / 1000,
+                now: static fn (): float => microtime(true) * 1000 + $ahead,
+            );
+            $reply = new stdClass();
+        } catch (InvalidArgumentException $error) {
+            $reply = ['error' => $error->getMessage()];
+        }
+    } elseif ($command['command'] === 'judge') {
+        $keys = array_map(Keyward\LicenseFile::readPublicKey(...), $keys);
+        ['file' => $file, 'licenseKey' => $key, 'nowMs' => $now, 'latestSeenMs' => $latest] = $command;
+        [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest);
+        $reply = ['outcome' => $outcome];
+    } else {
+        $result = $client->{$command['command']}();
+        $reply = get_object_vars($result) + ['deactivated' => $result->code === 'DEACTIVATED'];
+    }
+    echo json_encode($reply), "\n";
+}
