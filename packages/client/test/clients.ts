@@ -55,7 +55,23 @@ export const clients: readonly ClientUnderTest[] = [
       return ['java', '-XX:TieredStopAtLevel=1', '-Xmx64m', '-cp', join(folder, 'java'), 'keyward.Contract']
     },
   },
+  {
+    language: 'C++',
+    missing: () => (hasLibraries() ? null : 'skipped: no g++ with libcurl, OpenSSL 3 and nlohmann-json'),
+    build(folder) {
+      const program = join(folder, 'contract-cpp')
+      const options = ['-std=c++17', '-Wall', '-Wextra', '-Werror']
+      compile('g++', [...options, 'contract.cpp', '-o', program, '-lcurl', '-lcrypto'], at('other-languages/cpp'))
+      return [program]
+    },
+  },
 ]
+
+/** Returns whether the compiler finds the headers of all libraries. */
+function hasLibraries(): boolean {
+  const headers = ['curl/curl.h', 'openssl/evp.h', 'nlohmann/json.hpp'].flatMap((header) => ['-include', header])
+  return succeeds('g++', ['-std=c++17', '-E', ...headers, '-x', 'c++', '/dev/null', '-o', '/dev/null'])
+}
 
 function succeeds(command: string, args: string[]): boolean {
   return spawnSync(command, args, { stdio: 'ignore' }).status === 0

@@ -1,0 +1,55 @@
+// The C++ client as a program that the contract suite can run (docs/client/contract-suite.md).
+
+#include "keyward.hpp"
+
+#include <iostream>
+
+using keyward::json;
+
+static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
+    keyward::Options options;
+    const std::int64_t ahead_ms = command["clockAheadMs"];
+    options.base_url = command["baseUrl"];
+    options.api_key = command["apiKey"];
+    for (const json& key : command["publicKeys"]) options.public_keys[key["keyId"]] = key["publicKey"];
+    options.license_key = command["licenseKey"];
+    options.storage = command["storage"].get<std::string>();
+    options.machine_id = keyward::text_of(command, "machineId");
+    options.hostname = keyward::text_of(command, "hostname");
+    options.timeout = keyward::milliseconds(command["timeoutMs"].get<std::int64_t>());
+    options.now_ms = [clock = options.now_ms, ahead_ms] { return clock() + ahead_ms; };
+    return std::make_unique<keyward::LicenseClient>(options);
+}
+
+static std::string judge(const json& command) {
+    keyward::Keys keys;
+    for (const json& key : command["publicKeys"]) keys[key["keyId"]] = keyward::read_public_key(key["publicKey"]);
+    return keyward::judge(command["file"], keys, command["licenseKey"], command["nowMs"], command["latestSeenMs"]).outcome;
+}
+
+static json reply(const keyward::Result& result) {
+    return {{"source", result.source},         {"valid", result.valid()},
+            {"code", result.code},             {"deactivated", result.code == "DEACTIVATED"},
+            {"reason", result.reason},         {"expiresAt", result.expires_at ? json(*result.expires_at) : json(nullptr)},
+            {"rejectedAs", result.rejected_as}, {"message", result.message}};
+}
+
+int main() {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    std::unique_ptr<keyward::LicenseClient> client;
+    for (std::string line; std::getline(std::cin, line);) {
+        const json command = json::parse(line);
+        const std::string name = command["command"];
+        json result = json::object();
+        if (name == "judge") result["outcome"] = judge(command);
+        else if (name == "validate") result = reply(client->validate());
+        else if (name == "activate") result = reply(client->activate());
+        else if (name == "deactivate") result = reply(client->deactivate());
+        else try {
+            client = open(command);
+        } catch (const std::invalid_argument& error) {
+            result["error"] = error.what();
+        }
+        std::cout << result.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+    }
+}

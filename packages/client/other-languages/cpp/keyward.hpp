@@ -1,0 +1,180 @@
+// Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot (docs/api.md,
+// C1 to C6). Needs C++17, libcurl 7.85, OpenSSL 3 and nlohmann-json. Strings are UTF-8.
+#pragma once
+
+#include "license_file.hpp"
+#include "storage.hpp"
+#include "transport.hpp"
+
+#include <mutex>
+#include <stdexcept>
+
+namespace keyward {
+
+constexpr std::int64_t day_ms = 24 * 60 * 60 * 1000;
+constexpr std::chrono::minutes refresh_pause{1};
+
+// The options of a client. Those without a default have to be set.
+struct Options {
+    std::string base_url;                           // such as "https://licenses.example.com"
+    std::string api_key;                            // ships with the app; it is not a secret
+    std::map<std::string, std::string> public_keys; // by key id, as GET /api/v1/public-keys returns them
+    std::string license_key;                        // what the customer entered
+    std::filesystem::path storage;                  // the file for the client's state
+    std::string machine_id;                         // default none; licenses with a machine limit need one
+    std::string hostname;                           // default none; activate sends it
+    milliseconds timeout{5000};                     // the time budget of a call with all its retries
+    bool allow_http = false;                        // allows http on another host than this machine
+    std::function<std::int64_t()> now_ms = [] {     // the device's clock
+        return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    };
+};
+
+// Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged.
+inline std::string normalize_license_key(const std::string& text) {
+    // Blanks, the no-break space, and every hyphen and dash that word processors put in place of "-".
+    static const std::regex separators("(?:[ \t\r\n\v\f-]|\xC2\xA0|\xE2\x80[\x90-\x95]|\xE2\x88\x92)+");
+    static const std::regex generated("[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}");
+    const auto first = text.find_first_not_of(" \t\r\n\v\f");
+    if (first == std::string::npos) return text;
+    std::string key = text.substr(first, text.find_last_not_of(" \t\r\n\v\f") - first + 1);
+    key = std::regex_replace(key, separators, "-");
+    for (char& letter : key)
+        if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+    return std::regex_match(key, generated) ? key : text;
+}
+
+// A client for one license key. Several threads may use it. No call throws, except the constructor.
+class LicenseClient {
+public:
+    // Throws std::invalid_argument for options that cannot work.
+    explicit LicenseClient(Options options)
+        : options_(std::move(options)), transport_(options_.base_url, options_.api_key, options_.timeout) {
+        static const std::regex address("(https?)://([^/?#@:]+|\\[[0-9a-fA-F:.]+\\])(:\\d+)?(/[^?#]*)?");
+        static const std::regex local("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
+        static const std::regex printable("[\x21-\x7e]+");
+        std::smatch parts;
+        require(std::regex_match(options_.base_url, parts, address), "base_url must be an https address.");
+        const bool is_private = parts[1] == "https" || std::regex_match(parts[2].str(), local);
+        require(is_private || options_.allow_http, "base_url must use https, or anybody on the way could respond.");
+        require(std::regex_match(options_.api_key, printable), "api_key must be printable ASCII without blanks.");
+        require(!options_.license_key.empty(), "license_key must not be empty.");
+        require(!options_.public_keys.empty(), "public_keys must not be empty.");
+        for (const auto& [id, text] : options_.public_keys)
+            require((keys_[id] = read_public_key(text)) != nullptr, "public_keys: " + id + " is not an Ed25519 key.");
+        options_.license_key = normalize_license_key(options_.license_key);
+        options_.storage = std::filesystem::absolute(options_.storage);
+    }
+
+    // Checks the license: online where possible, else with the stored file.
+    Result validate() { return check("/api/v2/license/validate", body("license"), read_verdict_v2); }
+
+    // Checks the license as `validate` does, and sends the name of this machine.
+    Result activate() {
+        json content = body("licenseKey");
+        if (!options_.hostname.empty()) content["hostname"] = options_.hostname;
+        return check("/api/v1/activate", content, read_verdict);
+    }
+
+    // Releases this machine's slot and ends the use of the stored file. Works online only.
+    Result deactivate() {
+        const auto deadline = Clock::now() + options_.timeout;
+        const Result result = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation).result;
+        if (result.code == "DEACTIVATED" || result.code == "NOT_ACTIVE")
+            change([&](State& state) { reject(state, "DEACTIVATED"); });
+        return result;
+    }
+
+private:
+    static void require(bool condition, const std::string& message) {
+        if (!condition) throw std::invalid_argument(message);
+    }
+
+    json body(const char* key_field) const {
+        json content = {{key_field, options_.license_key}};
+        if (!options_.machine_id.empty()) content["fingerprint"] = options_.machine_id;
+        return content;
+    }
+
+    Result check(const std::string& path, const json& content, const Reader& read) {
+        const auto deadline = Clock::now() + options_.timeout;
+        const Response response = transport_.call(path, content, deadline, read);
+        const Result& result = response.result;
+        if (result.code == "UNREACHABLE") return decide_offline(result.message);
+        if (result.code == "CONFIGURATION") return result;
+        change([&](State& state) {
+            // The service's clock corrects a device whose clock once ran ahead.
+            state.latest_seen_ms = response.date_ms.value_or(state.latest_seen_ms);
+            reject(state, result.valid() ? "" : result.code);
+        });
+        if (result.valid()) refresh_file(result.expires_at, deadline);
+        return result;
+    }
+
+    Result decide_offline(const std::string& message) {
+        const auto now_ms = options_.now_ms();
+        Judgement judged{"NO_FILE", {}};
+        std::string rejected_as;
+        change([&](State& state) {
+            const Stored* stored = state.find(options_.license_key);
+            rejected_as = rejected_as_.empty() && stored != nullptr ? stored->rejected_as : rejected_as_;
+            if (stored != nullptr && rejected_as.empty())
+                judged = judge(stored->file, keys_, options_.license_key, now_ms, state.latest_seen_ms);
+            state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
+        });
+        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", message};
+        const std::string reason = judged.outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.outcome;
+        return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message};
+    }
+
+    // Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one.
+    void refresh_file(const std::optional<std::string>& expires_at, Clock::time_point deadline) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (Clock::now() < next_refresh_ || !is_due(expires_at)) return;
+            next_refresh_ = Clock::now() + refresh_pause;
+        }
+        std::string text;
+        transport_.call("/api/v1/licenses/file", body("licenseKey"), deadline, [&](long status, const std::string& received) {
+            if (status == 200) text = received;
+            return std::optional(Result{});
+        });
+        const Judgement judged = verify(text, keys_);
+        if (judged.file && judged.file->license_key == options_.license_key)
+            change([&](State& state) { state.add(options_.license_key, text); });
+    }
+
+    // Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry.
+    bool is_due(const std::optional<std::string>& expires_at) const {
+        State state = read_state(options_.storage);
+        const Stored* stored = state.find(options_.license_key);
+        if (stored == nullptr) return true;
+        const auto now_ms = options_.now_ms();
+        const auto file = judge(stored->file, keys_, options_.license_key, now_ms, state.latest_seen_ms).file;
+        if (!file || file->expires_at != expires_at) return true;
+        return now_ms >= file->issued_ms + std::min(day_ms, (file->refresh_after_ms - file->issued_ms) / 2);
+    }
+
+    // Records the code that ends the use of the file; an empty code allows it again.
+    void reject(State& state, const std::string& code) {
+        rejected_as_ = code;
+        if (Stored* stored = state.find(options_.license_key)) stored->rejected_as = code;
+    }
+
+    // Reads the state, applies the edit and writes it. If it cannot be written, the check continues.
+    void change(const std::function<void(State&)>& edit) {
+        const std::lock_guard lock(mutex_);
+        State state = read_state(options_.storage);
+        edit(state);
+        write_state(options_.storage, state, std::to_string(std::random_device{}()));
+    }
+
+    Options options_;
+    Transport transport_;
+    Keys keys_;
+    std::mutex mutex_;        // guards the storage and the fields below
+    std::string rejected_as_; // a rejection holds in this process even if it cannot be written
+    Clock::time_point next_refresh_;
+};
+
+} // namespace keyward

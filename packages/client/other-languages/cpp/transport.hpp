@@ -1,0 +1,171 @@
+// Sends requests and classifies their outcomes. A call ends within its time budget.
+#pragma once
+
+#include "license_file.hpp"
+
+#include <chrono>
+#include <curl/curl.h>
+#include <functional>
+#include <random>
+#include <regex>
+#include <set>
+#include <thread>
+
+namespace keyward {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int max_attempts = 3;
+constexpr std::size_t max_body_bytes = 64 * 1024;
+
+// The outcome of a call. Texts that do not apply are empty.
+struct Result {
+    std::string source; // "online": the service decided; "offline": it could not be reached
+    std::string code;   // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE, UNREACHABLE
+    std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires, or is not valid
+    std::string reason;                    // of CONFIGURATION and OFFLINE_REFUSED
+    std::string rejected_as;               // the code of the online rejection that ended the use of the file
+    std::string message;                   // for people; its text may change
+
+    bool valid() const { return code == "VALID"; }
+};
+
+// A result, the time at which the service sent it, and the pause that it asks for.
+struct Response {
+    Result result;
+    std::optional<std::int64_t> date_ms;
+    milliseconds retry_after{0};
+};
+
+// Parses the body of a response with status 200 or 400. Returns none for a body that the service never sends.
+using Reader = std::function<std::optional<Result>(long status, const std::string& body)>;
+
+// Returns the sentence in a response: `message` on v2, `detail` elsewhere.
+inline std::string message_of(const json& body) {
+    const auto message = text_of(body, "message");
+    return message.empty() ? text_of(body, "detail") : message;
+}
+
+// Parses a verdict of v1, and what v2 has in common with it.
+inline std::optional<Result> read_verdict(long status, const std::string& text) {
+    static const std::regex form("[A-Z][A-Z0-9_]{1,63}");
+    static const std::set<std::string> rejections = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED",
+                                                     "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"};
+    const json body = parse_object(text);
+    const std::string code = text_of(body, "code");
+    const auto valid = body.find("valid");
+    if (valid == body.end() || !valid->is_boolean() || !std::regex_match(code, form)) return std::nullopt;
+    if (valid->get<bool>() != (code == "VALID")) return std::nullopt;
+    if (!valid->get<bool>()) return Result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "", message_of(body)};
+    const auto expires_at = body.find("expiresAt");
+    if (status != 200 || expires_at == body.end()) return std::nullopt;
+    if (expires_at->is_null()) return Result{"online", code, {}, "", "", ""};
+    const std::string time = text_of(body, "expiresAt");
+    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", ""}) : std::nullopt;
+}
+
+inline std::optional<Result> read_verdict_v2(long status, const std::string& text) {
+    const auto result = read_verdict(status, text);
+    const json body = parse_object(text);
+    const bool agrees = !body.contains("status") || body["status"] == status;
+    return result && agrees && result->valid() == (status == 200) ? result : std::nullopt;
+}
+
+inline std::optional<Result> read_deactivation(long status, const std::string& text) {
+    const json body = parse_object(text);
+    const auto deactivated = body.find("deactivated");
+    if (status != 200 || deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
+    return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", ""};
+}
+
+inline std::string configuration_reason(long status) {
+    switch (status) {
+        case 401: return "UNAUTHORIZED";
+        case 403: return "FORBIDDEN";
+        case 404: case 405: return "WRONG_ADDRESS";
+        case 413: case 415: case 422: return "INVALID_REQUEST";
+        case 429: return "RATE_LIMITED";
+        default: return "UNEXPECTED_STATUS";
+    }
+}
+
+class Transport {
+public:
+    Transport(std::string base_url, std::string api_key, milliseconds timeout)
+        : base_url_(std::move(base_url)), api_key_(std::move(api_key)), timeout_(timeout) {
+        while (!base_url_.empty() && base_url_.back() == '/') base_url_.pop_back();
+    }
+
+    // Returns what `read` parses, UNREACHABLE or CONFIGURATION. Retries outages until the deadline.
+    Response call(const std::string& path, const json& body, Clock::time_point deadline, const Reader& read) const {
+        for (int attempt = 1;; attempt++) {
+            const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+            const Response response = request(path, body, attempt < max_attempts ? left / 2 : left, read);
+            // The random part keeps apps from retrying in step after an outage.
+            const auto pause = response.retry_after + milliseconds(std::random_device{}() % (200u * attempt));
+            const bool is_final = attempt == max_attempts || deadline - Clock::now() - pause < timeout_ / 8;
+            if (response.result.code != "UNREACHABLE" || is_final) return response;
+            std::this_thread::sleep_for(pause);
+        }
+    }
+
+private:
+    Response request(const std::string& path, const json& body, milliseconds budget, const Reader& read) const {
+        const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
+        std::string text, content = body.dump(-1, ' ', false, json::error_handler_t::replace);
+        curl_slist* list = nullptr;
+        const std::string authorization = "Authorization: Bearer " + api_key_;
+        for (const char* line : {authorization.c_str(), "Content-Type: application/json", "Expect:"})
+            list = curl_slist_append(list, line);
+        const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> sent(list, curl_slist_free_all);
+        curl_easy_setopt(curl.get(), CURLOPT_URL, (base_url_ + path).c_str());
+        curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, sent.get());
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(content.size()));
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, content.c_str());
+        curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, std::max(1L, static_cast<long>(budget.count())));
+        // The service never redirects; following a redirect would send the API key elsewhere.
+        curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 0L);
+        curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, receive_body);
+        curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
+        const CURLcode outcome = curl_easy_perform(curl.get());
+        long status = 0;
+        curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+        if (outcome != CURLE_OK || status == 0) return outage(curl_easy_strerror(outcome));
+        if (status == 200 || status == 400)
+            if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0)};
+        if (status <= 400 || status == 408 || status >= 500) {
+            Response response = outage("Keyward does not respond like this, or is away: status " + std::to_string(status) + ".");
+            curl_off_t seconds = 0;
+            curl_easy_getinfo(curl.get(), CURLINFO_RETRY_AFTER, &seconds);
+            response.retry_after = std::chrono::seconds(std::min<curl_off_t>(seconds, 1'000'000));
+            return response;
+        }
+        return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message_of(parse_object(text))}, {}, {}};
+    }
+
+    static std::size_t receive_body(char* part, std::size_t, std::size_t size, void* target) {
+        auto& text = *static_cast<std::string*>(target);
+        text.append(part, size);
+        return text.size() > max_body_bytes ? 0 : size;
+    }
+
+    static std::optional<std::int64_t> date_of(CURL* curl) {
+        curl_header* header = nullptr;
+        if (curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return std::nullopt;
+        const auto seconds = curl_getdate(header->value, nullptr);
+        return seconds < 0 ? std::nullopt : std::optional<std::int64_t>(static_cast<std::int64_t>(seconds) * 1000);
+    }
+
+    static Response outage(const std::string& message) {
+        return {{"offline", "UNREACHABLE", {}, "", "", message}, {}, milliseconds(0)};
+    }
+
+    std::string base_url_;
+    std::string api_key_;
+    milliseconds timeout_;
+};
+
+} // namespace keyward
