@@ -17,6 +17,7 @@ import {
 import { z } from 'zod'
 
 import { bearerSecret } from './http/authentication.ts'
+import type { RateLimits } from './http/rate-limit.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
 
 /** Accepts only a token that a client can send in an `Authorization` header. */
@@ -31,9 +32,11 @@ export const variables = z.object({
   DATABASE_URL: postgresUrl(),
   MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
-  MANAGEMENT_ADMIN_PORT: port().default(9081),
   MANAGEMENT_ADMIN_HOST: host().optional(),
+  MANAGEMENT_ADMIN_PORT: port().default(9081),
   MANAGEMENT_RATE_LIMIT: integer(1, 2_000_000_000).default(1_000),
+  MANAGEMENT_ORGANIZATION_RATE_LIMIT: integer(1, 2_000_000_000).optional(),
+  MANAGEMENT_API_KEY_RATE_LIMIT: integer(1, 2_000_000_000).default(10_000),
   OPERATOR_TOKEN: operatorToken(),
   MASTER_KEY: masterKey(),
   MASTER_KEY_PREVIOUS: masterKey().optional(),
@@ -57,8 +60,7 @@ export interface ManagementConfig {
   port: number
   adminHost: string
   adminPort: number
-  /** Requests of one credential in 10 seconds. */
-  rateLimit: number
+  rateLimits: RateLimits
   operatorToken: string
   masterKey: Uint8Array
   /** Opens signing keys while they are sealed again under `masterKey`. */
@@ -78,7 +80,11 @@ export const environment = variables.transform((env): ManagementConfig => ({
   port: env.MANAGEMENT_PORT,
   adminHost: env.MANAGEMENT_ADMIN_HOST ?? env.MANAGEMENT_HOST,
   adminPort: env.MANAGEMENT_ADMIN_PORT,
-  rateLimit: env.MANAGEMENT_RATE_LIMIT,
+  rateLimits: {
+    credential: env.MANAGEMENT_RATE_LIMIT,
+    organization: env.MANAGEMENT_ORGANIZATION_RATE_LIMIT ?? 2 * env.MANAGEMENT_RATE_LIMIT,
+    apiKey: env.MANAGEMENT_API_KEY_RATE_LIMIT,
+  },
   operatorToken: env.OPERATOR_TOKEN,
   masterKey: env.MASTER_KEY,
   previousMasterKey: env.MASTER_KEY_PREVIOUS ?? null,

@@ -1,12 +1,14 @@
 /** The metrics of requests: duration by method, route and status. No label contains a caller or an address. */
 
 import type { RequestHandler } from 'express'
-import { Histogram, Registry } from 'prom-client'
+import { Counter, Histogram, Registry } from 'prom-client'
 import { z } from 'zod'
 
 export interface HttpMetrics {
   registry: Registry
   observe: RequestHandler
+  /** Counts a request that was rejected because its organization has its share of the connections. */
+  countOverShare: () => void
 }
 
 const routeSchema = z.object({ path: z.string() })
@@ -20,8 +22,14 @@ export function createMetrics(): HttpMetrics {
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   })
+  const overShare = new Counter({
+    name: 'keyward_management_over_share_total',
+    help: "Requests rejected with 503 because they exceed their organization's share of the connections.",
+    registers: [registry],
+  })
   return {
     registry,
+    countOverShare: () => overShare.inc(),
     observe(request, response, next) {
       const stop = duration.startTimer()
       response.once('finish', () => {

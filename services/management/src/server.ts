@@ -9,15 +9,19 @@ import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
+import type { Pool } from 'pg'
 
 import { createApp } from './app.ts'
 import type { ManagementConfig } from './config.ts'
 import { createDecidingValidators } from './evaluate/deciding-validators.ts'
+import { Admission } from './http/admission.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
+import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './http/gates.ts'
 import { deleteOldResponses } from './http/idempotency.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
+import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
@@ -31,7 +35,8 @@ export interface Management {
   close(): Promise<void>
 }
 
-const POOL_SIZE = 20
+/** Of a read. A change may take longer, such as a deletion with its cascade. */
+const READ_TIMEOUT_MS = 2_000
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000
 const IDLE_CHECK_INTERVAL_MS = 50
@@ -101,48 +106,65 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   return { reachable: () => reachable, stop: () => clearInterval(timer) }
 }
 
+/** Reads have a pool of their own, so that slow reads and changes do not take each other's connections. */
+function createPools(url: string, onError: (error: unknown) => void) {
+  const pool = createPool(url, { name: 'keyward-management', max: WRITE_CONNECTIONS, onError })
+  const reads = { name: 'keyward-management', max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS, onError }
+  const readPool = createPool(url, reads)
+  return { pool, db: createDatabase(pool), readPool, readDb: createDatabase(readPool) }
+}
+
 async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
   const resealed = await resealSigningKeys(db, keyring)
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
 }
 
+async function deleteOld(config: ManagementConfig, pool: Pool, db: Db, log: Logger): Promise<void> {
+  await deleteOldResponses(db)
+  await deleteOldCounts(db)
+  await deleteOldFoldedRules(db)
+  const dropped = await dropOldPartitions(pool, config.activityRetentionDays, config.analyticsRetentionDays)
+  if (dropped.length > 0) log.info({ dropped }, 'dropped partitions past their retention')
+}
+
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
-  const pool = createPool(config.databaseUrl, { name: 'keyward-management', max: POOL_SIZE, onError })
-  const db = createDatabase(pool)
+  const { pool, db, readPool, readDb } = createPools(config.databaseUrl, onError)
+  const metrics = createMetrics()
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const dependencies: Dependencies = {
     db,
+    readDb,
+    gates: createGates(metrics.countOverShare),
     keyring,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,
     resolver: createOriginResolver(config.resolver),
-    operatorToken: config.operatorToken,
   }
   try {
     await requireMigrated(pool)
     await prepareKeys(db, keyring, log)
   } catch (error) {
     // Kysely would not close a pool that it has not used yet.
-    await pool.end()
+    await Promise.all([pool.end(), readPool.end()])
     throw error
   }
   const uses = createUseRecorder(db, onError)
-  const metrics = createMetrics()
-  const rateLimiter = createRateLimiter(pool, config.rateLimit)
+  const counts = createSharedCounts(db, onError)
+  const admission = new Admission({
+    db: readDb,
+    operatorToken: config.operatorToken,
+    rateLimiter: createRateLimiter(counts, config.rateLimits),
+    gates: dependencies.gates,
+  })
   const { corsOrigins } = config
-  const app = createApp({ dependencies, rateLimiter, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
+  const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const timeouts = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
   const server = createServer({ ...timeouts, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
-  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, async () => {
-    await deleteOldResponses(db)
-    await deleteOldFoldedRules(db)
-    const dropped = await dropOldPartitions(pool, config.activityRetentionDays, config.analyticsRetentionDays)
-    if (dropped.length > 0) log.info({ dropped }, 'dropped partitions past their retention')
-  })
+  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () => deleteOld(config, pool, db, log))
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
@@ -164,8 +186,10 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
       await closeServer(server)
       await stopHousekeeping()
       await uses.close()
+      await counts.close()
       await admin.close()
       await db.destroy()
+      await readDb.destroy()
     },
   }
 }

@@ -77,8 +77,19 @@ export function bearerSecret(authorization: string | undefined): string | undefi
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
-/** Returns the caller of an `Authorization` header. Throws UNAUTHENTICATED. */
-export async function authenticate(db: Db, operatorToken: string, authorization: string | undefined): Promise<Caller> {
+const REJECTED = 'The credential is unknown, revoked or expired. Send a valid one.'
+
+/** The secret of a credential that Postgres has to find. */
+export interface Credential {
+  kind: 'credential'
+  secretHash: Uint8Array
+}
+
+/** Returns the operator or the credential of an `Authorization` header, without Postgres. Throws UNAUTHENTICATED. */
+export function readCredential(
+  operatorToken: string,
+  authorization: string | undefined,
+): Credential | (Caller & { kind: 'operator' }) {
   const secret = bearerSecret(authorization)
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
   // Digests have equal lengths, so the comparison takes the same time for every secret.
@@ -91,9 +102,14 @@ export async function authenticate(db: Db, operatorToken: string, authorization:
       actor: { type: 'OPERATOR' },
       credential: { id: 'operator', expiresAt: null, madeByMember: null },
     }
-  const rejected = unauthenticated('The credential is unknown, revoked or expired. Send a valid one.')
-  if (!parseSecret(secret)) throw rejected
-  const row = await findCredential(db, hashSecret(secret))
+  if (!parseSecret(secret)) throw unauthenticated(REJECTED)
+  return { kind: 'credential', secretHash: hashSecret(secret) }
+}
+
+/** Returns the caller with a credential. Throws UNAUTHENTICATED. */
+export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller> {
+  const rejected = unauthenticated(REJECTED)
+  const row = await findCredential(db, secretHash)
   if (!row || row.revokedAt !== null) throw rejected
   if (row.expiresAt !== null && row.expiresAt.getTime() <= Date.now()) throw rejected
   const own = permissionsFrom(row.permissions)

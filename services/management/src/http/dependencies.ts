@@ -6,6 +6,7 @@ import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Db, ReadContext } from './context.ts'
+import type { Gates } from './gates.ts'
 
 /** A check to decide. The organization comes from the context. */
 export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
@@ -16,10 +17,13 @@ export interface DecidingValidators {
 }
 
 export interface Dependencies {
+  /** For changes. */
   db: Db
+  /** For reads: with a connection pool of its own and a shorter timeout of statements. */
+  readDb: Db
+  gates: Gates
   resolver: OriginResolver
   keyring: Keyring
   validators: DecidingValidators
   log: Logger
-  operatorToken: string
 }

@@ -14,6 +14,8 @@ export interface GateOptions {
   maxWaiting: number
   /** A task that has waited for this long is rejected. */
   maxWaitMs: number
+  /** Called for each rejected task. */
+  onReject: () => void
   /** Completes the detail of the rejection: "Too many … are running". */
   what: string
 }
@@ -37,10 +39,12 @@ export function createFairGate(options: GateOptions): FairGate {
   const owners = new Map<string, Owner>()
   let inside = 0
 
-  const busy = () =>
-    new ApiError('UNAVAILABLE', `Too many ${options.what} of your organization are running. Retry in 1 s.`, {
+  const overShare = (): ApiError => {
+    options.onReject()
+    return new ApiError('UNAVAILABLE', `Too many ${options.what} are running at once. Retry in 1 s.`, {
       headers: { 'retry-after': '1' },
     })
+  }
 
   const mayEnter = (owner: Owner) => inside < options.total && owner.inside < options.perOwner
 
@@ -78,12 +82,12 @@ export function createFairGate(options: GateOptions): FairGate {
       const owner = owners.get(name) ?? { inside: 0, waiting: new Set<Waiting>() }
       owners.set(name, owner)
       if (owner.waiting.size === 0 && mayEnter(owner)) return Promise.resolve(begin(name, owner))
-      if (owner.waiting.size >= options.maxWaiting) return Promise.reject(busy())
+      if (owner.waiting.size >= options.maxWaiting) return Promise.reject(overShare())
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           owner.waiting.delete(waiting)
           requeue(name, owner)
-          reject(busy())
+          reject(overShare())
         }, options.maxWaitMs)
         const waiting: Waiting = {
           admit() {

@@ -1,56 +1,104 @@
 /**
- * The rate limit of each credential (docs/api.md#m4), counted in Postgres so that all management processes share it. While Postgres
- * is unreachable, each process counts in its own memory. Validation has no rate limit.
+ * The limits of requests (docs/api.md#m4): of a credential, of an organization, of an API key and the address that uses it, and of
+ * failed authentication by address. Validation has no limit.
  */
 
-import type { Pool } from 'pg'
-import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
+import { type Network, parseNetwork } from '@keyward/address'
 
 import { ApiError } from './problem.ts'
+import { type Count, type SharedCounts, WINDOW_MS } from './shared-counts.ts'
+import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
-const WINDOW_SECONDS = 10
+/** Of one address with one API key: an app requests a file once a day. */
+const APP_REQUESTS = 100
+/** Of one address whose credentials are unknown. */
+const FAILED_AUTHENTICATIONS = 100
+
+export interface RateLimits {
+  /** Of one management token, access token or the operator token. */
+  credential: number
+  /** Of all tokens of an organization together. */
+  organization: number
+  /** Of one API key, from all addresses together. */
+  apiKey: number
+}
+
+/** The part of a caller that limits are counted by. */
+export interface LimitedCaller {
+  kind: 'operator' | 'vendor' | 'apiKey'
+  owner: string
+  organizationId: string
+}
 
 export interface RateLimiter {
   /** Counts one request and returns the rate limit headers. Throws RATE_LIMITED. */
-  count(owner: string): Promise<Record<string, string>>
+  count(caller: LimitedCaller, ip: string | null): Record<string, string>
+  /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
+  requireFewFailures(ip: string | null): void
+  countFailure(ip: string | null): void
 }
 
-export function createRateLimiter(pool: Pool, points: number): RateLimiter {
-  const limit = { points, duration: WINDOW_SECONDS, keyPrefix: 'management' }
-  const limiter = new RateLimiterPostgres({
-    ...limit,
-    storeClient: pool,
-    storeType: 'pool',
-    tableName: 'rate_limits',
-    tableCreated: true,
-    clearExpiredByTimeout: true,
-    insuranceLimiter: new RateLimiterMemory(limit),
-  })
-  const headersOf = (state: RateLimiterRes): Record<string, string> => {
-    const seconds = String(Math.ceil(state.msBeforeNext / 1_000))
-    const remaining = String(Math.max(0, state.remainingPoints))
-    return {
-      'ratelimit-policy': `"credential";q=${points};w=${WINDOW_SECONDS}`,
-      ratelimit: `"credential";r=${remaining};t=${seconds}`,
-      'ratelimit-limit': String(points),
-      'ratelimit-remaining': remaining,
-      'ratelimit-reset': seconds,
-    }
-  }
+/** Returns the network that an address is counted by: an IPv6 host has a /64. */
+function networkOf(ip: string | null): string {
+  const network: Network | null = ip === null ? null : parseNetwork(ip)
+  if (network === null) return 'unknown'
+  return network.words.slice(0, network.family === 4 ? 1 : 2).join('.')
+}
+
+function rateLimited(what: string, limit: number, remainingMs: number, headers: Record<string, string> = {}): ApiError {
+  const retryAfter = String(Math.ceil(remainingMs / 1_000))
+  const detail = `The limit is ${limit} ${what} in ${WINDOW_SECONDS} seconds. Retry in ${retryAfter} s.`
+  return new ApiError('RATE_LIMITED', detail, { headers: { ...headers, 'retry-after': retryAfter } })
+}
+
+function headersOf(name: string, limit: number, { used, remainingMs }: Count): Record<string, string> {
+  const seconds = String(Math.ceil(remainingMs / 1_000))
+  const remaining = String(Math.max(0, limit - used))
   return {
-    async count(owner) {
-      try {
-        return headersOf(await limiter.consume(owner))
-      } catch (error) {
-        if (!(error instanceof RateLimiterRes)) throw error
-        const headers = headersOf(error)
-        const retryAfter = headers['ratelimit-reset'] ?? '1'
-        throw new ApiError(
-          'RATE_LIMITED',
-          `The limit is ${points} requests in ${WINDOW_SECONDS} seconds for each credential. Retry in ${retryAfter} s.`,
-          { headers: { ...headers, 'retry-after': retryAfter } },
-        )
-      }
+    'ratelimit-policy': `"${name}";q=${limit};w=${WINDOW_SECONDS}`,
+    ratelimit: `"${name}";r=${remaining};t=${seconds}`,
+    'ratelimit-limit': String(limit),
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': seconds,
+  }
+}
+
+export function createRateLimiter(counts: SharedCounts, limits: RateLimits): RateLimiter {
+  const apps = createWindowCounts()
+  const keys = createWindowCounts()
+  const failures = createWindowCounts()
+
+  const countVendor = ({ kind, owner, organizationId }: LimitedCaller) => {
+    const count = counts.count(`credential ${owner}`, limits.credential)
+    const headers = headersOf('credential', limits.credential, count)
+    if (count.used > limits.credential)
+      throw rateLimited('requests for each credential', limits.credential, count.remainingMs, headers)
+    if (kind === 'operator') return headers
+    const all = counts.count(`organization ${organizationId}`, limits.organization)
+    if (all.used > limits.organization)
+      throw rateLimited('requests for each organization', limits.organization, all.remainingMs, headers)
+    return headers
+  }
+
+  /** An API key is in every app, so no user of it may use up what the others need. Requests beyond the first limit do not count for the second. */
+  const countApp = (owner: string, ip: string | null) => {
+    const limit = Math.min(APP_REQUESTS, limits.apiKey)
+    const used = apps.add(`${owner} ${networkOf(ip)}`)
+    const headers = headersOf('address', limit, { used, remainingMs: WINDOW_MS })
+    if (used > limit) throw rateLimited('requests for each API key and address', limit, WINDOW_MS, headers)
+    if (keys.add(owner) > limits.apiKey)
+      throw rateLimited('requests for each API key', limits.apiKey, WINDOW_MS, headers)
+    return headers
+  }
+
+  return {
+    count: (caller, ip) => (caller.kind === 'apiKey' ? countApp(caller.owner, ip) : countVendor(caller)),
+    requireFewFailures(ip) {
+      if (failures.get(networkOf(ip)) >= FAILED_AUTHENTICATIONS)
+        throw rateLimited('unknown credentials for each address', FAILED_AUTHENTICATIONS, WINDOW_MS)
+    },
+    countFailure(ip) {
+      failures.add(networkOf(ip))
     },
   }
 }

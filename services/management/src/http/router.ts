@@ -1,25 +1,25 @@
 /**
  * The Express routes of the endpoint definitions: one route for each path, 405 with `Allow` for its other methods, and problems for
- * every error. A request passes, in this order: credential, rate limit, permission, body, idempotency key, schema, handler.
+ * every error. A request passes, in this order: credential, rate limits, permission, body, idempotency key, schema, handler.
  */
 
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
-import { authenticate, authorize, type Caller } from './authentication.ts'
+import type { Admission } from './admission.ts'
+import { authorize, type Caller } from './authentication.ts'
 import { readBody, type RequestBody } from './body.ts'
 import type { Dependencies } from './dependencies.ts'
-import { BASE_PATH, type Endpoint, MAX_BODY_BYTES } from './endpoint.ts'
-import { createFairGate, type FairGate } from './fair-gate.ts'
+import { BASE_PATH, type Endpoint, MAX_BODY_BYTES, type RequestOrigin } from './endpoint.ts'
+import { shareOf } from './gates.ts'
 import { idempotentRequest, type WireResponse } from './idempotency.ts'
 import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
-import type { RateLimiter } from './rate-limit.ts'
 import { handleRequest, problemResponse } from './transaction.ts'
 
 export interface RouterOptions {
   dependencies: Dependencies
   endpoints: readonly Endpoint[]
-  rateLimiter: RateLimiter
+  admission: Admission
   /** Called for every authenticated request of a credential. */
   onCredentialUse: (credentialId: string) => void
 }
@@ -49,25 +49,27 @@ function headerReader(request: Request): (name: string) => string {
   }
 }
 
-/** A large import occupies memory from its first byte to its response. */
-const IMPORTS = { total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, what: 'imports' }
+/** Returns a function that resolves the caller's address and country. */
+function originOf({ resolver }: Dependencies, request: Request): () => RequestOrigin {
+  return () => resolver.resolveText(request.socket.remoteAddress, headerReader(request))
+}
 
 async function serve(
   options: RouterOptions,
-  imports: FairGate,
   endpoint: Endpoint,
   request: Request,
   response: Response,
 ): Promise<WireResponse> {
-  const { dependencies } = options
+  const { dependencies, admission } = options
   const { access } = endpoint
-  const caller = await authenticate(dependencies.db, dependencies.operatorToken, request.headers.authorization)
-  response.setHeaders(new Map(Object.entries(await options.rateLimiter.count(caller.owner))))
+  const origin = originOf(dependencies, request)
+  const { caller, headers } = await admission.admit(request.headers.authorization, origin().ip)
+  response.setHeaders(new Map(Object.entries(headers)))
   if (caller.kind !== 'operator') options.onCredentialUse(caller.owner)
   authorize(access, caller)
-  const leave = endpoint.definition.rows ? await imports.enter(caller.organizationId) : undefined
+  const leave = endpoint.definition.rows ? await dependencies.gates.imports.enter(shareOf(caller)) : undefined
   try {
-    return await serveCaller(dependencies, endpoint, caller, request, requestId(response))
+    return await serveCaller(dependencies, endpoint, { caller, origin, id: requestId(response) }, request)
   } finally {
     leave?.()
   }
@@ -82,9 +84,8 @@ async function bodyOf({ definition }: Endpoint, request: Request): Promise<Reque
 async function serveCaller(
   dependencies: Dependencies,
   endpoint: Endpoint,
-  caller: Caller,
+  { caller, origin, id }: { caller: Caller; origin: () => RequestOrigin; id: string },
   request: Request,
-  id: string,
 ): Promise<WireResponse> {
   const { definition } = endpoint
   const { value, split, hash } = (await bodyOf(endpoint, request)) ?? { value: undefined, split: null, hash: null }
@@ -94,7 +95,7 @@ async function serveCaller(
     endpoint,
     prepare: () => endpoint.prepare({ params: request.params, query: request.query, body: { value, split } }),
     caller,
-    origin: () => dependencies.resolver.resolveText(request.socket.remoteAddress, headerReader(request)),
+    origin,
     path: request.path,
     requestId: id,
     idempotent: idempotentRequest(caller.owner, key, {
@@ -122,13 +123,12 @@ function literalFirst(a: string, b: string): number {
 
 export function mountEndpoints(app: Express, options: RouterOptions): void {
   const byPath = Map.groupBy(options.endpoints, (endpoint) => endpoint.definition.path)
-  const imports = createFairGate(IMPORTS)
   for (const path of [...byPath.keys()].toSorted(literalFirst)) {
     const endpoints = byPath.get(path) ?? []
     const route = app.route(BASE_PATH + path.replaceAll(/\{(\w+)\}/g, ':$1'))
     for (const endpoint of endpoints)
       route[endpoint.definition.method]((request, response) => {
-        serve(options, imports, endpoint, request, response).then(
+        serve(options, endpoint, request, response).then(
           (wireResponse) => send(response, wireResponse),
           (error: unknown) => sendError(options.dependencies, request, response, error),
         )

@@ -11,6 +11,8 @@ import type { Caller } from './authentication.ts'
 import type { Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Endpoint, RequestOrigin } from './endpoint.ts'
+import type { FairGate } from './fair-gate.ts'
+import { shareOf } from './gates.ts'
 import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
 import { ApiError, toProblem } from './problem.ts'
 import { changingTransaction, thisTransaction, waitForValidators } from './propagation.ts'
@@ -142,12 +144,26 @@ async function writeWithRetries(dependencies: Dependencies, request: EndpointReq
   }
 }
 
+async function inside<Result>(gate: FairGate, share: string, task: () => Promise<Result>): Promise<Result> {
+  const leave = await gate.enter(share)
+  try {
+    return await task()
+  } finally {
+    leave()
+  }
+}
+
 /** Returns the response of the endpoint. Throws an ApiError, or an error that the caller must not see. */
 export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
   const { definition } = request.endpoint
-  if (definition.method === 'get' || definition.readOnly === true)
-    return (await runHandler(dependencies, request, await request.prepare(), dependencies.db)).sent
-  const { response, wait } = await writeWithRetries(dependencies, request)
+  const { reads, writes } = dependencies.gates
+  const share = shareOf(request.caller)
+  if (definition.method === 'get' || definition.readOnly === true) {
+    const run = await request.prepare()
+    const response = await inside(reads, share, () => runHandler(dependencies, request, run, dependencies.readDb))
+    return response.sent
+  }
+  const { response, wait } = await inside(writes, share, () => writeWithRetries(dependencies, request))
   if (wait === null) return response
   const applied = await waitForValidators(dependencies.db, wait.id, wait.seconds)
   return { ...response, headers: { ...response.headers, ...applied } }

@@ -12,6 +12,8 @@ import { createApp } from '../../src/app.ts'
 import { environment } from '../../src/config.ts'
 import { endpoints } from '../../src/endpoints.ts'
 import { createDecidingValidators } from '../../src/evaluate/deciding-validators.ts'
+import { Admission } from '../../src/http/admission.ts'
+import { createGates } from '../../src/http/gates.ts'
 import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
@@ -39,16 +41,22 @@ async function routedOperations(): Promise<string[]> {
   const pool = createPool(config.databaseUrl, { name: 'test' })
   const dependencies = {
     db: createDatabase(pool),
+    readDb: createDatabase(pool),
+    gates: createGates(() => undefined),
     keyring: createKeyring(config.masterKey, null),
     validators: createDecidingValidators([], createLogger('test', 'silent')),
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
-    operatorToken,
   }
-  const rateLimiter = { count: async () => ({}) }
+  const rateLimiter = {
+    count: () => ({}),
+    requireFewFailures: () => undefined,
+    countFailure: () => undefined,
+  }
+  const { db, gates } = dependencies
   const app = createApp({
     dependencies,
-    rateLimiter,
+    admission: new Admission({ db, operatorToken, rateLimiter, gates }),
     onCredentialUse: () => undefined,
     corsOrigins: [],
     metrics: createMetrics(),

@@ -1,0 +1,41 @@
+/** The connections to Postgres and the memory of imports, shared between organizations. */
+
+import { createFairGate, type FairGate } from './fair-gate.ts'
+
+/** Connections of the two pools. One of each is left for what is no request. */
+export const READ_CONNECTIONS = 12
+export const WRITE_CONNECTIONS = 8
+const WAITING = { maxWaiting: 200, maxWaitMs: 2_000 }
+/** Connections for credentials that are not known yet. One look-up takes less than a millisecond. */
+const STRANGERS = 3
+
+/** The gates of the connections to Postgres and of imports. */
+export interface Gates {
+  reads: FairGate
+  /** Look-ups of credentials that are not known yet. */
+  strangers: FairGate
+  writes: FairGate
+  imports: FairGate
+}
+
+/** `onReject` is called for each request beyond a share. */
+export function createGates(onReject: () => void): Gates {
+  const waiting = { ...WAITING, onReject }
+  return {
+    reads: createFairGate({ ...waiting, total: READ_CONNECTIONS - STRANGERS - 1, perOwner: 4, what: 'requests' }),
+    strangers: createFairGate({
+      ...waiting,
+      total: STRANGERS,
+      perOwner: STRANGERS,
+      what: 'requests with new credentials',
+    }),
+    writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
+    // A large import occupies memory from its first byte to its response.
+    imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
+  }
+}
+
+/** Returns whose share of the connections a request takes. Apps, whose API key is public, take nothing from their vendor. */
+export function shareOf({ kind, organizationId }: { kind: string; organizationId: string }): string {
+  return `${kind} ${organizationId}`
+}

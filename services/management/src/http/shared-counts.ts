@@ -1,0 +1,123 @@
+/**
+ * Counts of requests by owner in windows of ten seconds. Every request is counted in memory. Once a second, one statement exchanges what
+ * was counted since with the other management processes, so no request waits for Postgres, and a rejected one costs it nothing. Between
+ * two exchanges a process does not see the requests that others counted.
+ */
+
+import { sql } from 'kysely'
+
+import type { Db } from './context.ts'
+
+export const WINDOW_MS = 10_000
+const EXCHANGE_INTERVAL_MS = 1_000
+/** Owners of one exchange. The others wait for the next one. */
+const MAX_EXCHANGED = 5_000
+
+/** The count of an owner in the current window. */
+export interface Count {
+  used: number
+  /** The time until the window ends. */
+  remainingMs: number
+}
+
+interface Entry {
+  /** What this process and, as far as it is known, the others have counted. */
+  used: number
+  /** What this process has counted since the last exchange. */
+  unsent: number
+  endsAtMs: number
+}
+
+export interface SharedCounts {
+  /** Counts a request unless the owner has used its limit. `used` is then above the limit. */
+  count(owner: string, limit: number): Count
+  close(): Promise<void>
+}
+
+interface Shared {
+  key: string
+  points: number
+  remainingMs: number
+}
+
+/** Adds the counts to those in Postgres and returns the sums. The order of the keys prevents deadlocks between processes. */
+async function addAll(
+  db: Db,
+  keys: readonly string[],
+  points: readonly number[],
+  ends: readonly number[],
+): Promise<Shared[]> {
+  const { rows } = await sql<Shared>`
+    with clock as (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms)
+    insert into rate_limits as r (key, points, expire)
+    select n.key, n.points, clock.ms + n.remaining
+    from unnest(${keys}::text[], ${points}::integer[], ${ends}::bigint[]) as n (key, points, remaining), clock order by n.key
+    on conflict (key) do update set
+      points = case when r.expire > (select ms from clock) then r.points + excluded.points else excluded.points end,
+      expire = case when r.expire > (select ms from clock) then r.expire else excluded.expire end
+    returning key, points, (expire - (select ms from clock))::integer as "remainingMs"`.execute(db)
+  return rows
+}
+
+export function createSharedCounts(db: Db, onError: (error: unknown) => void): SharedCounts {
+  const entries = new Map<string, Entry>()
+  let running: Promise<void> | null = null
+
+  const exchange = async (): Promise<void> => {
+    const nowMs = Date.now()
+    const sent: [string, Entry, number][] = []
+    for (const [owner, entry] of entries)
+      if (entry.endsAtMs <= nowMs) entries.delete(owner)
+      else if (entry.unsent > 0 && sent.length < MAX_EXCHANGED) {
+        sent.push([owner, entry, entry.unsent])
+        entry.unsent = 0
+      }
+    if (sent.length === 0) return
+    const rows = await addAll(
+      db,
+      sent.map(([owner]) => owner),
+      sent.map(([, , points]) => points),
+      sent.map(([, entry]) => entry.endsAtMs - nowMs),
+    )
+    const receivedMs = Date.now()
+    for (const { key, points, remainingMs } of rows) {
+      const entry = entries.get(key)
+      if (!entry) continue
+      entry.used = points + entry.unsent
+      entry.endsAtMs = receivedMs + Math.min(WINDOW_MS, remainingMs)
+    }
+  }
+
+  const timer = setInterval(() => {
+    // While Postgres is unreachable, each process counts alone.
+    running ??= exchange()
+      .catch(onError)
+      .finally(() => (running = null))
+  }, EXCHANGE_INTERVAL_MS)
+  timer.unref()
+
+  return {
+    count(owner, limit) {
+      const nowMs = Date.now()
+      let entry = entries.get(owner)
+      if (!entry || entry.endsAtMs <= nowMs) {
+        entry = { used: 0, unsent: 0, endsAtMs: nowMs + WINDOW_MS }
+        entries.set(owner, entry)
+      }
+      const remainingMs = entry.endsAtMs - nowMs
+      if (entry.used >= limit) return { used: limit + 1, remainingMs }
+      entry.used++
+      entry.unsent++
+      return { used: entry.used, remainingMs }
+    },
+    async close() {
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/** Deletes the counts of windows that ended a minute ago. */
+export async function deleteOldCounts(db: Db): Promise<void> {
+  await sql`delete from rate_limits where expire < (extract(epoch from now()) * 1000)::bigint - 60000`.execute(db)
+}

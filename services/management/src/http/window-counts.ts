@@ -1,0 +1,37 @@
+/**
+ * Counts by caller in windows of ten seconds, in the memory of this process alone. Callers' addresses are never stored
+ * (docs/api.md#d1), so what is counted by address is counted here.
+ */
+
+export const WINDOW_SECONDS = 10
+/** More callers in one window share one count. */
+const MAX_CALLERS = 100_000
+const OTHERS = ''
+
+export interface WindowCounts {
+  /** Adds one and returns the count of the window. */
+  add(caller: string): number
+  /** Returns the count of the window. */
+  get(caller: string): number
+}
+
+/** `now` returns milliseconds. */
+export function createWindowCounts(now: () => number = Date.now): WindowCounts {
+  const counts = new Map<string, number>()
+  let window = 0
+  const keyOf = (caller: string): string => {
+    const current = Math.floor(now() / (WINDOW_SECONDS * 1_000))
+    if (current !== window) counts.clear()
+    window = current
+    return counts.has(caller) || counts.size < MAX_CALLERS ? caller : OTHERS
+  }
+  return {
+    add(caller) {
+      const key = keyOf(caller)
+      const count = (counts.get(key) ?? 0) + 1
+      counts.set(key, count)
+      return count
+    },
+    get: (caller) => counts.get(keyOf(caller)) ?? 0,
+  }
+}

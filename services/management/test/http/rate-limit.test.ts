@@ -1,0 +1,140 @@
+/** Rate limits: what is counted together, what a rejected request costs, and who is not affected. */
+
+import { createdToken } from '@keyward/contract'
+import { createDatabase } from '@keyward/database/kysely'
+import { expect, test } from 'vitest'
+
+import { createSharedCounts } from '../../src/http/shared-counts.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+async function withHarness(env: Record<string, string>, run: (harness: Harness) => Promise<void>): Promise<void> {
+  const harness = await startHarness({ TRUSTED_PROXIES: 'all', CLIENT_IP_HEADER: 'x-client-ip', ...env })
+  try {
+    await run(harness)
+  } finally {
+    await harness.close()
+  }
+}
+
+const from = (ip: string) => ({ 'x-client-ip': ip })
+const times = <Result>(count: number, run: (at: number) => Promise<Result>) =>
+  Promise.all(Array.from({ length: count }, (_, at) => run(at)))
+const count = (responses: readonly { status: number }[], status: number) =>
+  responses.filter((response) => response.status === status).length
+
+async function fileRequest(vendor: Vendor): Promise<(ip: string) => ReturnType<Vendor['call']>> {
+  const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
+  const body = { licenseKey, fingerprint: 'm' }
+  return (ip) => vendor.call('POST', 'licenses/file', { token: vendor.apiKey, body, headers: from(ip) })
+}
+
+test('a stranger with the same API key does not use up the limit of others', () =>
+  withHarness({ MANAGEMENT_RATE_LIMIT: '100' }, async (harness) => {
+    const vendor = await createVendor(harness)
+    const file = await fileRequest(vendor)
+    expect((await file('198.51.100.1')).status).toBe(200)
+    const flood = await times(400, () =>
+      vendor.call('GET', 'products', { token: vendor.apiKey, headers: from('203.0.113.9') }),
+    )
+    expect(count(flood, 429)).toBeGreaterThanOrEqual(200)
+    expect(count(flood, 403) + count(flood, 429)).toBe(400)
+    for (const ip of ['198.51.100.1', '198.51.100.2', '2001:db8::1']) expect((await file(ip)).status).toBe(200)
+    // Neither does it use up the vendor's own limit.
+    expect((await vendor.call('GET', 'products')).status).toBe(200)
+    const { rows } = await harness.database.pool.query<{ key: string }>('select key from rate_limits')
+    expect(JSON.stringify(rows)).not.toMatch(/203\.0\.113|3405803785/)
+  }))
+
+test('counts the hosts of an IPv6 network together', () =>
+  withHarness({}, async (harness) => {
+    const vendor = await createVendor(harness)
+    const flood = await times(220, (i) =>
+      vendor.call('GET', 'products', { token: vendor.apiKey, headers: from(`2001:db8:0:1::${i.toString(16)}`) }),
+    )
+    expect(count(flood, 429)).toBeGreaterThan(0)
+  }))
+
+test('limits all tokens of an organization together, and no other organization', () =>
+  withHarness({ MANAGEMENT_RATE_LIMIT: '60', MANAGEMENT_ORGANIZATION_RATE_LIMIT: '100' }, async (harness) => {
+    const [vendor, other] = [await createVendor(harness), await createVendor(harness)]
+    const tokens = await times(4, async (i) => {
+      const body = { name: `t${i}`, permissions: ['licenses.read'] }
+      return expectBody(await vendor.call('POST', 'tokens', { body }), 201, createdToken).secret
+    })
+    const flood = (
+      await times(4, (i) => times(50, () => vendor.call('GET', 'licenses', { token: tokens[i] ?? '' })))
+    ).flat()
+    expect(count(flood, 429)).toBeGreaterThanOrEqual(100)
+    expect(flood.find(({ status }) => status === 429)?.text).toContain('requests for each organization')
+    expect((await other.call('GET', 'licenses')).status).toBe(200)
+  }))
+
+test('a rejected request reads and writes nothing in Postgres', () =>
+  withHarness({ MANAGEMENT_RATE_LIMIT: '20' }, async (harness) => {
+    const vendor = await createVendor(harness)
+    await times(20, () => vendor.call('GET', 'organization'))
+    const lock = await harness.database.pool.connect()
+    try {
+      // Whoever touches these tables now waits until the test ends.
+      await lock.query('begin; lock table credentials, rate_limits in access exclusive mode')
+      const flood = await times(200, () => vendor.call('GET', 'organization'))
+      expect(count(flood, 429)).toBe(200)
+      await lock.query('rollback')
+    } finally {
+      lock.release()
+    }
+  }))
+
+test('no request waits for the counts in Postgres', () =>
+  withHarness({}, async (harness) => {
+    const vendor = await createVendor(harness)
+    const lock = await harness.database.pool.connect()
+    try {
+      await lock.query('begin; lock table rate_limits in access exclusive mode')
+      const responses = await times(50, () => vendor.call('GET', 'products'))
+      expect(count(responses, 200)).toBe(50)
+      await lock.query('rollback')
+    } finally {
+      lock.release()
+    }
+  }))
+
+test('limits unknown credentials of one address, and nobody else', () =>
+  withHarness({}, async (harness) => {
+    const vendor = await createVendor(harness)
+    expect((await vendor.call('GET', 'products', { headers: from('203.0.113.9') })).status).toBe(200)
+    const wrong = `${vendor.managementToken.slice(0, -1)}${vendor.managementToken.endsWith('0') ? '1' : '0'}`
+    const guess = (token: string, ip: string) => harness.call('GET', 'products', { token, headers: from(ip) })
+    const malformed = await times(150, () => guess(wrong, '203.0.113.9'))
+    expect(count(malformed, 401)).toBe(150)
+    const other = await createVendor(harness)
+    // Its first request comes from the address of the guesses.
+    expect(outcome(await guess(other.managementToken, '203.0.113.9'))).toBe('429 RATE_LIMITED')
+    expect((await guess(other.managementToken, '198.51.100.7')).status).toBe(200)
+    // Credentials that were valid before are not affected, and neither is the operator.
+    expect((await guess(vendor.managementToken, '203.0.113.9')).status).toBe(200)
+    expect((await harness.call('GET', 'organizations', { headers: from('203.0.113.9') })).status).toBe(200)
+  }))
+
+test('processes share their counts', () =>
+  withHarness({}, async (harness) => {
+    const db = createDatabase(harness.database.pool)
+    const fail = (error: unknown) => {
+      throw error
+    }
+    const [one, two] = [createSharedCounts(db, fail), createSharedCounts(db, fail)]
+    const stored = async () => {
+      const { rows } = await harness.database.pool.query<{ points: number }>(
+        `select points from rate_limits where key = 'a'`,
+      )
+      return rows[0]?.points
+    }
+    for (let i = 0; i < 20; i++) one.count('a', 30)
+    await expect.poll(stored).toBe(20)
+    expect(two.count('a', 30).used).toBe(1)
+    await expect.poll(stored).toBe(21)
+    await expect.poll(() => two.count('a', 22).used).toBe(23)
+    expect(two.count('a', 22).used).toBe(23)
+    await Promise.all([one.close(), two.close()])
+  }))
