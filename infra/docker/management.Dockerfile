@@ -6,10 +6,12 @@ ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/management services/management
 # The optional packages contain another Node.
-RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/management..."
+RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/management..." \
+ && node infra/supply-chain/verify.ts
 
 FROM ${NODE_IMAGE}
 WORKDIR /keyward

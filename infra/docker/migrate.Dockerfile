@@ -6,12 +6,14 @@ ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY infra/package.json infra/
 COPY infra/migrate infra/migrate
 COPY infra/shared infra/shared
 # The optional packages contain an embedded Postgres and another Node.
-RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..."
+RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..." \
+ && node infra/supply-chain/verify.ts
 
 FROM ${NODE_IMAGE}
 WORKDIR /keyward

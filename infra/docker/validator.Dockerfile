@@ -6,10 +6,12 @@ ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/validator services/validator
 # The optional packages contain another Node. uWebSockets.js has binaries for every platform; only one is kept.
-RUN npx --yes pnpm@12.21.0 install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
+RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
+ && node infra/supply-chain/verify.ts \
  && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \
  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
  && find node_modules/.pnpm -name "$keep" | grep -q .
