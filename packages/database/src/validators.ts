@@ -9,7 +9,10 @@ export interface ValidatorNote {
   /** The snapshot of the last feed read that it has applied; null until it has loaded. */
   readonly applied: string | null
   readonly ready: boolean
-  /** Anything that operators should see. */
+  /**
+   * Anything that operators should see. With `server`, the identity of the change log that `applied` belongs to, `applied`
+   * counts only as long as Postgres continues that log.
+   */
   readonly details: object
 }
 

@@ -13,7 +13,7 @@ import {
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { forgetValidator, noteValidator, pruneFeed, uuidv7 } from '../src/index.ts'
+import { forgetValidator, noteValidator, openChangeLog, pruneFeed, uuidv7 } from '../src/index.ts'
 import { migrate } from '../src/migrate.ts'
 
 let database: TestDatabase
@@ -78,6 +78,12 @@ describe('as a validator', () => {
     await noteValidator(validator, note)
     const { rows } = await database.pool.query('select id, name, applied, ready, details from validators')
     expect(rows).toEqual([note])
+    await noteValidator(validator, { ...note, details: { server: 'another/1' } })
+    const { rows: foreign } = await database.pool.query<{ applied: string }>('select applied from validators')
+    expect(foreign).toEqual([{ applied: '1:1:' }])
+    await noteValidator(validator, { ...note, details: { server: await openChangeLog(validator) } })
+    const { rows: own } = await database.pool.query<{ applied: string }>('select applied from validators')
+    expect(own).toEqual([{ applied: note.applied }])
     await forgetValidator(validator, note.id)
     expect((await database.pool.query('select from validators')).rows).toEqual([])
     expect(await pruneFeed(validator, 60_000)).toBe(0)

@@ -215,16 +215,16 @@ class Validator {
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
-      onCaughtUpButLarge: () => {
-        if (this.#freshness.isLoaded) this.#freshness.caughtUp()
+      onCaughtUpButLarge: (asOfMs) => {
+        if (this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
       },
-      onCaughtUp: (snapshot) => {
+      onCaughtUp: ({ snapshot, identity, asOfMs }) => {
         this.#migrationStatus.clear()
         const isComplete = this.#updater.missingRows === 0
         // Checks are not decided before everything has fitted once. A validator that serves goes on with what it has.
-        if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp()
+        if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
         if (!isComplete) return
-        this.#heartbeat.applied(snapshot)
+        this.#heartbeat.applied(snapshot, identity)
         this.#catchUp.caughtUp(snapshot)
         this.#loaded.resolve()
       },

@@ -59,6 +59,15 @@ export interface FeedTarget {
   endPages(): void
 }
 
+/** What a load or a read has applied. */
+export interface Position {
+  snapshot: string
+  /** The server that the snapshot is of. */
+  identity: string
+  /** When the load or read began, on the clock of the follower. Later changes may be missing. */
+  asOfMs: number
+}
+
 export interface FollowerEvents {
   /** A row was unreadable or could not be stored. */
   onSkipped(row: SkippedRow): void
@@ -68,10 +77,10 @@ export interface FollowerEvents {
   /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
   onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
   onRead(tookMs: number): void
-  /** Every change up to the snapshot is applied. Follows each load, and each read while no large change is read apart. */
-  onCaughtUp(snapshot: string): void
-  /** Every change is applied but those of organizations with a large change, which goes on. */
-  onCaughtUpButLarge(): void
+  /** Every change up to the position is applied. Follows each load, and each read while no large change is read apart. */
+  onCaughtUp(position: Position): void
+  /** As `onCaughtUp`, but the changes of organizations with a large change are still being read apart. */
+  onCaughtUpButLarge(asOfMs: number): void
 }
 
 /** A large change that is read apart. */
@@ -160,7 +169,7 @@ export class Follower {
       while (!this.#stopping.signal.aborted) {
         if (isLost) throw new Error('The connection that listens for changes was lost.')
         if (this.#snapshot === null) await this.#load(connection, identity)
-        else await this.#read(connection, this.#snapshot)
+        else await this.#read(connection, identity, this.#snapshot)
         if (this.#snapshot !== null) await this.#sleep()
       }
     } finally {
@@ -184,12 +193,14 @@ export class Follower {
     rowsOverCapacity += this.#report(this.#target.endReload())
     this.#identity = identity
     this.#snapshot = snapshot
+    // Whatever was committed since the load began is read at once.
+    this.#isNotified = true
     this.#events.onLoaded(this.#clock.nowMs() - startedMs, rows, rowsOverCapacity)
     this.#hasProgressed = true
-    this.#events.onCaughtUp(snapshot)
+    this.#events.onCaughtUp({ snapshot, identity, asOfMs: startedMs })
   }
 
-  async #read(connection: FeedConnection, from: string): Promise<void> {
+  async #read(connection: FeedConnection, identity: string, from: string): Promise<void> {
     this.#isNotified = false
     const startedMs = this.#clock.nowMs()
     const { snapshot, behind, large, changes } = await connection.read(from, this.#apart?.organizations ?? [])
@@ -207,8 +218,8 @@ export class Follower {
     this.#report([...unreadable, ...this.#target.apply(converted, signingKeys, snapshot)])
     this.#snapshot = snapshot
     this.#hasProgressed = true
-    if (this.#apart === null) this.#events.onCaughtUp(snapshot)
-    else this.#endApart(this.#apart)
+    if (this.#apart === null) this.#events.onCaughtUp({ snapshot, identity, asOfMs: startedMs })
+    else this.#endApart(this.#apart, startedMs)
   }
 
   /** Begins to read the changes of more organizations apart. The next read follows at once. */
@@ -235,8 +246,8 @@ export class Follower {
   }
 
   /** Goes on from the snapshot of a large change that is through: what came since is read for all organizations. */
-  #endApart(apart: Apart): void {
-    this.#events.onCaughtUpButLarge()
+  #endApart(apart: Apart, asOfMs: number): void {
+    this.#events.onCaughtUpButLarge(asOfMs)
     if (apart.outcome === null) return
     if ('error' in apart.outcome) throw apart.outcome.error
     this.#target.endPages()

@@ -17,7 +17,7 @@ export class Freshness {
   readonly #clock: Clock
   /** Cancels the next tick. */
   #cancelTick: () => void
-  /** When Postgres last confirmed that the index is current. -Infinity before the first time. */
+  /** Everything that was committed before this time is in the index. -Infinity before the first load has ended. */
   #lastCurrentMs = -Infinity
   /** When Postgres last responded. A load receives rows for a while before the index is current. */
   #lastContactMs = -Infinity
@@ -31,10 +31,10 @@ export class Freshness {
     this.#cancelTick = this.#scheduleTick()
   }
 
-  /** Records that the index is complete and current now. */
-  caughtUp(): void {
-    this.#lastCurrentMs = this.#clock.nowMs()
-    this.#lastContactMs = this.#lastCurrentMs
+  /** Records that the index is complete, and contains what was committed before `asOfMs`, a time of the clock. */
+  caughtUp(asOfMs: number): void {
+    this.#lastCurrentMs = asOfMs
+    this.#lastContactMs = this.#clock.nowMs()
     this.#isLoaded = true
     this.#update()
   }

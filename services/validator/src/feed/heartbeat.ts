@@ -33,7 +33,7 @@ export class Heartbeat {
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
   /** What the next beat publishes. Null before the first load. */
-  #snapshot: string | null = null
+  #applied: { snapshot: string; server: string } | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
   /** When the timer fires. Infinity while no timer runs. */
@@ -61,10 +61,10 @@ export class Heartbeat {
     this.#schedule(0)
   }
 
-  /** Records that the index contains everything up to the snapshot. */
-  applied(snapshot: string): void {
-    const isNew = snapshot !== this.#snapshot
-    this.#snapshot = snapshot
+  /** Records that the index contains everything up to the snapshot, which is of the server with this identity. */
+  applied(snapshot: string, server: string): void {
+    const isNew = snapshot !== this.#applied?.snapshot || server !== this.#applied.server
+    this.#applied = { snapshot, server }
     if (isNew) this.#schedule(this.#minDelayMs)
   }
 
@@ -109,10 +109,10 @@ export class Heartbeat {
     await this.#store.note({
       id: this.id,
       name: `${hostname()}:${process.pid}`,
-      applied: this.#snapshot,
+      applied: this.#applied?.snapshot ?? null,
       ready: this.#isReady(),
       // Since this version validators read single columns (migration 0013).
-      details: { readsColumns: true, adminUrl: this.#adminUrl },
+      details: { readsColumns: true, adminUrl: this.#adminUrl, server: this.#applied?.server },
     })
   }
 }
