@@ -13,7 +13,13 @@ export type * from './feed/entities.ts'
 export { type LoadedFeed, loadFeed, type LoadOptions, openChangeLog } from './feed/load.ts'
 export { type Listener, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
-export { type LargeChange, type LargeChangeOptions, type LargePage, readLargeChange } from './feed/large-change.ts'
+export {
+  LARGE_CHANGE_PASSES,
+  type LargeChange,
+  type LargeChangeOptions,
+  type LargePage,
+  readLargeChange,
+} from './feed/large-change.ts'
 export { type FeedReading, type FeedReadOptions, readFeed } from './feed/read.ts'
 export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
 export { readDecideSecret } from './internal-keys.ts'

@@ -58,7 +58,7 @@ const isPresent: Keep = (change) => !isRemoval(change)
 const all: Keep = () => true
 
 /** Which entities each pass reads, in order. */
-const PASSES: readonly { letter: string; step: LargePage['step']; keep: Keep }[] = [
+export const LARGE_CHANGE_PASSES: readonly { letter: string; step: LargePage['step']; keep: Keep }[] = [
   { letter: ORGANIZATION.letter, step: 'apply', keep: isPresent },
   { letter: PRODUCT.letter, step: 'apply', keep: isPresent },
   { letter: CUSTOMER.letter, step: 'apply', keep: isPresent },
@@ -131,7 +131,7 @@ async function readPages(
        (select array_agg(distinct entity::text) from ${log} where ${ofThem}) as letters`,
   )
   const { snapshot = '', letters } = heads[0] ?? {}
-  for (const { letter, step, keep } of PASSES) {
+  for (const { letter, step, keep } of LARGE_CHANGE_PASSES) {
     if (!letters?.includes(letter)) continue
     const entity = ENTITIES.find((one) => one.letter === letter)
     await client.query(`declare page no scroll cursor for with changed as materialized (

@@ -73,6 +73,8 @@ export class Judge {
   readonly #shown = new Map<number, number>()
   readonly #policies = new Map<WatchedCheck, Policy[]>()
   readonly #ownMachines = new Map<string, OwnMachine[]>()
+  /** Organizations of which a large change is being applied in pages. */
+  #paged: readonly number[] = []
   readonly #check = createCheck()
   readonly #verdict = createVerdict()
 
@@ -81,6 +83,18 @@ export class Judge {
     this.#reader = reader
     this.#checks = checks
     this.#organizations = [...new Set(checks.map(({ organization }) => organization))]
+  }
+
+  /**
+   * A large change of these organizations is applied in pages from now on. Until `endPages`, their checks may be rejected
+   * too often, and may be old, but what is allowed must be allowed by a version.
+   */
+  beginPages(organizations: readonly number[]): void {
+    this.#paged = [...this.#paged, ...organizations]
+  }
+
+  endPages(): void {
+    this.#paged = []
   }
 
   /** A claim or release was applied to the index. */
@@ -103,6 +117,12 @@ export class Judge {
       const shown = checks.map((check) => this.show(check))
       const isApiKeyValid = this.#isApiKeyValid(organization)
       const before = this.#shown.get(organization) ?? 0
+      if (this.#paged.includes(organization)) {
+        const wrong = checks.find((check, i) => isApiKeyValid && !this.#mayBe(check, shown[i]!, before))
+        if (wrong === undefined) continue
+        const text = this.#describe(organization, { before, bound: 0, applied: 0 }, checks, shown)
+        return { problem: 'wrongly allowed', atMs: condition.nowMs, text }
+      }
       const explains = (version: number): boolean =>
         isApiKeyValid === isValidIn(this.#postgres.versions[version]!.state, organization) &&
         checks.every((check, i) => this.#explains(version, check, shown[i]!))
@@ -144,6 +164,12 @@ export class Judge {
     return { code: verdict.busy ? 'busy' : CODES[verdict.code]!, slot, used: verdict.used }
   }
 
+  /** Returns whether the check is rejected, or allowed by one of the versions. */
+  #mayBe(check: WatchedCheck, { code }: Shown, from: number): boolean {
+    const isAllowed = (version: number): boolean => ['VALID', 'SLOT'].includes(this.#policy(version, check))
+    return code !== 'VALID' || this.#find(from, isAllowed) !== null
+  }
+
   #find(from: number, explains: (version: number) => boolean): number | null {
     for (let version = from; version <= this.#postgres.latest; version++) if (explains(version)) return version
     return null
@@ -182,6 +208,8 @@ export class Judge {
     )
     const held = new Set(own.map((one) => this.#holds(one.version, check)))
     if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
+    // The machines of a deleted license belong to no organization in the change log and may be removed before it.
+    if (versions.some(({ state }, i) => i > version && !state.license.has(check.license))) held.add(false)
     const { max } = versions[version]!.state.license.get(check.license)!
     for (let counted = version; counted <= latest; counted++) {
       const used = usedOf(versions[counted]!.state, check.license)

@@ -3,7 +3,15 @@
  * what travels: the change feed, claims of slots, and heartbeats.
  */
 
-import type { ClaimAnswer, FeedChange, ReleaseAnswer, ValidatorNote } from '@keyward/database'
+import {
+  type ClaimAnswer,
+  type FeedChange,
+  type LargeChange,
+  LARGE_CHANGE_PASSES,
+  type LargePage,
+  type ReleaseAnswer,
+  type ValidatorNote,
+} from '@keyward/database'
 import type { Random } from '@keyward/testkit'
 
 import type { FeedConnection, FeedSource, OnBatch } from '../../src/feed/follower.ts'
@@ -12,9 +20,9 @@ import type { Claim } from '../../src/slots/claim-queue.ts'
 import type { Release } from '../../src/slots/release-queue.ts'
 import type { SlotStore } from '../../src/slots/slot-service.ts'
 import type { SimulatedPostgres, Transaction } from './postgres.ts'
-import { changeOf, loadOf } from './rows.ts'
+import { changeOf, idOf, loadOf } from './rows.ts'
 import type { VirtualTime } from './virtual-time.ts'
-import { draftOf, machineName, usedOf } from './world.ts'
+import { draftOf, machineName, type TableName, usedOf } from './world.ts'
 
 /** How long a statement may take before its connection is given up. */
 const STATEMENT_TIMEOUT_MS = 1_500
@@ -120,11 +128,23 @@ export class Line {
   }
 }
 
+const TABLE_OF_LETTER = new Map<string, TableName>([
+  ['O', 'organization'],
+  ['P', 'product'],
+  ['U', 'customer'],
+  ['C', 'credential'],
+  ['L', 'license'],
+  ['R', 'rule'],
+  ['M', 'machine'],
+])
+
 export class SimulatedSource implements FeedSource {
   readonly #postgres: SimulatedPostgres
   readonly #network: Network
   readonly #pageMs: number
   readonly #wakers = new Set<() => void>()
+  /** The changes of these organizations are read in pages from now on. */
+  onPages: (organizations: readonly number[]) => void = () => undefined
   /** How many reads of the change log Postgres has executed. */
   reads = 0
 
@@ -157,16 +177,16 @@ export class SimulatedSource implements FeedSource {
     }
     return {
       identify: () => line.query(() => this.#postgres.openChangeLog()),
-      read: (since) =>
+      read: (since, except) =>
         line.query(() => {
-          const { snapshot, behind, entries, state } = this.#postgres.read(since)
+          const reading = this.#postgres.read(since, except.map(numberOf))
+          const { snapshot, behind, entries, state } = reading
           this.reads++
           if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
-          return { snapshot, behind, large: [], changes: entries.map((entry) => changeOf(state, entry, false)) }
+          const large = reading.large.map((organization) => idOf('organization', organization))
+          return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)) }
         }),
-      readLarge: () => {
-        throw new Error('No change of the simulation is too large for one read.')
-      },
+      readLarge: (since, organizations, onPage) => this.#readLarge(since, organizations.map(numberOf), onPage),
       load: (identity, onBatch) => this.#load(identity, onBatch),
       close: () => {
         this.#wakers.delete(wake)
@@ -195,6 +215,32 @@ export class SimulatedSource implements FeedSource {
     } finally {
       line.close()
     }
+  }
+
+  /** Like `readLargeChange`. */
+  #readLarge(since: string, organizations: readonly number[], onPage: (page: LargePage) => void): LargeChange {
+    this.onPages(organizations)
+    this.#network.tell(`the changes of organization ${organizations.join(' and ')} are read apart`)
+    const line = this.#network.open()
+    const read = async (): Promise<string> => {
+      try {
+        await line.travel()
+        const { snapshot, entries, state } = await line.query(() => this.#postgres.readApart(since, organizations))
+        for (const { letter, step, keep } of LARGE_CHANGE_PASSES) {
+          const table = TABLE_OF_LETTER.get(letter)
+          const changes = entries.filter((entry) => entry.table === table).map((entry) => changeOf(state, entry, false))
+          for (const page of this.#pages(changes)) {
+            await line.travel(this.#pageMs / 4)
+            const kept = page.filter((change) => keep(change))
+            if (kept.length > 0) onPage({ step, changes: kept, snapshot })
+          }
+        }
+        return snapshot
+      } finally {
+        line.close()
+      }
+    }
+    return { done: read(), close: () => line.close() }
   }
 
   /** Divides rows as the chunks of a stream happen to. */
@@ -299,10 +345,11 @@ export class SimulatedHeartbeats implements HeartbeatStore {
     this.#network = network
   }
 
-  async note({ applied }: ValidatorNote): Promise<void> {
+  async note({ applied, details }: ValidatorNote): Promise<void> {
+    const server = 'server' in details ? String(details.server) : ''
     const line = this.#network.open()
     try {
-      await line.query(() => this.#postgres.noteValidator(applied))
+      await line.query(() => this.#postgres.noteValidator(applied, server))
     } finally {
       line.close()
     }
@@ -317,7 +364,7 @@ export class SimulatedHeartbeats implements HeartbeatStore {
   }
 }
 
-/** Returns the number of the license with this id. */
-export function numberOf(licenseId: Uint8Array): number {
-  return new DataView(licenseId.buffer, licenseId.byteOffset).getUint32(12)
+/** Returns the number of the row with this id. */
+export function numberOf(id: Uint8Array): number {
+  return new DataView(id.buffer, id.byteOffset).getUint32(12)
 }

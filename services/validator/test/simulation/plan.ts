@@ -14,6 +14,7 @@ import {
   type Operation,
   OPERATION_NAMES,
   type OperationName,
+  organizationOfLicense,
 } from './world.ts'
 
 export const FAULTS = [
@@ -116,13 +117,12 @@ function randomRequest(from: Random): Step {
 function randomChecks(from: Random): WatchedCheck[] {
   const checks: WatchedCheck[] = []
   for (let license = 1; license <= MAX_LICENSES; license++)
-    for (const organization of license <= 2 ? [1] : license <= 4 ? [2] : [1, 2])
-      checks.push({
-        organization,
-        license,
-        machine: from.pick(MACHINES),
-        address: from.pick(ADDRESSES),
-        country: from.pick(COUNTRIES),
-      })
+    checks.push({
+      organization: organizationOfLicense(license),
+      license,
+      machine: from.pick(MACHINES),
+      address: from.pick(ADDRESSES),
+      country: from.pick(COUNTRIES),
+    })
   return checks
 }

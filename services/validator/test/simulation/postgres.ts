@@ -15,6 +15,8 @@ export interface Entry {
   readonly table: TableName
   /** The row's number or name. */
   readonly row: number | string
+  /** Null for a machine whose license was deleted with it. */
+  readonly organization: number | null
 }
 
 export interface Version {
@@ -56,6 +58,8 @@ export interface Transaction {
 export interface Reading {
   readonly snapshot: string
   readonly behind: boolean
+  /** The organizations that are to be read apart. */
+  readonly large: readonly number[]
   readonly entries: readonly Entry[]
   readonly state: State
 }
@@ -72,7 +76,7 @@ export class SimulatedPostgres {
   historyStart = 0
   /** A number below this may have been given out by an earlier history, too. */
   firstFreshXid = FIRST_XID
-  /** The log contains more than this: a read reports `behind`. */
+  /** A read that finds more changes than this reports the organizations with most of them. */
   maxChanges = 20_000
   onCommit: () => void = () => undefined
   /** Connections reach a standby until then, which refuses to be followed. */
@@ -144,7 +148,8 @@ export class SimulatedPostgres {
   }
 
   /** `note_validator()`. */
-  noteValidator(applied: string | null): void {
+  noteValidator(snapshot: string | null, server: string): void {
+    const applied = snapshot === null || server === this.#identity ? snapshot : '1:1:'
     const transaction = this.begin()
     this.#complete(transaction)
     this.#write({ ...this.#disk, heartbeat: { applied, seenMs: this.#nowMs() }, xid: transaction.xid })
@@ -157,7 +162,7 @@ export class SimulatedPostgres {
       this.#run ??= ++this.#runs
       if (this.#disk.writtenBy !== this.#place) this.voidChangeLog(this.#place)
     }
-    return `${this.#place}/${this.#timeline}`
+    return this.#identity
   }
 
   /** `void_change_log()`: no snapshot that was taken before covers what it sets. */
@@ -188,15 +193,32 @@ export class SimulatedPostgres {
   }
 
   /** The statement of `readFeed`. */
-  read(since: string): Reading {
+  read(since: string, except: readonly number[] = []): Reading {
     const snapshot = this.snapshot()
-    const { state, pruned, log } = this.#disk
+    const { state, pruned } = this.#disk
     const isBehind = !covers(since, pruned) || !covers(snapshot, since)
+    const all = isBehind ? [] : this.#changedSince(since)
+    const isRead = ({ organization }: Entry): boolean =>
+      organization === null ? except.length === 0 : !except.includes(organization)
+    const entries = all.filter((entry) => isRead(entry))
+    if (entries.length <= this.maxChanges) return { snapshot, behind: isBehind, large: [], entries, state }
+    const large = largestOf(all, this.maxChanges)
+    return { snapshot, behind: large.length === 0, large, entries: [], state }
+  }
+
+  /** What `readLargeChange` reads: the changes of these organizations and of none. */
+  readApart(since: string, organizations: readonly number[]): Reading {
+    const entries = this.#changedSince(since).filter(
+      ({ organization }) => organization === null || organizations.includes(organization),
+    )
+    return { snapshot: this.snapshot(), behind: false, large: [], entries, state: this.state }
+  }
+
+  /** `changed_since()`. */
+  #changedSince(since: string): readonly Entry[] {
     const [, xmax = '0', open = ''] = since.split(':')
     const wasOpen = new Set(open === '' ? [] : open.split(',').map(BigInt))
-    const entries = isBehind ? [] : distinct(log.filter(({ xid }) => xid >= BigInt(xmax) || wasOpen.has(xid)))
-    const behind = isBehind || entries.length > this.maxChanges
-    return { snapshot, behind, entries: behind ? [] : entries, state }
+    return distinct(this.#disk.log.filter(({ xid }) => xid >= BigInt(xmax) || wasOpen.has(xid)))
   }
 
   /**
@@ -208,9 +230,10 @@ export class SimulatedPostgres {
     const last = numbers[Math.max(0, numbers.length - 1 - lost)]!
     const isKept = lost === 0 ? (): boolean => true : ({ version }: Disk): boolean => version <= last
     this.#history = this.#history.filter(isKept)
-    const spare = Number(this.#nextXid - this.#disk.xid) - 1
+    // Recovery goes on behind the greatest number that it finds on disk.
+    const found = this.#history.reduce((most, { xid }) => (xid > most ? xid : most), 0n)
     if (this.#nextXid > this.firstFreshXid) this.firstFreshXid = this.#nextXid
-    this.#nextXid = this.#disk.xid + 1n + BigInt(this.#random.int(spare + 1))
+    this.#nextXid = found + 1n + BigInt(this.#random.int(Number(this.#nextXid - found)))
     this.#latestCompleted = this.#nextXid - 1n
     for (const transaction of this.#open.values()) transaction.isOver = true
     this.#open.clear()
@@ -237,6 +260,10 @@ export class SimulatedPostgres {
 
   get #disk(): Disk {
     return this.#history.at(-1)!
+  }
+
+  get #identity(): string {
+    return `${this.#place}/${this.#timeline}`
   }
 
   get #place(): string {
@@ -280,10 +307,34 @@ function changesBetween(before: State, after: State, xid: bigint): Entry[] {
   for (const table of TABLES) {
     const old: Rows = before[table]
     const current: Rows = after[table]
-    for (const [row, value] of current) if (old.get(row) !== value) entries.push({ xid, table, row })
-    for (const row of old.keys()) if (!current.has(row)) entries.push({ xid, table, row })
+    for (const [row, value] of current) {
+      if (old.get(row) !== value) entries.push({ xid, table, row, organization: organizationOf(after, value) })
+    }
+    for (const [row, value] of old) {
+      if (!current.has(row)) entries.push({ xid, table, row, organization: organizationOf(after, value) })
+    }
   }
   return entries
+}
+
+function organizationOf(state: State, row: object): number | null {
+  if ('organization' in row) return Number(row.organization)
+  return 'license' in row ? (state.license.get(Number(row.license))?.organization ?? null) : null
+}
+
+/** The organizations with most changes, so many of them that the others' changes are few. */
+function largestOf(entries: readonly Entry[], maxChanges: number): number[] {
+  const counts = new Map<number, number>()
+  for (const { organization } of entries)
+    if (organization !== null) counts.set(organization, (counts.get(organization) ?? 0) + 1)
+  let rest = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const large: number[] = []
+  for (const [organization, count] of [...counts].toSorted((a, b) => b[1] - a[1])) {
+    if (rest <= maxChanges / 2) break
+    large.push(organization)
+    rest -= count
+  }
+  return large
 }
 
 function distinct(entries: readonly Entry[]): readonly Entry[] {

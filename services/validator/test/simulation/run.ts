@@ -19,7 +19,7 @@ import type { Plan, Step } from './plan.ts'
 import { SimulatedPostgres } from './postgres.ts'
 import { bytesOf, idOf } from './rows.ts'
 import { VirtualTime } from './virtual-time.ts'
-import { draftOf, OPERATIONS } from './world.ts'
+import { draftOf, OPERATIONS, organizationOfLicense } from './world.ts'
 
 export interface RunResult {
   readonly finding: Finding | null
@@ -32,7 +32,8 @@ export interface RunResult {
   readonly reads: number
 }
 
-const STALE_AFTER_MS = 5_000
+/** Longer than the interval of reads, and shorter than the bound of the judge. */
+const STALE_AFTER_MS = 1_500
 /** The validator starts before the first step. */
 const START_MS = 500
 /** After the last step everything heals, and the validator has this long to become equal to Postgres. */
@@ -84,6 +85,7 @@ class Run {
     const limits = { staleAfterMs: STALE_AFTER_MS, staleLimitMs: Infinity }
     this.#freshness = new Freshness(new Control(), limits, this.#time)
     this.#judge = new Judge(this.#postgres, this.#reader, plan.checks)
+    this.#source.onPages = (organizations) => this.#judge.beginPages(organizations)
     this.#slots = new SlotService(this.#store, this.#slotIndex(), { onError: () => undefined, clock: this.#time })
     this.#heartbeat = new Heartbeat(new SimulatedHeartbeats(this.#postgres, this.#network), {
       isReady: () => this.#isReady,
@@ -206,7 +208,7 @@ class Run {
       this.#slots.release({ organization: 0, licenseId, machineId, isKnown: true }, () => undefined)
       return
     }
-    const organization = license <= 2 ? 1 : 2
+    const organization = organizationOfLicense(license)
     const watched = { organization, license, machine, address: '192.0.2.1', country: 'US' }
     const { code, slot } = this.#judge.show(watched)
     if (slot === 'none') return
@@ -246,12 +248,13 @@ class Run {
           this.#tell('a load ends')
         },
         onRead: () => undefined,
-        onCaughtUpButLarge: () => this.#freshness.caughtUp(),
-        onCaughtUp: (snapshot) => {
-          this.#freshness.caughtUp()
+        onCaughtUpButLarge: (asOfMs) => this.#freshness.caughtUp(asOfMs),
+        onCaughtUp: ({ snapshot, identity, asOfMs }) => {
+          this.#freshness.caughtUp(asOfMs)
+          this.#judge.endPages()
           if (snapshot !== this.#applied) this.#tell(`the validator has applied ${snapshot}`)
           this.#applied = snapshot
-          this.#heartbeat.applied(snapshot)
+          this.#heartbeat.applied(snapshot, identity)
         },
       },
       this.#time,

@@ -3,10 +3,9 @@
  * the window in which the defect showed. docs/reliability.md lists them by number.
  */
 
-import type { Problem } from './judge.ts'
 import type { FaultName, Plan, Step } from './plan.ts'
 import type { WatchedCheck } from './verdicts.ts'
-import { type License, machineName, MAX_LICENSES, type Operation, type Rule } from './world.ts'
+import { type License, machineName, MAX_LICENSES, type Operation, type Rule, organizationOfLicense } from './world.ts'
 
 export interface Scenario {
   readonly name: string
@@ -19,8 +18,6 @@ export interface Scenario {
   readonly maxChanges?: number
   /** How often the validator may load everything at most. */
   readonly maxLoads?: number
-  /** The problem that it shows. */
-  readonly problem?: Problem
 }
 
 const MUTED = 900
@@ -139,7 +136,6 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a license is revoked while a reload is under way',
-    problem: 'late',
     explanation:
       'The log was not read before the end of a reload, which may take minutes. The validator stayed ready and enforced ' +
       'the revocation only then.',
@@ -153,7 +149,6 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'the first load takes long while changes are made',
-    problem: 'late',
     explanation:
       'A validator was ready as soon as its first load ended, although what was committed during the load was read later.',
     pageMs: 1_500,
@@ -165,7 +160,6 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a crash gives transaction numbers out again',
-    problem: 'applied too early',
     explanation:
       'The heartbeat went on publishing the snapshot of before the crash. It contains the numbers of lost transactions, so ' +
       'new transactions with these numbers counted as applied (x-applied-by) before they were read.',
@@ -234,6 +228,12 @@ export function planOfScenario({ steps, pageMs = 20, maxChanges = 20_000 }: Scen
   const checks: WatchedCheck[] = []
   for (let license = 1; license <= MAX_LICENSES; license++)
     for (const machine of ['m1', 'm2'])
-      checks.push({ organization: license <= 2 ? 1 : 2, license, machine, address: '10.1.2.3', country: 'DE' })
+      checks.push({
+        organization: organizationOfLicense(license),
+        license,
+        machine,
+        address: '10.1.2.3',
+        country: 'DE',
+      })
   return { seed, steps, checks, lastsMs: 4_000, pageMs, maxChanges }
 }

@@ -61,6 +61,11 @@ const NETWORKS = ['10.1.0.0/16', '10.1.2.3', '10.0.0.0/8']
 export const ORGANIZATIONS = [1, 2]
 /** Licenses have the numbers from 1 to this. */
 export const MAX_LICENSES = 7
+
+/** A license belongs to the same organization whenever it exists, since its id does. */
+export function organizationOfLicense(license: number): number {
+  return license === 3 || license === 4 || license === 6 ? 2 : 1
+}
 const STATUSES = ['active', 'suspended', 'revoked'] as const
 
 export function machineName(license: number, machine: string): string {
@@ -132,11 +137,12 @@ function nextNumber(rows: ReadonlyMap<number, unknown>, first: number): number {
 }
 
 /** Rules of the same identity do not exist twice. */
-function addRule(draft: Draft, rule: Rule): string | null {
+function addRule(draft: Draft, rule: Rule, random: Random): string | null {
   const identity = ({ kind, type, value, scope, scopeId, organization }: Rule): string =>
     [organization, kind, type, value, scope, scopeId].join()
   for (const other of draft.rule.values()) if (identity(other) === identity(rule)) return null
-  const number = nextNumber(draft.rule, 1)
+  // Ids are not used again, least of all by another organization.
+  const number = 2 * (1 + random.int(100_000)) + (rule.organization % 2)
   draft.rule.set(number, rule)
   const where = rule.scope === 'ORGANIZATION' ? `organization ${rule.organization}` : `${rule.scope} ${rule.scopeId}`
   const allowing = rule.allowSuspendedOrExpired ? ' that allows suspended' : ''
@@ -159,7 +165,7 @@ const add =
   (kind: Rule['kind']): Operation =>
   (draft, random) => {
     const found = pickLicense(draft, random)
-    return found && addRule(draft, randomRule(draft, random, kind, found[0]))
+    return found && addRule(draft, randomRule(draft, random, kind, found[0]), random)
   }
 
 const removeRule: Operation = (draft, random) => {
@@ -189,7 +195,7 @@ const setLimit: Operation = (draft, random) => {
 const createLicense: Operation = (draft, random) => {
   const number = nextNumber(draft.license, 1)
   if (number > MAX_LICENSES) return null
-  const organization = random.pick(ORGANIZATIONS)
+  const organization = organizationOfLicense(number)
   const customer = random.pick([...draft.customer].filter(([, row]) => row.organization === organization))[0]
   const product = random.pick([10, 11]) * organization
   const [status, max] = [random.pick(STATUSES), random.pick([null, 1, 2])]
@@ -277,7 +283,7 @@ const turnRule: Operation = (draft, random) => {
   const [number, row] = random.pick(turnable)
   draft.rule.delete(number)
   const kind = row.kind === 'BLACKLIST' ? 'EXCLUSION' : 'BLACKLIST'
-  const added = addRule(draft, { ...row, kind, allowSuspendedOrExpired: false })
+  const added = addRule(draft, { ...row, kind, allowSuspendedOrExpired: false }, random)
   return added && `removes rule ${number} and ${added}`
 }
 
@@ -288,7 +294,7 @@ function blockAnywhere(draft: Draft, license: number, random: Random): boolean {
     ['HWID', random.pick(MACHINES)],
   ] as const)
   const rule = { organization, type, value: values, scope: 'LICENSE', scopeId: license } as const
-  return addRule(draft, { ...rule, kind: 'BLACKLIST', allowSuspendedOrExpired: false }) !== null
+  return addRule(draft, { ...rule, kind: 'BLACKLIST', allowSuspendedOrExpired: false }, random) !== null
 }
 
 /** Suspends or reinstates every license of an organization. */
