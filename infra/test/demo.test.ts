@@ -10,7 +10,7 @@ let access: ManagementAccess
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  const operatorToken = 'operator-token-of-this-test'
+  const operatorToken = 'operator-token-of-these-tests-only'
   management = await startService('management', {
     ...process.env,
     MANAGEMENT_PORT: '0',

@@ -21,7 +21,7 @@ import { startService, untilReady, type ServiceProcess } from '../shared/service
 const PGBOUNCER = 'pgbouncer'
 
 describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs pgbouncer)', { timeout: 30_000 }, () => {
-  const operatorToken = 'operator-of-this-test'
+  const operatorToken = 'operator-token-of-these-tests-only'
   const folder = mkdtempSync(join(tmpdir(), 'keyward-pooler-'))
   let database: TestDatabase
   let pooler: ChildProcess

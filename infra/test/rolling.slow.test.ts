@@ -9,7 +9,7 @@ const isHere = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 const isLong = process.env['KEYWARD_LONG'] === '1'
 
 describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => {
-  const operatorToken = 'operator-of-this-test'
+  const operatorToken = 'operator-token-of-these-tests-only'
   let database: TestDatabase
   let cluster: Cluster
 

@@ -172,7 +172,7 @@ test('starts no Postgres with DATABASE_URL, and passes secrets only to managemen
   home = await newHome()
   const database = await createTestDatabase()
   const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
-  const secrets = { OPERATOR_TOKEN: 'of-the-operator-alone', MASTER_KEY: '5e'.repeat(32) }
+  const secrets = { OPERATOR_TOKEN: 'a-token-of-the-operator-and-nobody-else', MASTER_KEY: '5e'.repeat(32) }
   const started = start({ ...given, ...secrets, MASTER_KEY_PREVIOUS: 'a7'.repeat(32) })
   await started.ready()
   expect(await runCurl(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })

@@ -17,7 +17,7 @@ const licenseSchema = z.object({ id: z.string(), key: z.string() })
 type License = z.infer<typeof licenseSchema>
 
 describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { timeout: 20_000 }, () => {
-  const operatorToken = 'operator-of-this-test'
+  const operatorToken = 'operator-token-of-these-tests-only'
   let database: TestDatabase
   let cluster: Cluster
   let client: HttpsClient

@@ -78,7 +78,7 @@ describe.skipIf(!hasPrometheus)('promtool (needs prometheus)', () => {
 const hasBalancer = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 
 describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (needs prometheus and haproxy)', () => {
-  const operatorToken = 'operator-of-this-test'
+  const operatorToken = 'operator-token-of-these-tests-only'
   let database: TestDatabase
   let cluster: Cluster
   let prometheus: Prometheus

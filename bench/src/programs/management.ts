@@ -21,7 +21,7 @@ const HELP = `node bench/src/programs/management.ts [options]
 
 Writes bench/results/management.json.`
 
-const OPERATOR_TOKEN = 'operator-token-of-the-bench'
+const OPERATOR_TOKEN = 'operator-token-of-the-bench-programs'
 const RULES_PER_IMPORT = 1_000
 const PAGE = 100
 const REPEATED_IMPORTS = 10

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { openShell, type TestShell } from './run-cli.ts'
 import { type RunningService, startProgram } from './services.ts'
 
-const OPERATOR_TOKEN = 'operator-of-this-test'
+const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
 const identified = z.object({ id: z.string() })
 const listed = z.array(identified)
 

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { type TestShell, openShell } from './run-cli.ts'
 import { type RunningService, startProgram } from './services.ts'
 
-const OPERATOR_TOKEN = 'operator-of-this-test'
+const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
 const DAY_MS = 86_400_000
 
 let database: TestDatabase

@@ -33,7 +33,7 @@ export interface Programs {
   close: () => Promise<void>
 }
 
-const OPERATOR_TOKEN = 'operator-token-of-the-tests'
+const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
 export const EXPIRES_AT = '2999-01-01T00:00:00.000Z'
 
 export async function startPrograms(): Promise<Programs> {

@@ -15,6 +15,7 @@ export const PROBLEMS = {
   RULE_LIMIT_REACHED: { status: 403, title: 'The plan allows no more access rules.' },
   COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan does not include country rules.' },
   QUOTA_EXCEEDED: { status: 403, title: 'The organization has as many of these as its quota allows.' },
+  ORGANIZATION_SUSPENDED: { status: 403, title: 'The operator has suspended the organization.' },
   NOT_FOUND: { status: 404, title: 'The resource does not exist.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed for this path.' },
   REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive completely in time.' },

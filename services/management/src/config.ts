@@ -22,8 +22,8 @@ import { parseMasterKey } from './keyring/keyring.ts'
 
 /** Accepts only a token that a client can send in an `Authorization` header. */
 const operatorToken = () =>
-  variable('16 to 512 printable ASCII characters without spaces', (value) =>
-    value.length >= 16 && bearerSecret(`Bearer ${value}`) === value ? value : undefined,
+  variable('32 to 512 printable ASCII characters without spaces', (value) =>
+    value.length >= 32 && bearerSecret(`Bearer ${value}`) === value ? value : undefined,
   )
 const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
 
@@ -38,6 +38,7 @@ export const variables = z.object({
   MANAGEMENT_ORGANIZATION_RATE_LIMIT: integer(1, 2_000_000_000).optional(),
   MANAGEMENT_API_KEY_RATE_LIMIT: integer(1, 2_000_000_000).default(10_000),
   OPERATOR_TOKEN: operatorToken(),
+  OPERATOR_TOKEN_PREVIOUS: operatorToken().optional(),
   MASTER_KEY: masterKey(),
   MASTER_KEY_PREVIOUS: masterKey().optional(),
   TRUSTED_PROXIES: variable(
@@ -61,7 +62,8 @@ export interface ManagementConfig {
   adminHost: string
   adminPort: number
   rateLimits: RateLimits
-  operatorToken: string
+  /** The current token, and the previous one while it is being replaced. */
+  operatorTokens: readonly string[]
   masterKey: Uint8Array
   /** Opens signing keys while they are sealed again under `masterKey`. */
   previousMasterKey: Uint8Array | null
@@ -85,7 +87,10 @@ export const environment = variables.transform((env): ManagementConfig => ({
     organization: env.MANAGEMENT_ORGANIZATION_RATE_LIMIT ?? 2 * env.MANAGEMENT_RATE_LIMIT,
     apiKey: env.MANAGEMENT_API_KEY_RATE_LIMIT,
   },
-  operatorToken: env.OPERATOR_TOKEN,
+  operatorTokens: [
+    env.OPERATOR_TOKEN,
+    ...(env.OPERATOR_TOKEN_PREVIOUS === undefined ? [] : [env.OPERATOR_TOKEN_PREVIOUS]),
+  ],
   masterKey: env.MASTER_KEY,
   previousMasterKey: env.MASTER_KEY_PREVIOUS ?? null,
   resolver: {

@@ -154,7 +154,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const counts = createSharedCounts(db, onError)
   const admission = new Admission({
     db: readDb,
-    operatorToken: config.operatorToken,
+    operatorTokens: config.operatorTokens,
     rateLimiter: createRateLimiter(counts, config.rateLimits),
     gates: dependencies.gates,
   })

@@ -19,16 +19,17 @@ test('reads the environment', () => {
 })
 
 test('accepts the longest operator token that a header can carry', () => {
-  expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).operatorToken).toHaveLength(512)
+  expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).operatorTokens[0]).toHaveLength(512)
 })
 
 test.each([
   ['CLIENT_IP_HEADER', 'x-real-ip ', 'the name of a header'],
   ['CLIENT_IP_HEADER', 'x real ip', 'the name of a header'],
   ['COUNTRY_HEADER', 'x-country:', 'the name of a header'],
-  ['OPERATOR_TOKEN', 'fifteen-letters', '16 to 512 printable ASCII characters'],
-  ['OPERATOR_TOKEN', 'x'.repeat(513), '16 to 512 printable ASCII characters'],
-  ['OPERATOR_TOKEN', 'é'.repeat(20), '16 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN', 'x'.repeat(31), '32 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN', 'x'.repeat(513), '32 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN', 'é'.repeat(40), '32 to 512 printable ASCII characters'],
+  ['OPERATOR_TOKEN_PREVIOUS', 'short', '32 to 512 printable ASCII characters'],
   ['CORS_ORIGINS', '*', 'web origins such as https://example.com separated by commas'],
   ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas'],
 ])('rejects %s = %j with one line that names the variable', (name, value, takes) => {

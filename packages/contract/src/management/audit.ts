@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 
-import { actor, EXAMPLE_ID, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, id, timestamp } from './common.ts'
 
 export const auditEntry = z
   .object({
@@ -21,3 +21,14 @@ export const auditEntry = z
       }),
   })
   .meta({ id: 'AuditEntry', description: 'Who changed what.' })
+
+export const operatorAuditEntry = auditEntry
+  .extend({
+    organizationId: z.uuid().nullable().meta({
+      description: 'The organization, which may be deleted.',
+      example: EXAMPLE_ID,
+    }),
+  })
+  .meta({ id: 'OperatorAuditEntry', description: 'What the operator changed.' })
+
+export const operatorAuditFilter = { organizationId: id('Only of this organization.').optional() }

@@ -36,6 +36,9 @@ export const token = z
 export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', description: 'A new token.' })
 export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
 
+/** Without `expiresAt` it never expires, because the tokens that it makes expire no later than it. */
+export const createRecoveryToken = z.strictObject({ name: credentialName.default('recovery token'), expiresAt })
+
 export const member = z
   .object({
     id: z.uuid().meta({ description: 'The id of the member.', example: EXAMPLE_ID }),

@@ -1,14 +1,19 @@
 /** The endpoint of the audit log (docs/api.md#m11). */
 
-import { actor, auditEntry, listQuery, page } from '@keyward/contract'
+import { actor, auditEntry, listQuery, operatorAuditEntry, operatorAuditFilter, page } from '@keyward/contract'
 import type { Database } from '@keyward/database'
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
-import { vendorEndpoint } from '../http/endpoint.ts'
-import { selectPage } from '../http/pagination.ts'
+import type { Db } from '../http/context.ts'
+import { operatorEndpoint, vendorEndpoint } from '../http/endpoint.ts'
+import { type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
+
+interface OperatorQuery extends PageQuery {
+  organizationId?: string | undefined
+}
 
 function show(row: Selectable<Database['auditLog']>): z.output<typeof auditEntry> {
   const { id, at, action, resourceType, resourceId } = row
@@ -16,13 +21,26 @@ function show(row: Selectable<Database['auditLog']>): z.output<typeof auditEntry
   return { id, at: at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes }
 }
 
+/** Lists what the operator did to all organizations, also to deleted ones. */
+async function listOperatorEntries(db: Db, { organizationId, ...query }: OperatorQuery) {
+  const list = { name: `operator-audit-log ${organizationId ?? ''}`, organizationId: '' }
+  const select = db
+    .selectFrom('auditLog')
+    .selectAll()
+    .where(sql<boolean>`actor ->> 'type' = 'OPERATOR'`)
+    .$if(organizationId !== undefined, (entries) => entries.where('organizationId', '=', organizationId ?? ''))
+  return selectPage(list, query, select, (row) => ({ ...show(row), organizationId: row.organizationId }))
+}
+
+const tag = { name: 'Audit log', description: 'Who changed what, and when.' }
+
 export const auditLog = [
   vendorEndpoint(
     'audit.read',
     {
       method: 'get',
       path: '/audit-log',
-      tag: { name: 'Audit log', description: 'Who changed what, and when.' },
+      tag,
       operationId: 'listAuditLog',
       summary: 'List audit entries',
       query: listQuery({}),
@@ -33,5 +51,19 @@ export const auditLog = [
       const select = db.selectFrom('auditLog').selectAll().where('organizationId', '=', organizationId)
       return selectPage({ name: 'audit-log', organizationId }, query, select, show)
     },
+  ),
+  operatorEndpoint(
+    {
+      method: 'get',
+      path: '/operator/audit-log',
+      tag,
+      operationId: 'listOperatorAuditLog',
+      summary: 'List what the operator did',
+      description: 'Also to organizations that are deleted.',
+      query: listQuery(operatorAuditFilter),
+      status: 200,
+      response: page(operatorAuditEntry),
+    },
+    ({ db, query }) => listOperatorEntries(db, query),
   ),
 ]

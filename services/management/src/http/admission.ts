@@ -17,7 +17,7 @@ function isUnauthenticated(error: unknown): boolean {
 export interface AdmissionOptions {
   /** Credentials are read here. */
   db: Db
-  operatorToken: string
+  operatorTokens: readonly string[]
   rateLimiter: RateLimiter
   gates: Gates
 }
@@ -38,9 +38,9 @@ export class Admission {
 
   /** Returns the caller of an `Authorization` header. Throws UNAUTHENTICATED, RATE_LIMITED, UNAVAILABLE. `ip` is the caller's address. */
   async admit(authorization: string | undefined, ip: string | null): Promise<Admitted> {
-    const { operatorToken, rateLimiter } = this.#options
+    const { operatorTokens, rateLimiter } = this.#options
     try {
-      const credential = readCredential(operatorToken, authorization)
+      const credential = readCredential(operatorTokens, authorization)
       if (credential.kind === 'operator') return { caller: credential, headers: rateLimiter.count(credential, ip) }
       return await this.#admitHash(credential.secretHash, ip)
     } catch (error) {

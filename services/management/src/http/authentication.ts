@@ -21,6 +21,8 @@ export interface Caller {
   permissions: ReadonlySet<Permission>
   actor: Actor
   credential: CallerCredential
+  /** Whether the operator has suspended the organization. */
+  isSuspended: boolean
 }
 
 function sha256(text: string): Buffer {
@@ -43,6 +45,7 @@ function intersection(token: ReadonlySet<Permission>, member: ReadonlySet<Permis
 async function findCredential(db: Db, secretHash: Uint8Array) {
   return db
     .selectFrom('credentials')
+    .innerJoin('organizations', 'organizations.id', 'credentials.organizationId')
     .leftJoin('members', 'members.id', 'credentials.memberId')
     .select([
       'credentials.id',
@@ -56,6 +59,7 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
       'credentials.createdBy',
       'credentials.madeByMember',
       'members.permissions as memberPermissions',
+      'organizations.suspendedAt',
     ])
     .where('secretHash', '=', Buffer.from(secretHash))
     .executeTakeFirst()
@@ -77,6 +81,12 @@ export function bearerSecret(authorization: string | undefined): string | undefi
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
+/** Digests have equal lengths, so the comparison takes the same time for every secret. */
+function isOneOf(tokens: readonly string[], secret: string): boolean {
+  const digest = sha256(secret)
+  return tokens.map((token) => timingSafeEqual(digest, sha256(token))).includes(true)
+}
+
 const REJECTED = 'The credential is unknown, revoked or expired. Send a valid one.'
 
 /** The secret of a credential that Postgres has to find. */
@@ -87,13 +97,12 @@ export interface Credential {
 
 /** Returns the operator or the credential of an `Authorization` header, without Postgres. Throws UNAUTHENTICATED. */
 export function readCredential(
-  operatorToken: string,
+  operatorTokens: readonly string[],
   authorization: string | undefined,
 ): Credential | (Caller & { kind: 'operator' }) {
   const secret = bearerSecret(authorization)
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
-  // Digests have equal lengths, so the comparison takes the same time for every secret.
-  if (timingSafeEqual(sha256(secret), sha256(operatorToken)))
+  if (isOneOf(operatorTokens, secret))
     return {
       kind: 'operator',
       owner: 'operator',
@@ -101,6 +110,7 @@ export function readCredential(
       permissions: new Set(),
       actor: { type: 'OPERATOR' },
       credential: { id: 'operator', expiresAt: null, madeByMember: null },
+      isSuspended: false,
     }
   if (!parseSecret(secret)) throw unauthenticated(REJECTED)
   return { kind: 'credential', secretHash: hashSecret(secret) }
@@ -122,6 +132,7 @@ export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller
     permissions,
     actor: actorOf(row),
     credential: { id: row.id, expiresAt: row.expiresAt, madeByMember: row.madeByMember ?? row.memberId },
+    isSuspended: row.suspendedAt !== null,
   }
 }
 
@@ -137,9 +148,14 @@ function requireKind(caller: Caller, required: Caller['kind']): void {
   throw new ApiError('FORBIDDEN', `This endpoint requires ${CALLERS[required]}; the request was sent with ${got}.`)
 }
 
-/** Throws FORBIDDEN, with the kind of credential or the permission that is required. */
+/** Throws ORGANIZATION_SUSPENDED, or FORBIDDEN with the kind of credential or the permission that is required. */
 export function authorize(access: Access, caller: Caller): void {
   requireKind(caller, access.kind)
+  if (caller.kind === 'vendor' && caller.isSuspended)
+    throw new ApiError(
+      'ORGANIZATION_SUSPENDED',
+      'The operator has suspended the access of this organization to the management API. Licenses are still validated.',
+    )
   if (access.kind !== 'vendor' || access.permission === 'any' || caller.permissions.has(access.permission)) return
   throw new ApiError(
     'FORBIDDEN',

@@ -38,12 +38,13 @@ export function documented(error: ProblemCode | DocumentedError): DocumentedErro
 }
 
 /** Returns every error that the endpoint can return. */
-export function documentedErrors({ definition }: Endpoint): DocumentedError[] {
+export function documentedErrors({ definition, access }: Endpoint): DocumentedError[] {
   const takesBody = definition.method === 'post' || definition.method === 'patch'
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
   if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (definition.method === 'post' && definition.readOnly !== true)
     codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
+  if (access.kind === 'vendor') codes.push('ORGANIZATION_SUSPENDED')
   codes.push('INTERNAL', 'UNAVAILABLE')
   return [...codes, ...(definition.errors ?? [])].map(documented)
 }

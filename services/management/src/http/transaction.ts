@@ -44,7 +44,7 @@ interface Responses {
 async function runHandler(dependencies: Dependencies, request: EndpointRequest, run: Run, db: Db): Promise<Responses> {
   const { definition } = request.endpoint
   const headers: Record<string, string> = {}
-  const { kind: _kind, owner: _owner, ...caller } = request.caller
+  const { kind: _kind, owner: _owner, isSuspended: _isSuspended, ...caller } = request.caller
   const result = await run({ ...caller, db, dependencies, headers, origin: request.origin })
   if (definition.status === 204) {
     const sent = { status: 204, headers, body: '' }

@@ -56,7 +56,7 @@ async function routedOperations(): Promise<string[]> {
   const { db, gates } = dependencies
   const app = createApp({
     dependencies,
-    admission: new Admission({ db, operatorToken, rateLimiter, gates }),
+    admission: new Admission({ db, operatorTokens: [operatorToken], rateLimiter, gates }),
     onCredentialUse: () => undefined,
     corsOrigins: [],
     metrics: createMetrics(),

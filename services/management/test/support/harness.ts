@@ -11,7 +11,7 @@ import {
 import { environment } from '../../src/config.ts'
 import { startManagement } from '../../src/server.ts'
 
-export const operatorToken = 'operator-token-of-the-tests'
+export const operatorToken = 'operator-token-of-these-tests-only'
 export const masterKey = '5e'.repeat(32)
 
 export interface ApiResponse {

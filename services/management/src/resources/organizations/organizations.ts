@@ -2,7 +2,9 @@
 
 import {
   createdOrganization,
+  createdToken,
   createOrganization,
+  createRecoveryToken,
   idParams,
   listQuery,
   organization,
@@ -16,11 +18,13 @@ import {
 import { BASE_PATH, operatorEndpoint, vendorEndpoint } from '../../http/endpoint.ts'
 import {
   addOrganization,
+  addRecoveryToken,
   changeOrganization,
   deleteOrganization,
   listOrganizations,
   readOrganization,
   readOwnOrganization,
+  setSuspended,
 } from './store.ts'
 
 const tag = {
@@ -100,6 +104,52 @@ export const organizations = [
       propagates: true,
     },
     (call) => deleteOrganization(call, call.params.id),
+  ),
+  operatorEndpoint(
+    {
+      ...one,
+      path: `${path}/{id}/suspend`,
+      method: 'post',
+      operationId: 'suspendOrganization',
+      summary: 'Suspend an organization',
+      description:
+        'Its management tokens and access tokens get 403 `ORGANIZATION_SUSPENDED`. Its licenses are validated, and its apps get license files, as before.',
+      status: 200,
+      response: organizationDetails,
+    },
+    (call) => setSuspended(call, call.params.id, true),
+  ),
+  operatorEndpoint(
+    {
+      ...one,
+      path: `${path}/{id}/reinstate`,
+      method: 'post',
+      operationId: 'reinstateOrganization',
+      summary: 'Reinstate a suspended organization',
+      status: 200,
+      response: organizationDetails,
+    },
+    (call) => setSuspended(call, call.params.id, false),
+  ),
+  operatorEndpoint(
+    {
+      ...one,
+      path: `${path}/{id}/recovery-token`,
+      method: 'post',
+      operationId: 'createRecoveryToken',
+      summary: 'Create a management token for an organization that has lost its own',
+      description:
+        'The token has every permission, whatever the quota. Only this response contains the secret. The audit log of the organization shows it.',
+      body: createRecoveryToken,
+      status: 201,
+      response: createdToken,
+      secrets: ['secret'],
+    },
+    async (call) => {
+      const created = await addRecoveryToken(call, call.params.id, call.body)
+      call.headers['location'] = `${BASE_PATH}/tokens/${created.id}`
+      return created
+    },
   ),
   vendorEndpoint(
     'any',

@@ -3,6 +3,7 @@
 import {
   ALL_PERMISSIONS,
   type createOrganization,
+  type createRecoveryToken,
   type Organization,
   type OrganizationDetails,
   type Plan,
@@ -114,6 +115,40 @@ export async function changeOrganization(
   const changes = { ...input, ...(quotas && { quotas }) }
   await audit(context, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes })
   return showDetails(db, row)
+}
+
+/** Suspends the access of an organization to the management API, or restores it. Its licenses are validated as before. */
+export async function setSuspended(
+  { db, actor }: OperatorContext,
+  id: string,
+  isSuspended: boolean,
+): Promise<OrganizationDetails> {
+  const row = await db
+    .updateTable('organizations')
+    .set({ suspendedAt: isSuspended ? new Date() : null, updatedAt: new Date() })
+    .where('id', '=', id)
+    .where('suspendedAt', isSuspended ? 'is' : 'is not', null)
+    .returningAll()
+    .executeTakeFirst()
+  if (!row) return readOrganization(db, id)
+  const action = `organization.${isSuspended ? 'suspended' : 'reinstated'}`
+  await audit({ db, actor, organizationId: id }, { action, resourceType: 'organization', resourceId: id })
+  return showDetails(db, row)
+}
+
+/** Creates a management token with every permission, whatever the quota, for an organization that has none that works. */
+export async function addRecoveryToken(
+  { db, actor }: OperatorContext,
+  id: string,
+  input: z.output<typeof createRecoveryToken>,
+) {
+  await findOrganization(db, id)
+  const context = { db, actor, organizationId: id }
+  return addCredential(
+    context,
+    { kind: 'MANAGEMENT_TOKEN', memberId: null },
+    { ...input, permissions: ALL_PERMISSIONS },
+  )
 }
 
 export async function deleteOrganization({ db, actor }: OperatorContext, id: string): Promise<void> {

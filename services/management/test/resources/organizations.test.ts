@@ -1,0 +1,97 @@
+/** What the operator does to organizations: suspension, recovery, and the audit log of both. */
+
+import { ALL_PERMISSIONS, auditEntry, operatorAuditEntry, organizationDetails, page, token } from '@keyward/contract'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, operatorToken, startHarnessWithValidator } from '../support/harness.ts'
+import { createVendor, expectBody, outcome } from '../support/vendor.ts'
+
+const PREVIOUS = 'previous-operator-token-of-these-tests'
+let harness: Harness
+
+beforeAll(async () => {
+  harness = await startHarnessWithValidator({ OPERATOR_TOKEN_PREVIOUS: PREVIOUS })
+})
+afterAll(() => harness.close())
+
+const recovered = token.extend({ secret: z.string() })
+
+test('a suspended organization cannot manage, and its apps still get license files', async () => {
+  const vendor = await createVendor(harness)
+  const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
+  const path = `organizations/${vendor.id}`
+  const suspended = expectBody(await harness.call('POST', `${path}/suspend`), 200, organizationDetails)
+  expect(suspended.suspendedAt).not.toBeNull()
+  expect((await harness.call('POST', `${path}/suspend`)).body).toEqual(suspended)
+  for (const [method, resource] of [
+    ['GET', 'organization'],
+    ['GET', 'licenses'],
+    ['POST', 'products'],
+    ['GET', `licenses/${license.id}/file`],
+    ['DELETE', `licenses/${license.id}`],
+  ] as const)
+    expect(outcome(await vendor.call(method, resource))).toBe('403 ORGANIZATION_SUSPENDED')
+  const file = () => harness.as(vendor.apiKey)('POST', 'licenses/file', { body: { licenseKey: license.key } })
+  await expect.poll(async () => outcome(await file()), { timeout: 10_000 }).toBe('200')
+  const reinstated = expectBody(await harness.call('POST', `${path}/reinstate`), 200, organizationDetails)
+  expect(reinstated.suspendedAt).toBeNull()
+  expect(outcome(await vendor.call('GET', 'licenses'))).toBe('200')
+  const { rows } = await harness.database.pool.query(
+    `select id from change_log where xid = (select xmin::text::xid8 from organizations where id = $1)`,
+    [vendor.id],
+  )
+  expect(rows).toEqual([])
+})
+
+test('the operator issues a management token for an organization without one, beyond its quota', async () => {
+  const vendor = await createVendor(harness)
+  await harness.database.pool.query(
+    `update credentials set revoked_at = now() where organization_id = $1 and kind <> 'API_KEY'`,
+    [vendor.id],
+  )
+  await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { tokens: 0 } } })
+  expect(outcome(await vendor.call('GET', 'tokens'))).toBe('401 UNAUTHENTICATED')
+  const response = await harness.call('POST', `organizations/${vendor.id}/recovery-token`, { body: {} })
+  const { secret, id, permissions, createdBy } = expectBody(response, 201, recovered)
+  expect(permissions).toEqual(ALL_PERMISSIONS)
+  expect(createdBy).toEqual({ type: 'OPERATOR' })
+  const log = await harness.as(secret)('GET', 'audit-log?limit=1')
+  expect(expectBody(log, 200, page(auditEntry)).data[0]).toMatchObject({
+    action: 'management_token.created',
+    resourceId: id,
+    actor: { type: 'OPERATOR' },
+  })
+  expect(outcome(await vendor.call('POST', `organizations/${vendor.id}/recovery-token`, { body: {} }))).toBe(
+    '401 UNAUTHENTICATED',
+  )
+})
+
+test('the operator reads what the operator did, also to deleted organizations, and nothing else', async () => {
+  const [vendor, gone] = [await createVendor(harness), await createVendor(harness)]
+  await vendor.product()
+  await harness.call('POST', `organizations/${vendor.id}/suspend`)
+  expect((await harness.call('DELETE', `organizations/${gone.id}`)).status).toBe(204)
+  const read = async (query: string) =>
+    expectBody(await harness.call('GET', `operator/audit-log${query}`), 200, page(operatorAuditEntry)).data
+  const all = await read('?limit=100')
+  expect(all.filter(({ actor }) => actor.type !== 'OPERATOR')).toEqual([])
+  expect(all[0]).toMatchObject({ action: 'organization.deleted', organizationId: gone.id })
+  const actions = (await read(`?organizationId=${vendor.id}`)).map(({ action }) => action)
+  expect(actions).toEqual([
+    'organization.suspended',
+    'api_key.created',
+    'management_token.created',
+    'organization.created',
+  ])
+  expect((await read(`?organizationId=${gone.id}`)).map(({ action }) => action)).toContain('organization.created')
+})
+
+test('both operator tokens work while one replaces the other', async () => {
+  for (const [secret, expected] of [
+    [operatorToken, '200'],
+    [PREVIOUS, '200'],
+    [`${PREVIOUS}x`, '401 UNAUTHENTICATED'],
+  ] as const)
+    expect(outcome(await harness.as(secret)('GET', 'organizations'))).toBe(expected)
+})
