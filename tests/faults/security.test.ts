@@ -218,6 +218,7 @@ test('the validator role has exactly these permissions', async () => {
     'release_slot',
     'release_slots',
     'write_behind',
+    'write_usage',
   ])
   const { rows: hidden } = await pool.query<{ column: string }>(
     `select attrelid::regclass || '.' || attname as column from pg_attribute

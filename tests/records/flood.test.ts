@@ -21,7 +21,7 @@ const REFUSED = byLength(4_500, 100_000)
 const LICENSES = byLength(2_600, 20_000)
 /** More new machines than can wait to be recorded. */
 const NEW_MACHINES = byLength(500, 12_000)
-/** The maximum of waiting rows: 6,000 of activity and some counts, and as many in the batch that is being written. */
+/** The maximum of waiting rows: 6,000 of activity of one organization and some counts, and as many in the batch that is being written. */
 const MAX_WAITING = 13_000
 
 let postgres: TestPostgres

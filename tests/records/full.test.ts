@@ -61,7 +61,7 @@ async function fullLicense(): Promise<{ id: string; key: string }> {
 async function statements(): Promise<{ claims: number; flushes: number; all: number }> {
   const { rows } = await pool.query<{ claims: number; flushes: number; all: number }>(
     `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::int as claims,
-       coalesce(sum(calls) filter (where query like '%write_behind(%'), 0)::int as flushes, sum(calls)::int as all
+       coalesce(sum(calls) filter (where query like '%write_usage(%'), 0)::int as flushes, sum(calls)::int as all
      from pg_stat_statements`,
   )
   return rows[0] ?? { claims: 0, flushes: 0, all: 0 }

@@ -56,7 +56,7 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('executes ten functions', async () => {
+  test('executes eleven functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
       'claim_slots',
@@ -68,6 +68,7 @@ describe('the validator role', () => {
       'release_slots',
       'snap_covers',
       'write_behind',
+      'write_usage',
     ])
   })
 

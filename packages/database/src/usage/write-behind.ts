@@ -6,7 +6,7 @@
 import type pg from 'pg'
 
 import type { Id } from '../feed/entities.ts'
-import { bytesToUuid } from '../ids.ts'
+import { bytesToUuid, toHex } from '../ids.ts'
 import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
 
 /** Times are milliseconds since 1970. */
@@ -22,11 +22,22 @@ export interface RecordBatch {
     readonly count: number
   }[]
   readonly activity: ActivityColumns
+  /** Checks that ended in `TOO_MANY_MACHINES`, by license; they raise its alert (docs/api.md#d4). */
+  readonly overuse: readonly {
+    readonly licenseId: Id
+    readonly count: number
+    readonly firstAtMs: number
+    readonly lastAtMs: number
+  }[]
+  /** The last use of API keys. */
+  readonly keyUses: readonly { readonly id: Id; readonly atMs: number }[]
+  /** Names of machines, which are stored for those that have none. */
+  readonly hostnames: readonly { readonly licenseId: Id; readonly machineId: Uint8Array; readonly hostname: string }[]
 }
 
 /**
  * Checks, aggregated per license, code, machine and minute (docs/api.md#d3). Entry i is element i of each column; columns
- * instead of objects, because a flush has thousands of entries. `TOO_MANY_MACHINES` also counts in the license's alert.
+ * instead of objects, because a flush has thousands of entries.
  */
 export interface ActivityColumns {
   readonly minutesMs: Float64Array
@@ -48,7 +59,6 @@ export interface ActivityColumns {
 
 /** How many rows one batch writes at most, in all tables together; more would make a long transaction. */
 export const BATCH_ROWS = 1_000
-const OVERUSE = 'TOO_MANY_MACHINES'
 
 /**
  * Applies a batch and returns whether it was new. `number` increases with each batch of a validator. When the response is lost,
@@ -64,13 +74,16 @@ export async function writeBehind(
   const { activity } = batch
   const { rows } = await client.query<{ applied: boolean }>({
     name: 'keyward-write-behind',
-    text: `select write_behind($1::uuid, $2::bigint, $3::jsonb, $4::jsonb, $5::float8[], $6::uuid[], $7::text[], $8::bytea[],
-      $9::integer[], $10::float8[], $11::float8[], $12::boolean[]) as applied`,
+    text: `select write_usage($1::uuid, $2::bigint, $3::jsonb, $4::jsonb, $5::jsonb, $6::jsonb, $7::jsonb, $8::float8[],
+      $9::uuid[], $10::text[], $11::bytea[], $12::integer[], $13::float8[], $14::float8[], $15::boolean[]) as applied`,
     values: [
       validatorId,
       number,
       rulesToJson(batch.rules),
       checksToJson(batch.checks),
+      overuseToJson(batch.overuse),
+      JSON.stringify(batch.keyUses.map(({ id, atMs: at }) => ({ id: bytesToUuid(id), at }))),
+      hostnamesToJson(batch.hostnames),
       float8Array(activity.minutesMs),
       uuidArray(activity.licenseIds),
       textArray(activity.codes, activity.codeNames),
@@ -85,31 +98,43 @@ export async function writeBehind(
 }
 
 /** Splits a batch into batches that write at most `BATCH_ROWS` rows each. An empty batch yields none. */
-export function splitBatch({ rules, checks, activity }: RecordBatch): RecordBatch[] {
+export function splitBatch(batch: RecordBatch): RecordBatch[] {
   const batches: RecordBatch[] = []
-  const done = { rules: 0, checks: 0, activity: 0 }
-  while (done.rules < rules.length || done.checks < checks.length || done.activity < activity.counts.length) {
-    const nextRules = rules.slice(done.rules, done.rules + BATCH_ROWS)
-    const nextChecks = checks.slice(done.checks, done.checks + BATCH_ROWS - nextRules.length)
-    const end = endOfRows(activity, done.activity, BATCH_ROWS - nextRules.length - nextChecks.length)
-    batches.push({ rules: nextRules, checks: nextChecks, activity: sliceOf(activity, done.activity, end) })
-    done.rules += nextRules.length
-    done.checks += nextChecks.length
+  const done = { rules: 0, checks: 0, overuse: 0, keyUses: 0, hostnames: 0, activity: 0 }
+  for (let left = countRows(batch); left > 0;) {
+    let capacity = BATCH_ROWS
+    const next = <Row>(list: Exclude<keyof RecordBatch, 'activity'>, all: readonly Row[]): readonly Row[] => {
+      const rows = all.slice(done[list], done[list] + capacity)
+      done[list] += rows.length
+      capacity -= rows.length
+      return rows
+    }
+    const lists = {
+      rules: next('rules', batch.rules),
+      checks: next('checks', batch.checks),
+      overuse: next('overuse', batch.overuse),
+      keyUses: next('keyUses', batch.keyUses),
+      hostnames: next('hostnames', batch.hostnames),
+    }
+    const end = endOfRows(batch.activity, done.activity, capacity)
+    const part = { ...lists, activity: sliceOf(batch.activity, done.activity, end) }
     done.activity = end
+    left -= countRows(part)
+    batches.push(part)
   }
   return batches
 }
 
 /** Returns how many rows a batch writes at most. */
-export function countRows({ rules, checks, activity }: RecordBatch): number {
-  let rows = rules.length + checks.length
+export function countRows({ activity, rules, checks, overuse, keyUses, hostnames }: RecordBatch): number {
+  let rows = rules.length + checks.length + overuse.length + keyUses.length + hostnames.length
   for (let entry = 0; entry < activity.counts.length; entry++) rows += rowsOf(activity, entry)
   return rows
 }
 
-/** Returns how many rows an entry writes: its own, its machine's, its license's alert. */
-function rowsOf({ codes, codeNames, seen }: ActivityColumns, entry: number): number {
-  return 1 + (seen[entry] ?? 0) + (codeNames[codes[entry] ?? 0] === OVERUSE ? 1 : 0)
+/** Returns how many rows an entry writes: its own and its machine's. */
+function rowsOf({ seen }: ActivityColumns, entry: number): number {
+  return 1 + (seen[entry] ?? 0)
 }
 
 /** Returns the end of the entries from `start` on that write at most `capacity` rows. */
@@ -139,6 +164,27 @@ function sliceOf(activity: ActivityColumns, start: number, end: number): Activit
 
 function rulesToJson(rules: RecordBatch['rules']): string {
   return JSON.stringify(rules.map(({ id, count, lastAtMs: at }) => ({ id: bytesToUuid(id), count, at })))
+}
+
+function overuseToJson(overuse: RecordBatch['overuse']): string {
+  return JSON.stringify(
+    overuse.map(({ licenseId, count, firstAtMs: first, lastAtMs: last }) => ({
+      license: bytesToUuid(licenseId),
+      count,
+      first,
+      last,
+    })),
+  )
+}
+
+function hostnamesToJson(hostnames: RecordBatch['hostnames']): string {
+  return JSON.stringify(
+    hostnames.map(({ licenseId, machineId, hostname }) => ({
+      license: bytesToUuid(licenseId),
+      machine: toHex(machineId),
+      hostname: hostname.replaceAll('\0', ''), // Postgres keeps no NUL in a text
+    })),
+  )
 }
 
 function checksToJson(checks: RecordBatch['checks']): string {

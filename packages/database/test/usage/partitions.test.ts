@@ -28,6 +28,9 @@ function batchAt(atMs: number): RecordBatch {
   const license = uuidToBytes(licenseId)
   return {
     rules: [],
+    overuse: [],
+    keyUses: [],
+    hostnames: [],
     checks: [
       { ...row, hourMs: atMs - (atMs % 3_600_000), organizationId: uuidToBytes(organizationId), productId: null },
     ],

@@ -1,6 +1,7 @@
 import {
   type ActivityRow,
   createTestDatabase,
+  insertApiKey,
   insertLicense,
   insertMachine,
   insertOrganization,
@@ -26,7 +27,8 @@ import {
 } from '../../src/index.ts'
 import { createDatabase, recordActivity } from '../../src/kysely.ts'
 
-const EMPTY: RecordBatch = { rules: [], checks: [], activity: toActivityColumns([]) }
+const NO_LISTS = { rules: [], checks: [], overuse: [], keyUses: [], hostnames: [] }
+const EMPTY: RecordBatch = { ...NO_LISTS, activity: toActivityColumns([]) }
 /** Of tomorrow: later than what is there, and not so far off that it is taken for the mistake of a clock. */
 const NOON = new Date().setUTCHours(36, 0, 0, 0)
 
@@ -77,6 +79,15 @@ const activityRow = (code: string, count: number, machine: string | null = null,
   lastAtMs: atMs + count,
 })
 const activity = (...entries: ActivityRow[]) => ({ activity: toActivityColumns(entries) })
+
+const overuse = (count: number, licenseId = bytes(license.id)) => ({
+  overuse: [{ licenseId, count, firstAtMs: NOON + 1, lastAtMs: NOON + count }],
+})
+const hostname = (machine: string, name: string) => ({
+  licenseId: bytes(license.id),
+  machineId: Buffer.from(machine),
+  hostname: name,
+})
 
 const countsOf = () =>
   rows<{ code: string; count: number }>(
@@ -154,8 +165,6 @@ describe('writeBehind', () => {
   })
 
   test('keeps one open alert per license and opens another after it is acknowledged', async () => {
-    const overuse = (count: number) =>
-      activity(activityRow('TOO_MANY_MACHINES', count, 'm'), activityRow('EXPIRED', 7, 'm'))
     const alerts = () =>
       rows('select count::integer, last_at as last from alerts where license_id = $1 order by id', [license.id])
     await write(overuse(2))
@@ -164,6 +173,44 @@ describe('writeBehind', () => {
     await database.pool.query('update alerts set acknowledged_at = now()')
     await write(overuse(1))
     expect(await alerts()).toHaveLength(2)
+    // The activity alone raises none, so its bounds do not change the count.
+    await write(activity(activityRow('TOO_MANY_MACHINES', 7, 'm')))
+    expect(await alerts()).toMatchObject([{ count: 5 }, { count: 1 }])
+  })
+
+  test('writes the last use of API keys, never backwards and not in the future', async () => {
+    const { id } = await insertApiKey(database.pool, { organizationId })
+    const use = (atMs: number) =>
+      write({
+        keyUses: [
+          { id: bytes(id), atMs },
+          { id: bytes(uuidv7()), atMs },
+        ],
+      })
+    const last = async () =>
+      (await rows<{ at: Date }>('select last_used_at as at from credential_uses where credential_id = $1', [id]))[0]?.at
+    const now = Date.now() - 1_000
+    await use(now)
+    await use(now - 60_000)
+    expect(await last()).toEqual(new Date(now))
+    await use(now + 86_400_000)
+    expect((await last())?.getTime()).toBeLessThan(Date.now() + 1_000)
+  })
+
+  test('stores the name of a machine that has none', async () => {
+    for (const machineId of ['a', 'b']) await insertMachine(database.pool, { licenseId: license.id, machineId })
+    const names = () => rows('select hostname from machines where license_id = $1 order by machine_id', [license.id])
+    await write({ hostnames: [hostname('a', 'build\0-7'), hostname('unknown', 'x')] })
+    await write({ hostnames: [hostname('a', 'renamed')] })
+    expect(await names()).toEqual([{ hostname: 'build-7' }, { hostname: null }])
+  })
+
+  test('applies the batches of validators of an earlier version', async () => {
+    const text = `select write_behind($1, 1, '[]', '[]', array[$2::float8], array[$3::uuid], array['TOO_MANY_MACHINES'],
+      array['m'::bytea], array[4], array[$2::float8], array[$2::float8], array[false]) as applied`
+    const { rows: applied } = await validator.query(text, [me, NOON, license.id])
+    expect(applied).toEqual([{ applied: true }])
+    expect(await rows('select count::integer from alerts where license_id = $1', [license.id])).toEqual([{ count: 4 }])
   })
 
   test('skips rows of what was deleted', async () => {
@@ -174,6 +221,9 @@ describe('writeBehind', () => {
       await write({
         rules: [{ id: gone, count: 1, lastAtMs: NOON }],
         checks: [{ ...counted, organizationId: gone }, counted],
+        ...overuse(1, gone),
+        keyUses: [{ id: gone, atMs: NOON }],
+        hostnames: [{ ...hostname('m', 'name'), licenseId: gone }],
         ...activity(
           { ...activityRow('VALID', 1, 'm'), licenseId: gone, seen: true },
           { ...activityRow('TOO_MANY_MACHINES', 1, 'm'), licenseId: gone },
@@ -194,6 +244,8 @@ describe('writeBehind', () => {
     await write({
       rules: [{ id: bytes(ruleId), count: 1, lastAtMs: NOON }],
       ...checks('VALID', 1),
+      ...overuse(1),
+      hostnames: [hostname('m', 'name')],
       ...activity({ ...activityRow('VALID', 1, 'm'), seen: true }, activityRow('TOO_MANY_MACHINES', 1, 'm')),
     })
     expect((await readFeed(listener, snapshot)).changes).toEqual([])
@@ -263,6 +315,9 @@ test('splits usage into batches without losing a row', () => {
   const gathered: RecordBatch = {
     rules: Array.from({ length: 1_500 }, (_, i) => ({ id: new Uint8Array(16), count: i, lastAtMs: 0 })),
     checks: Array.from({ length: 700 }, (_, i) => ({ ...checks('VALID', i).checks[0]! })),
+    overuse: Array.from({ length: 300 }, (_, i) => ({ ...overuse(i).overuse[0]! })),
+    keyUses: Array.from({ length: 20 }, (_, i) => ({ id: new Uint8Array(16), atMs: i })),
+    hostnames: Array.from({ length: 1_001 }, (_, i) => ({ ...hostname('m', `host ${i}`) })),
     ...activity(...entries),
   }
   const batches = splitBatch(gathered)
@@ -270,6 +325,9 @@ test('splits usage into batches without losing a row', () => {
   expect(batches.map(countRows).reduce((sum, one) => sum + one)).toBe(countRows(gathered))
   expect(batches.flatMap((batch) => batch.rules)).toEqual(gathered.rules)
   expect(batches.flatMap((batch) => batch.checks)).toEqual(gathered.checks)
+  expect(batches.flatMap((batch) => batch.overuse)).toEqual(gathered.overuse)
+  expect(batches.flatMap((batch) => batch.keyUses)).toEqual(gathered.keyUses)
+  expect(batches.flatMap((batch) => batch.hostnames)).toEqual(gathered.hostnames)
   expect(batches.flatMap((batch) => toActivityRows(batch.activity))).toEqual(toActivityRows(gathered.activity))
   expect(splitBatch(EMPTY)).toEqual([])
 })

@@ -54,7 +54,14 @@ test('moves licenses and rules, and combines duplicates', async () => {
 /** Writes matches as a validator does. */
 function writeMatches(client: Pick<pg.ClientBase, 'query'>, matches: readonly { id: string; count: number }[]) {
   const rules = matches.map(({ id, count: times }) => ({ id: uuidToBytes(id), count: times, lastAtMs: Date.now() }))
-  return writeBehind(client, uuidv7(), 1, { rules, checks: [], activity: toActivityColumns([]) })
+  return writeBehind(client, uuidv7(), 1, {
+    rules,
+    checks: [],
+    overuse: [],
+    keyUses: [],
+    hostnames: [],
+    activity: toActivityColumns([]),
+  })
 }
 
 test('counts later matches of validators for the kept rule, also after two merges', async () => {

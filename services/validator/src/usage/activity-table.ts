@@ -21,11 +21,19 @@ export interface Machine {
   machineHash1: number
 }
 
+/** A machine of a license in this process. */
+export interface MachineRow {
+  license: number
+  generation: number
+  machineHash0: number
+  machineHash1: number
+}
+
 const NONE = -1
 /** The longest distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
 const MAX_STEPS = 64
 /** The average capacity for machine ids. */
-const BYTES_PER_ENTRY = 64
+export const BYTES_PER_ENTRY = 64
 
 /** The columns of the entries, as they are written to Postgres. */
 class Columns {
@@ -69,6 +77,8 @@ export class ActivityTable {
   /** The columns that `take` returned last. */
   #taken: Columns
   #size = 0
+  /** Overwritten by each call of `machineOf`. */
+  readonly #row: MachineRow = { license: 0, generation: 0, machineHash0: 0, machineHash1: 0 }
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -87,8 +97,14 @@ export class ActivityTable {
     return this.#size
   }
 
-  get isFull(): boolean {
-    return this.#size === this.#capacity
+  /** Returns what identifies the machine of an entry. It stays readable after `take`, until the next `add`. */
+  machineOf(entry: number): MachineRow {
+    const row = this.#row
+    row.license = this.#licenses[entry]!
+    row.generation = this.#generations[entry]!
+    row.machineHash0 = this.#machines0[entry]!
+    row.machineHash1 = this.#machines1[entry]!
+    return row
   }
 
   /** Returns the entry of this license, code, machine and minute, or -1. */

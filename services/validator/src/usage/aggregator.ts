@@ -3,15 +3,18 @@
  * (docs/api.md#recorded-data). Of a check that an exclusion decided, only the matches of its rules count
  * (docs/api.md#v7). No address and no country reaches this class.
  *
- * Memory is bounded during a Postgres outage. As the table of activity fills up, it first aggregates `VALID` checks per
- * license instead of per machine, then does the same for all codes, and finally drops entries and counts them in `dropped`.
+ * Memory is bounded, also during a Postgres outage, and divided fairly between organizations: what one of them fills does not
+ * empty the feed of another. Checks of a machine that finds no place are counted for its license; those of a license that
+ * finds no place are dropped and counted in `dropped`. Overuse is counted apart, so alerts are complete all the same.
  */
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'
-import { toHex } from '@keyward/database/ids'
+import { machineKey, toHex } from '@keyward/database/ids'
 import { CODE, CODES, type IndexReader } from '@keyward/engine'
 
-import { ActivityTable, type Machine } from './activity-table.ts'
+import { FairShare } from '../shared/fair-share.ts'
+import { ActivityBudget } from './activity-budget.ts'
+import { ActivityTable, BYTES_PER_ENTRY, type Machine } from './activity-table.ts'
 import type { RecordView } from './ring.ts'
 
 const MINUTE_MS = 60_000
@@ -25,23 +28,28 @@ const NO_MACHINE: Machine = {
 }
 
 export interface AggregatorLimits {
-  /** Above this number of activity entries, `VALID` checks are aggregated per license. */
+  /** The capacity for activity of machines with `VALID` checks, in units of 64 bytes of machine id. */
   valid: number
-  /** Above this number of activity entries, the checks of every code are aggregated per license. */
+  /** The capacity for activity of machines with other checks, in the same units. */
   machines: number
-  /** The capacity for activity entries, for rules, and for analytics, each. */
+  /** The capacity for activity of licenses as a whole. */
+  licenses: number
+  /** The capacity for rules, for analytics, and for overuse, each. */
   entries: number
   /** How many machines' last use is written in one flush. */
   seen: number
+  /** How many names of machines are written in one flush. */
+  hostnames: number
 }
 
 /** How many checks were dropped, by what they are missing from. */
-export type Dropped = Record<'activity' | 'analytics' | 'rules', number>
+export type Dropped = Record<'activity' | 'analytics' | 'rules' | 'alerts', number>
 
 /** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row was deleted since. */
 export type Ids = Pick<IndexReader, 'licenseId' | 'productId' | 'ruleId' | 'organizationId'>
 
-type IsDue = (activity: ActivityColumns, entry: number) => boolean
+type IsDue = (activity: ActivityTable, entry: number) => boolean
+type Overuse = { -readonly [K in keyof RecordBatch['overuse'][number]]: RecordBatch['overuse'][number][K] }
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
 type Checks = RecordBatch['checks'][number]
 
@@ -60,6 +68,19 @@ export class Aggregator {
   readonly #ids: Ids
   readonly #limits: AggregatorLimits
   readonly #activity: ActivityTable
+  readonly #budget: ActivityBudget
+  /** The capacity of the activity of machines with `VALID` checks, of machines with others, and of licenses. */
+  readonly #shares: { valid: FairShare; machines: FairShare; licenses: FairShare }
+  /** By the license's row: its checks that ended in `TOO_MANY_MACHINES`. */
+  #overuse = new Map<number, Overuse & { generation: number }>()
+  /** Those of licenses whose row belongs to another license now. */
+  #formerOveruse: Overuse[] = []
+  readonly #ruleShare: FairShare
+  readonly #tallyShare: FairShare
+  readonly #overuseShare: FairShare
+  /** By license and machine id. */
+  #hostnames = new Map<string, RecordBatch['hostnames'][number]>()
+  readonly #hostnameShare: FairShare
   /** By the rule's row: the matches of the rule that has the row now. */
   #rules = new Map<number, Rule & { generation: number }>()
   /** The matches of rules whose row belongs to another rule now. */
@@ -72,12 +93,20 @@ export class Aggregator {
   readonly #hour = new Period(HOUR_MS)
   /** The license of the current check. One buffer serves all checks; one for each would burden the garbage collector. */
   readonly #licenseId = createId()
-  readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0 }
+  readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0, alerts: 0 }
 
-  constructor(ids: Ids, limits: AggregatorLimits) {
+  constructor(ids: Ids, limits: AggregatorLimits, budget = new ActivityBudget()) {
+    const { valid, machines, licenses, entries } = limits
     this.#ids = ids
     this.#limits = limits
-    this.#activity = new ActivityTable(limits.entries)
+    this.#budget = budget
+    this.#activity = new ActivityTable(valid + machines + licenses)
+    const shares = { valid: new FairShare(valid), machines: new FairShare(machines), licenses: new FairShare(licenses) }
+    this.#shares = shares
+    this.#ruleShare = new FairShare(entries)
+    this.#tallyShare = new FairShare(entries)
+    this.#overuseShare = new FairShare(entries)
+    this.#hostnameShare = new FairShare(limits.hostnames)
   }
 
   /** Since the start. */
@@ -88,24 +117,28 @@ export class Aggregator {
   /** How many rows the next `take` returns, about. */
   get rows(): number {
     const rules = this.#rules.size + this.#formerRules.length
-    return this.#activity.size + rules + this.#tallies.size + this.#finished.length
+    const overuse = this.#overuse.size + this.#formerOveruse.length
+    return this.#activity.size + rules + this.#tallies.size + this.#finished.length + overuse + this.#hostnames.size
   }
 
   add(record: RecordView): void {
     for (let i = 0; i < record.matchedCount; i++)
-      this.#addRule(record.matched[i]!, record.matchedGenerations[i]!, record.atMs)
+      this.#addRule(record, record.matched[i]!, record.matchedGenerations[i]!)
     if (record.excluded) return
     this.#addTally(record)
-    if (record.license >= 0) this.#addActivity(record)
+    if (record.license < 0) return
+    this.#addActivity(record)
+    if (record.code === CODE.TOO_MANY_MACHINES) this.#addOveruse(record)
+    if (record.hostname !== null && !record.isNewMachine) this.#addHostname(record, record.hostname)
   }
 
   /**
    * Returns everything that was added since the previous call, and starts anew. The activity in the result is valid until
-   * the next call. `isDue` returns whether the last use of an entry's machine is to be written.
+   * the next call. Contains no uses of API keys. `isDue` returns whether the last use of an entry's machine is to be written.
    */
   take(isDue: IsDue): RecordBatch {
     const activity = this.#activity.take()
-    markSeen(activity, this.#limits.seen, isDue)
+    markSeen(activity, this.#limits.seen, (entry) => isDue(this.#activity, entry))
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
     const rules = [...this.#formerRules, ...this.#rules.values()]
     // Replaced instead of cleared: the old table of a cleared Map refers to its next one, and keeps all later ones alive.
@@ -113,10 +146,17 @@ export class Aggregator {
     this.#formerRules = []
     this.#tallies = new Map()
     this.#finished = []
-    return { rules, checks, activity }
+    const overuse = [...this.#formerOveruse, ...this.#overuse.values()]
+    const hostnames = [...this.#hostnames.values()]
+    this.#overuse = new Map()
+    this.#formerOveruse = []
+    this.#hostnames = new Map()
+    for (const share of Object.values(this.#shares)) share.clear()
+    for (const share of [this.#ruleShare, this.#tallyShare, this.#overuseShare, this.#hostnameShare]) share.clear()
+    return { rules, checks, activity, overuse, keyUses: [], hostnames }
   }
 
-  #addRule(row: number, generation: number, atMs: number): void {
+  #addRule({ organization, atMs }: RecordView, row: number, generation: number): void {
     const known = this.#rules.get(row)
     if (known && known.generation === generation) {
       known.count++
@@ -125,7 +165,7 @@ export class Aggregator {
     }
     const id = createId()
     if (!this.#ids.ruleId(row, generation, id)) return
-    if (this.#rules.size + this.#formerRules.length >= this.#limits.entries) {
+    if (!this.#ruleShare.take(organization)) {
       this.#dropped.rules++
       return
     }
@@ -144,7 +184,7 @@ export class Aggregator {
       const productId = isKnown ? createId() : null
       if (!this.#ids.organizationId(record.organization, organizationId)) return // deleted since
       if (productId !== null && !this.#ids.productId(record.product, generation, productId)) return
-      if (this.#tallies.size + this.#finished.length >= this.#limits.entries) {
+      if (!this.#tallyShare.take(record.organization)) {
         this.#dropped.analytics++
         return
       }
@@ -156,17 +196,54 @@ export class Aggregator {
   }
 
   #addActivity(record: RecordView): void {
-    const { atMs, code } = record
-    const minuteMs = this.#minute.startOf(atMs)
+    const minuteMs = this.#minute.startOf(record.atMs)
     if (this.#countActivity(record, minuteMs, record)) return
-    const isShort = this.#activity.size >= (code === CODE.VALID ? this.#limits.valid : this.#limits.machines)
-    const hasMachine = record.machineLength > 0
-    if (!(isShort && hasMachine) && this.#startActivity(record, minuteMs, record)) return
-    if (hasMachine) {
+    if (record.machineLength > 0) {
+      if (this.#mayName(record, minuteMs) && this.#startActivity(record, minuteMs, record)) return
       if (this.#countActivity(record, minuteMs, NO_MACHINE)) return
-      if (this.#startActivity(record, minuteMs, NO_MACHINE)) return
     }
-    this.#dropped.activity++
+    const hasCapacity = this.#shares.licenses.take(record.organization)
+    if (!hasCapacity || !this.#startActivity(record, minuteMs, NO_MACHINE)) this.#dropped.activity++
+  }
+
+  /** Returns whether the feed has a place for an entry of the machine. */
+  #mayName(record: RecordView, minuteMs: number): boolean {
+    const isValid = record.code === CODE.VALID
+    const share = isValid ? this.#shares.valid : this.#shares.machines
+    const weight = Math.ceil(record.machineLength / BYTES_PER_ENTRY)
+    if (!share.take(record.organization, weight)) return false
+    if (this.#budget.allows(record, minuteMs, isValid)) return true
+    share.release(record.organization, weight)
+    return false
+  }
+
+  #addOveruse({ license, licenseGeneration: generation, organization, atMs }: RecordView): void {
+    const known = this.#overuse.get(license)
+    if (known && known.generation === generation) {
+      known.count++
+      known.firstAtMs = Math.min(known.firstAtMs, atMs)
+      known.lastAtMs = Math.max(known.lastAtMs, atMs)
+      return
+    }
+    const licenseId = createId()
+    if (!this.#ids.licenseId(license, generation, licenseId)) return // deleted since
+    if (!this.#overuseShare.take(organization)) {
+      this.#dropped.alerts++
+      return
+    }
+    if (known) this.#formerOveruse.push(known)
+    this.#overuse.set(license, { generation, licenseId, count: 1, firstAtMs: atMs, lastAtMs: atMs })
+  }
+
+  /** A name that finds no place is recorded again with a later check. */
+  #addHostname(record: RecordView, hostname: string): void {
+    const licenseId = createId()
+    const { bytes, machineAt, machineLength, organization } = record
+    if (!this.#ids.licenseId(record.license, record.licenseGeneration, licenseId)) return
+    const machineId = bytes.slice(machineAt, machineAt + machineLength)
+    const key = machineKey(licenseId, machineId)
+    if (this.#hostnames.has(key) || !this.#hostnameShare.take(organization)) return
+    this.#hostnames.set(key, { licenseId, machineId, hostname })
   }
 
   /** Counts the check in an existing entry. Returns false if there is none. */
@@ -179,7 +256,6 @@ export class Aggregator {
 
   /** Starts an entry with the check. Returns false if it does not fit. */
   #startActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
-    if (this.#activity.isFull) return false
     // Nothing is recorded for a license that was deleted since.
     if (!this.#ids.licenseId(license, licenseGeneration, this.#licenseId)) return true
     return this.#activity.add(license, licenseGeneration, code, minuteMs, machine, this.#licenseId, atMs)
@@ -207,10 +283,10 @@ class Period {
 }
 
 /** Marks at most `limit` machines whose last use is due. The others are due again with their next check. */
-function markSeen(activity: ActivityColumns, limit: number, isDue: IsDue): void {
+function markSeen(activity: ActivityColumns, limit: number, isDue: (entry: number) => boolean): void {
   const { codes, machineAt, seen } = activity
   for (let entry = 0, count = 0; entry < codes.length && count < limit; entry++) {
-    if (codes[entry] !== CODE.VALID || machineAt[entry] === machineAt[entry + 1] || !isDue(activity, entry)) continue
+    if (codes[entry] !== CODE.VALID || machineAt[entry] === machineAt[entry + 1] || !isDue(entry)) continue
     seen[entry] = 1
     count++
   }

@@ -17,7 +17,8 @@ import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
 const FLUSH_MS = 1_000
-const LIMITS = { valid: 2_000, machines: 4_000, entries: 6_000, seen: 1_000 }
+/** One organization alone may use half of each. */
+const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
 /** How long closing continues to retry. */
 const CLOSE_MS = 5_000
 const CLOSE_RETRY_MS = 50

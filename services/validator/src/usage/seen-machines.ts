@@ -1,17 +1,17 @@
 /**
  * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set; membership
  * means that the machine was written within the last one to two periods. The sets store hashes in typed arrays, because
- * hundreds of thousands of strings would burden the main thread's garbage collector. If two machines have the same
- * 64 bits, one of them is not written for a period.
+ * hundreds of thousands of strings would burden the main thread's garbage collector. The hash is the keyed one of the
+ * verdict, so nobody can choose machine ids that collide. If two machines have the same 64 bits, one of them is not written
+ * for a period.
  */
 
-import { randomInt } from 'node:crypto'
-
-import type { ActivityColumns } from '@keyward/database'
+import type { ActivityTable } from './activity-table.ts'
 
 const PERIOD_MS = 5 * 60_000
 const CAPACITY = 200_000
-const ID_BYTES = 16
+/** The longest distance of a pair from its slot. Beyond it, a machine is not remembered and is due again. */
+const MAX_STEPS = 64
 
 export class SeenMachines {
   #current: HashSet
@@ -26,12 +26,11 @@ export class SeenMachines {
   }
 
   /** Returns true once per period for the machine and license of the entry, and counts them as written. */
-  isDue({ licenseIds, machineAt, machineBytes }: ActivityColumns, entry: number): boolean {
+  isDue(activity: Pick<ActivityTable, 'machineOf'>, entry: number): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) this.#rotate()
-    const at = entry * ID_BYTES
-    const [start, end] = [machineAt[entry]!, machineAt[entry + 1]!]
-    const high = hashOf(hashOf(SEED_HIGH, licenseIds, at, at + ID_BYTES), machineBytes, start, end)
-    const low = hashOf(hashOf(SEED_LOW, licenseIds, at, at + ID_BYTES), machineBytes, start, end) || 1
+    const { license, generation, machineHash0, machineHash1 } = activity.machineOf(entry)
+    const high = machineHash0 ^ Math.imul(license, 0x2c1b3c6d)
+    const low = machineHash1 ^ Math.imul(generation, 0x297a2d39) || 1
     if (this.#current.has(high, low) || this.#previous.has(high, low)) return false
     this.#current.add(high, low)
     return true
@@ -44,19 +43,6 @@ export class SeenMachines {
     oldest.clear()
     this.#sinceMs = performance.now()
   }
-}
-
-// Random, so that callers cannot choose ids that collide.
-const SEED_HIGH = randomInt(2 ** 32)
-const SEED_LOW = randomInt(2 ** 32)
-
-function hashOf(seed: number, bytes: Uint8Array, start: number, end: number): number {
-  let hash = seed | 0
-  for (let at = start; at < end; at++) {
-    const product = Math.imul(hash ^ bytes[at]!, 0x2c1b3c6d)
-    hash = product ^ (product >>> 15)
-  }
-  return hash
 }
 
 /** A set of pairs of words, of which the second is never 0. Open addressing with linear probing, from the first word. */
@@ -78,12 +64,14 @@ class HashSet {
   }
 
   has(high: number, low: number): boolean {
-    return this.#words[this.#find(high, low) + 1] === low
+    const at = this.#find(high, low)
+    return at >= 0 && this.#words[at + 1] === low
   }
 
-  /** Adds a pair that the set does not contain. The set must not be full. */
+  /** Adds a pair that the set does not contain, if there is a free slot for it. */
   add(high: number, low: number): void {
     const at = this.#find(high, low)
+    if (at < 0) return
     this.#words[at] = high
     this.#words[at + 1] = low
     this.#size++
@@ -94,11 +82,12 @@ class HashSet {
     this.#size = 0
   }
 
-  /** Returns the index of the pair, or of the free slot for it. Terminates, because at most half of the slots are taken. */
+  /** Returns the index of the pair, or of the free slot for it, or -1 if there is neither within MAX_STEPS. */
   #find(high: number, low: number): number {
-    for (let slot = high & this.#mask; ; slot = (slot + 1) & this.#mask) {
-      const at = slot * 2
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const at = ((high + step) & this.#mask) * 2
       if (this.#words[at + 1] === 0 || (this.#words[at] === high && this.#words[at + 1] === low)) return at
     }
+    return -1
   }
 }

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto'
+
 import { CODE, CODES } from '@keyward/engine'
 import { random, toActivityRows } from '@keyward/testkit'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
+import { ActivityBudget } from '../../src/usage/activity-budget.ts'
 import { Aggregator, type Ids } from '../../src/usage/aggregator.ts'
 import type { RecordView } from '../../src/usage/ring.ts'
 
@@ -107,7 +110,14 @@ function expected(all: readonly RecordView[]): {
 }
 
 test.each([1, 2, 3])('equals a plain count of all records, over several flushes (seed %i)', (seed) => {
-  const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const aggregator = new Aggregator(ids, {
+    valid: 20_000,
+    machines: 20_000,
+    licenses: 20_000,
+    entries: 20_000,
+    seen: 10,
+    hostnames: 100,
+  })
   for (let flush = 0; flush < 3; flush++) {
     const all = records(seed * 100 + flush, 3_000)
     for (const record of all) aggregator.add(record)
@@ -143,7 +153,7 @@ test.each([1, 2, 3])('equals a plain count of all records, over several flushes 
     expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
     expect(aggregator.rows).toBe(0)
   }
-  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
 })
 
 test('records nothing of deleted rows, and keeps what was recorded before their deletion', () => {
@@ -155,7 +165,7 @@ test('records nothing of deleted rows, and keeps what was recorded before their 
       productId: (row, generation, out) => generation !== gone.product && ids.productId(row, generation, out),
       ruleId: (row, generation, out) => generation !== gone.rule && ids.ruleId(row, generation, out),
     },
-    { valid: 100, machines: 100, entries: 100, seen: 100 },
+    { valid: 100, machines: 100, licenses: 100, entries: 100, seen: 100, hostnames: 100 },
   )
   const record = (generation: number): RecordView => {
     const [any] = records(4, 1)
@@ -179,54 +189,178 @@ test('records nothing of deleted rows, and keeps what was recorded before their 
   expect(rules).toMatchObject([{ id: idOf(3, 1, 1), count: 2 }])
   expect(checks).toMatchObject([{ productId: idOf(2, 1, 1), count: 2 }])
   expect(toActivityRows(activity)).toMatchObject([{ count: 2 }])
-  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
 })
 
 test('a taken batch stays unchanged until the next one is taken', () => {
-  const aggregator = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const aggregator = new Aggregator(ids, {
+    valid: 20_000,
+    machines: 20_000,
+    licenses: 20_000,
+    entries: 20_000,
+    seen: 10,
+    hostnames: 100,
+  })
   const take = (): ReturnType<typeof aggregator.take> => aggregator.take(() => true)
   for (const record of records(1, 3_000)) aggregator.add(record)
   const first = take()
   const before = toActivityRows(first.activity)
   for (const record of records(2, 3_000)) aggregator.add(record)
   expect(toActivityRows(first.activity)).toEqual(before)
-  const next = new Aggregator(ids, { valid: 20_000, machines: 20_000, entries: 20_000, seen: 10 })
+  const next = new Aggregator(ids, {
+    valid: 20_000,
+    machines: 20_000,
+    licenses: 20_000,
+    entries: 20_000,
+    seen: 10,
+    hostnames: 100,
+  })
   for (const record of records(2, 3_000)) next.add(record)
   expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
 })
 
-test('aggregates per license when it fills up, then drops and counts activity, and keeps analytics exact', () => {
-  const aggregator = new Aggregator(ids, { valid: 3, machines: 4, entries: 5, seen: 10 })
-  const check = (license: number, machine: string): void =>
-    aggregator.add({
-      ...blank,
-      code: CODE.VALID,
-      organization: 0,
-      license,
-      licenseGeneration: 0,
-      product: 0,
-      productGeneration: 0,
-      atMs: START_MS,
-      bytes: Buffer.from(machine),
-      machineAt: 0,
-      machineLength: machine.length,
-      ...hashOf(Buffer.from(machine)),
-    })
-  for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) check(license, `of ${license}`)
-  check(1, 'of 1')
+/** Returns a check of a machine of this name. */
+function checkOf(organization: number, license: number, machine: string, code: number = CODE.VALID): RecordView {
+  const digest = createHash('sha256').update(machine).digest()
+  return {
+    ...blank,
+    code,
+    organization,
+    license,
+    licenseGeneration: 0,
+    product: 0,
+    productGeneration: 0,
+    atMs: START_MS,
+    bytes: Buffer.from(machine),
+    machineAt: 0,
+    machineLength: machine.length,
+    machineHash0: machine === '' ? 0 : digest.readInt32LE(0),
+    machineHash1: machine === '' ? 0 : digest.readInt32LE(4),
+  }
+}
+
+/** Returns the machine ids and counts of a batch, in its order. */
+function named({ activity }: ReturnType<Aggregator['take']>): (string | number | null)[][] {
+  return toActivityRows(activity).map(({ machineId, count }) => [machineId && Buffer.from(machineId).toString(), count])
+}
+
+test('counts for the license when there is no place for a machine, then drops activity, and keeps analytics exact', () => {
+  const aggregator = new Aggregator(ids, { valid: 6, machines: 6, licenses: 4, entries: 100, seen: 10, hostnames: 10 })
+  for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) aggregator.add(checkOf(0, license, `of ${license}`))
+  aggregator.add(checkOf(0, 1, 'of 1'))
   const batch = aggregator.take(() => true)
-  expect(
-    toActivityRows(batch.activity).map(({ machineId, count }) => [
-      machineId && Buffer.from(machineId).toString(),
-      count,
-    ]),
-  ).toEqual([
+  expect(named(batch)).toEqual([
     ['of 1', 2],
     ['of 2', 1],
     ['of 3', 1],
     [null, 2],
     [null, 1],
   ])
-  expect(aggregator.dropped).toEqual({ activity: 2, analytics: 0, rules: 0 })
+  expect(aggregator.dropped).toEqual({ activity: 2, analytics: 0, rules: 0, alerts: 0 })
   expect(batch.checks.map(({ count }) => count)).toEqual([9])
+})
+
+describe('a flood of some organizations', () => {
+  const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 4_000, seen: 10, hostnames: 10 }
+  const QUIET = 9
+  const long = (n: number): string => String(n).padStart(512, 'x')
+
+  test.each([
+    ['invented machines of one license', 1, (n: number) => checkOf(1, 1, long(n), CODE.TOO_MANY_MACHINES)],
+    ['invented machines of many licenses', 1, (n: number) => checkOf(1, n, long(n), CODE.TOO_MANY_MACHINES)],
+    ['valid machines of many licenses', 1, (n: number) => checkOf(1, n, `m ${n}`)],
+    ['many organizations', 5, (n: number) => checkOf(n % 5, n, `m ${n}`, n % 2 === 0 ? CODE.VALID : CODE.EXPIRED)],
+    ['checks without a machine', 1, (n: number) => checkOf(1, n, '')],
+  ] as const)('leaves each machine of a quiet one in its feed (%s)', (_, __, flood) => {
+    const aggregator = new Aggregator(ids, LIMITS)
+    for (let n = 0; n < 50_000; n++) aggregator.add(flood(n))
+    for (let n = 0; n < 50; n++) {
+      aggregator.add(checkOf(QUIET, 1_000_000 + (n % 5), `quiet ${n}`))
+      aggregator.add(checkOf(QUIET, 1_000_000 + (n % 5), `quiet ${n}`, CODE.TOO_MANY_MACHINES))
+      aggregator.add(checkOf(QUIET, 2_000_000 + n, ''))
+    }
+    const quiet = named(aggregator.take(() => true)).slice(-150)
+    expect(quiet.filter(([machine]) => String(machine).startsWith('quiet'))).toHaveLength(100)
+    expect(quiet.filter(([machine, count]) => machine === null && count === 1)).toHaveLength(50)
+  })
+
+  test('names a limited number of machines of a license and minute, over several flushes', () => {
+    const aggregator = new Aggregator(ids, LIMITS)
+    const machines = new Set<unknown>()
+    for (let flush = 0; flush < 20; flush++) {
+      for (let n = 0; n < 200; n++) aggregator.add(checkOf(1, 1, `m ${n + flush * 50}`, CODE.TOO_MANY_MACHINES))
+      for (const [machine] of named(aggregator.take(() => true))) machines.add(machine)
+    }
+    machines.delete(null)
+    expect(machines.size).toBe(100)
+  })
+
+  test('names a machine again in every flush of the minute', () => {
+    const aggregator = new Aggregator(ids, LIMITS)
+    for (let flush = 0; flush < 5; flush++) {
+      for (let n = 0; n < 100; n++) aggregator.add(checkOf(1, 1, `m ${n}`, CODE.EXPIRED))
+      expect(named(aggregator.take(() => true)).filter(([machine]) => machine !== null)).toHaveLength(100)
+    }
+  })
+
+  test('names a limited number of machines of an organization and day', () => {
+    const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 500, minute: 1_000 })
+    const allowed = (dayMs: number): number => {
+      let count = 0
+      for (let minute = 0; minute < 100; minute++)
+        for (let n = 0; n < 20; n++)
+          if (budget.allows(checkOf(1, n, `m ${minute} ${n}`), dayMs + minute * MINUTE_MS, true)) count++
+      return count
+    }
+    const dayMs = Date.UTC(2026, 0, 2)
+    expect(allowed(dayMs)).toBe(500)
+    expect(allowed(dayMs + 24 * HOUR_MS)).toBe(500)
+  })
+
+  test('leaves the counters of rules and analytics to others', () => {
+    const aggregator = new Aggregator(ids, LIMITS)
+    const matching = (organization: number, n: number): RecordView => ({
+      ...checkOf(organization, n, ''),
+      product: n,
+      matchedCount: 1,
+      matched: Int32Array.of(n),
+      matchedGenerations: Int32Array.of(0),
+    })
+    for (let n = 0; n < 5_000; n++) aggregator.add(matching(1, n))
+    for (let n = 10_000; n < 10_100; n++) aggregator.add(matching(QUIET, n))
+    const { checks, rules } = aggregator.take(() => true)
+    expect([rules.slice(-100), checks.slice(-100)]).toMatchObject([
+      Array.from({ length: 100 }, (_, n) => ({ id: idOf(3, 10_000 + n, 0) })),
+      Array.from({ length: 100 }, (_, n) => ({ productId: idOf(2, 10_000 + n, 0) })),
+    ])
+  })
+
+  test('loses no alert of overuse', () => {
+    const aggregator = new Aggregator(ids, { ...LIMITS, valid: 10, machines: 10 })
+    for (let n = 0; n < 5_000; n++) aggregator.add(checkOf(1, n % 7, long(n), CODE.TOO_MANY_MACHINES))
+    for (let n = 0; n < 5_000; n++) aggregator.add(checkOf(2, 10_000 + n, `m ${n}`, CODE.EXPIRED))
+    const { overuse } = aggregator.take(() => true)
+    expect(aggregator.dropped.activity).toBeGreaterThan(0)
+    expect(overuse.map(({ count }) => count).reduce((sum, count) => sum + count)).toBe(5_000)
+    expect(overuse).toHaveLength(7)
+    expect(aggregator.take(() => true).overuse).toEqual([])
+  })
+})
+
+test('keeps the name of a machine that has sent one, once', () => {
+  const aggregator = new Aggregator(ids, {
+    valid: 100,
+    machines: 100,
+    licenses: 100,
+    entries: 100,
+    seen: 100,
+    hostnames: 10,
+  })
+  const sent = { ...checkOf(1, 1, 'm'), hostname: 'build-7' }
+  aggregator.add(sent)
+  aggregator.add(sent)
+  aggregator.add({ ...checkOf(1, 1, 'new'), hostname: 'recorded with the machine', isNewMachine: true })
+  expect(aggregator.take(() => true).hostnames).toEqual([
+    { licenseId: idOf(1, 1, 0), machineId: Buffer.from('m'), hostname: 'build-7' },
+  ])
 })

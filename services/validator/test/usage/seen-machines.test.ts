@@ -1,14 +1,20 @@
-import { random, toActivityColumns } from '@keyward/testkit'
+import { createHash } from 'node:crypto'
+
+import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
+import type { MachineRow } from '../../src/usage/activity-table.ts'
 import { SeenMachines } from '../../src/usage/seen-machines.ts'
 
-const blank = { minuteMs: 0, code: 'VALID', count: 1, firstAtMs: 0, lastAtMs: 0 }
+/** Returns what the index would have for the machine of a license: the hash of its id is keyed. */
+function rowOf(license: string, machine: string): MachineRow {
+  const hash = createHash('sha256').update(machine).digest()
+  const number = Number(/\d+$/.exec(license)?.[0] ?? 0)
+  return { license: number, generation: 1, machineHash0: hash.readInt32LE(0), machineHash1: hash.readInt32LE(4) }
+}
 
-/** Returns whether the machine is due. It is the second entry of the columns. */
 function isDue(seen: SeenMachines, license: string, machine: string): boolean {
-  const row = { ...blank, licenseId: Buffer.from(license.padEnd(16)), machineId: Buffer.from(machine) }
-  return seen.isDue(toActivityColumns([{ ...row, machineId: Buffer.from('other') }, row]), 1)
+  return seen.isDue({ machineOf: () => rowOf(license, machine) }, 0)
 }
 
 test('a machine is due once, as in a set of strings', () => {
@@ -31,4 +37,14 @@ test('a machine is due again after two generations, and not before', () => {
   expect(due('first')).toBe(false)
   for (let i = 15; i < 25; i++) expect(due(`other ${i}`)).toBe(true)
   expect(due('first')).toBe(true)
+})
+
+test('looks at a bounded number of slots when hashes collide', () => {
+  const seen = new SeenMachines(1_000)
+  const due = (machineHash1: number): boolean =>
+    seen.isDue({ machineOf: () => ({ license: 0, generation: 0, machineHash0: 5, machineHash1 }) }, 0)
+  for (let i = 1; i <= 64; i++) expect(due(i)).toBe(true)
+  for (let i = 1; i <= 64; i++) expect(due(i)).toBe(false)
+  // A machine beyond the bound is not remembered: it is due each time.
+  expect([due(65), due(65)]).toEqual([true, true])
 })

@@ -1,0 +1,100 @@
+/**
+ * Decides which machines are named in the activity feed (docs/api.md#d3). A machine id is any text of a caller, so without a
+ * bound one caller could fill the feed, and the disk, with invented machines. Of each license and minute, a limited number
+ * of machines is named; of each organization, a limited number a day and a fair share of this memory. The checks of the
+ * others are counted for their license.
+ *
+ * The machines of a minute are a set of their keyed hashes, because the same machine appears in each flush of the minute.
+ */
+
+import { FairShare } from '../shared/fair-share.ts'
+
+const DAY_MS = 86_400_000
+const MAX_STEPS = 64
+
+export interface ActivityLimits {
+  /** Machines of one license and minute with `VALID` checks. They hold slots, so they cannot all be invented. */
+  valid: number
+  /** Machines of one license and minute with other checks. */
+  rejected: number
+  /** Machines of one organization and day (UTC), counted once a minute. */
+  day: number
+  /** Machines of all organizations in a minute. */
+  minute: number
+}
+
+const LIMITS: ActivityLimits = { valid: 1_000, rejected: 100, day: 1_000_000, minute: 65_536 }
+
+/** A check of a machine. */
+export interface NamedCheck {
+  organization: number
+  license: number
+  licenseGeneration: number
+  code: number
+  machineHash0: number
+  machineHash1: number
+}
+
+export class ActivityBudget {
+  readonly #limits: ActivityLimits
+  readonly #mask: number
+  /** Pairs of words, of which the second is never 0. Open addressing with linear probing from the first. */
+  readonly #words: Int32Array
+  readonly #share: FairShare
+  /** By twice the license's row, plus 1 for `VALID`: how many of its machines are named in this minute. */
+  #named = new Map<number, number>()
+  /** By the organization's row: how many machines were named today. */
+  #today = new Map<number, number>()
+  #minuteMs = 0
+  #day = 0
+
+  constructor(limits: ActivityLimits = LIMITS) {
+    this.#limits = limits
+    const slots = 2 ** Math.ceil(Math.log2(limits.minute * 2))
+    this.#mask = slots - 1
+    this.#words = new Int32Array(slots * 2)
+    this.#share = new FairShare(limits.minute)
+  }
+
+  /** Returns whether the machine of the check may be named, and counts it if it was not named before in the minute. */
+  allows(check: NamedCheck, minuteMs: number, isValid: boolean): boolean {
+    this.#startMinute(minuteMs)
+    const { organization, license, licenseGeneration: generation } = check
+    const high = check.machineHash0 ^ Math.imul(license, 0x2c1b3c6d)
+    const low = check.machineHash1 ^ Math.imul(generation * 16 + check.code, 0x297a2d39) || 1
+    const at = this.#find(high, low)
+    if (at < 0) return false
+    if (this.#words[at + 1] !== 0) return true
+    const key = license * 2 + Number(isValid)
+    const named = this.#named.get(key) ?? 0
+    const today = this.#today.get(organization) ?? 0
+    if (named >= (isValid ? this.#limits.valid : this.#limits.rejected) || today >= this.#limits.day) return false
+    if (!this.#share.take(organization)) return false
+    this.#named.set(key, named + 1)
+    this.#today.set(organization, today + 1)
+    this.#words[at] = high
+    this.#words[at + 1] = low
+    return true
+  }
+
+  /** Starts anew for a later minute, or after the clock was set back. The last records of a minute may come after it. */
+  #startMinute(minuteMs: number): void {
+    if (minuteMs <= this.#minuteMs && minuteMs >= this.#minuteMs - 120_000) return
+    this.#minuteMs = minuteMs
+    this.#words.fill(0)
+    this.#share.clear()
+    this.#named = new Map()
+    const day = Math.floor(minuteMs / DAY_MS)
+    if (day !== this.#day) this.#today = new Map()
+    this.#day = day
+  }
+
+  /** Returns the index of the pair, or of the free slot for it, or -1 if there is neither within MAX_STEPS. */
+  #find(high: number, low: number): number {
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const at = ((high + step) & this.#mask) * 2
+      if (this.#words[at + 1] === 0 || (this.#words[at] === high && this.#words[at + 1] === low)) return at
+    }
+    return -1
+  }
+}
