@@ -22,4 +22,4 @@ EXPOSE 8081 9081
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=2s --start-period=20s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9081/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "services/management/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "services/management/src/main.ts"]

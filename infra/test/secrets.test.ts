@@ -109,7 +109,7 @@ test('every file that an image copies is in the context', () => {
   }
 })
 
-describe.skipIf(!isInstalled('podman', '--version'))('podman (needs podman)', () => {
+describe.skipIf(!isInstalled('podman', 'info'))('podman (needs podman)', () => {
   test('builds an image of the whole context without a planted secret', () => {
     const storage = mkdtempSync(join(tmpdir(), 'keyward-podman-'))
     try {

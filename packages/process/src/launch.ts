@@ -1,7 +1,8 @@
 /**
  * The arguments and environment with which a service's process starts, because it cannot set them itself any more. They equal
  * those in infra/docker/validator.Dockerfile and docs/operations/install.md. A validator also works without them, and then
- * takes a few percent more time for a check.
+ * takes a few percent more time for a check. `--disable-sigusr1` is not about time: without it, that signal opens a debugger on
+ * the loopback address, through which every user of the machine could run code in the service.
  */
 export const LAUNCH = {
   validator: {
@@ -15,6 +16,7 @@ export const LAUNCH = {
       '--min-semi-space-size=4',
       '--max-semi-space-size=4',
       '--no-memory-reducer',
+      '--disable-sigusr1',
     ],
     /**
      * glibc requests huge pages for large blocks such as the index, so that reads of memory take less time
@@ -23,5 +25,5 @@ export const LAUNCH = {
      */
     env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
   },
-  management: { nodeArguments: [], env: {} },
+  management: { nodeArguments: ['--disable-sigusr1'], env: {} },
 }
