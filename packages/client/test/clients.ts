@@ -65,6 +65,16 @@ export const clients: readonly ClientUnderTest[] = [
       return [program]
     },
   },
+  {
+    language: 'C#',
+    missing: () => (succeeds('dotnet', ['--version']) ? null : 'skipped: no dotnet'),
+    build(folder) {
+      const output = join(folder, 'csharp')
+      const options = ['-o', output, `-p:BaseIntermediateOutputPath=${join(folder, 'obj')}/`]
+      compile('dotnet', ['build', 'contract.csproj', ...options], at('other-languages/csharp'))
+      return ['dotnet', join(output, 'contract.dll')]
+    },
+  },
 ]
 
 /** Returns whether the compiler finds the headers of all libraries. */

@@ -1,0 +1,82 @@
+// The C# client as a program that the contract suite can run (docs/client/contract-suite.md).
+
+using System.Globalization;
+using System.Text.Json;
+using Keyward;
+
+LicenseClient? client = null;
+while (Console.ReadLine() is { } line)
+{
+    using var document = JsonDocument.Parse(line);
+    var command = document.RootElement;
+    object reply;
+    switch (command.GetProperty("command").GetString())
+    {
+        case "open":
+            try
+            {
+                client = Open(command);
+                reply = new { };
+            }
+            catch (ArgumentException error)
+            {
+                reply = new { error = error.Message };
+            }
+            break;
+        case "judge":
+            reply = new { outcome = Judge(command) };
+            break;
+        case "validate":
+            reply = Describe(await client!.ValidateAsync());
+            break;
+        case "activate":
+            reply = Describe(await client!.ActivateAsync());
+            break;
+        default:
+            reply = Describe(await client!.DeactivateAsync());
+            break;
+    }
+    Console.WriteLine(JsonSerializer.Serialize(reply));
+}
+
+static LicenseClient Open(JsonElement command)
+{
+    var ahead = TimeSpan.FromMilliseconds(command.GetProperty("clockAheadMs").GetInt64());
+    return new LicenseClient(new LicenseOptions
+    {
+        BaseUrl = Text(command, "baseUrl")!,
+        ApiKey = Text(command, "apiKey")!,
+        PublicKeys = Keys(command),
+        LicenseKey = Text(command, "licenseKey")!,
+        Storage = Text(command, "storage")!,
+        MachineId = Text(command, "machineId"),
+        Hostname = Text(command, "hostname"),
+        Timeout = TimeSpan.FromMilliseconds(command.GetProperty("timeoutMs").GetInt64()),
+        Now = () => DateTimeOffset.UtcNow + ahead,
+    });
+}
+
+static string Judge(JsonElement command)
+{
+    var keys = Keys(command).ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
+    var now = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("nowMs").GetInt64());
+    var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("latestSeenMs").GetInt64());
+    return LicenseFile.Judge(Text(command, "file")!, keys, Text(command, "licenseKey")!, now, latestSeen).Outcome;
+}
+
+static object Describe(LicenseResult result) => new
+{
+    source = result.Source,
+    valid = result.Valid,
+    deactivated = result.Code == "DEACTIVATED",
+    code = result.Code,
+    expiresAt = result.ExpiresAt?.UtcDateTime.ToString("yyyy-MM-dd'T'HH:mm:ss.fff'Z'", CultureInfo.InvariantCulture),
+    reason = result.Reason,
+    rejectedAs = result.RejectedAs,
+    message = result.Message,
+};
+
+static Dictionary<string, string> Keys(JsonElement command) =>
+    command.GetProperty("publicKeys").EnumerateArray().ToDictionary(key => Text(key, "keyId")!, key => Text(key, "publicKey")!);
+
+static string? Text(JsonElement command, string name) => command.GetProperty(name).GetString();

@@ -1,0 +1,140 @@
+using System.Globalization;
+using System.Text;
+using System.Text.Json;
+using Org.BouncyCastle.Crypto.Parameters;
+using Org.BouncyCastle.Crypto.Signers;
+
+namespace Keyward;
+
+/// <summary>The outcome of a judgement: GOOD with the file, or the first problem without it.</summary>
+public sealed record Judgement(string Outcome, LicenseFile? File = null);
+
+/// <summary>
+/// The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network.
+/// </summary>
+public sealed record LicenseFile(
+    string LicenseKey, string KeyId, DateTimeOffset? ExpiresAt, DateTimeOffset IssuedAt, DateTimeOffset RefreshAfter)
+{
+    private static readonly TimeSpan ClockTolerance = TimeSpan.FromMinutes(5);
+    private const int MaxLength = 16 * 1024;
+    private const int SignatureBytes = 64;
+    private const int KeyBytes = 32;
+    internal const string TimeFormat = "yyyy-MM-dd'T'HH:mm:ss.fff'Z'";
+
+    // SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
+    private static readonly byte[] SpkiPrefix = Convert.FromHexString("302a300506032b6570032100");
+
+    /// <summary>Judges a file. <c>latestSeen</c> is the latest time that the app has seen; the epoch if none.</summary>
+    public static Judgement Judge(
+        string text,
+        IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys,
+        string licenseKey,
+        DateTimeOffset now,
+        DateTimeOffset latestSeen)
+    {
+        var verified = Verify(text, keys);
+        if (verified.File is not { } file) return verified;
+        var passed = file.IssuedAt > latestSeen ? file.IssuedAt : latestSeen;
+        if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
+        if (passed - now > ClockTolerance) return new Judgement("CLOCK_SET_BACK");
+        if (file.ExpiresAt <= now) return new Judgement("FILE_EXPIRED");
+        return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
+    }
+
+    /// <summary>Verifies the form and the signature of a file, and nothing that depends on the time.</summary>
+    public static Judgement Verify(string text, IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys)
+    {
+        var parts = text.Length > MaxLength ? Array.Empty<string>() : text.Split('.');
+        if (parts.Length != 2) return new Judgement("MALFORMED");
+        var (payload, signature) = (Decode(parts[0]), Decode(parts[1]));
+        if (payload is null || signature?.Length != SignatureBytes) return new Judgement("MALFORMED");
+        if (Parse(payload) is not { } file) return new Judgement("MALFORMED");
+        if (!keys.TryGetValue(file.KeyId, out var key)) return new Judgement("UNKNOWN_KEY");
+        var verifier = new Ed25519Signer();
+        verifier.Init(false, key);
+        verifier.BlockUpdate(payload, 0, payload.Length);
+        return verifier.VerifySignature(signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE");
+    }
+
+    /// <summary>Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an ArgumentException otherwise.</summary>
+    public static Ed25519PublicKeyParameters ReadPublicKey(string text)
+    {
+        var spki = new byte[SpkiPrefix.Length + KeyBytes];
+        if (!Convert.TryFromBase64String(text, spki, out var length) || length != spki.Length || !spki.AsSpan().StartsWith(SpkiPrefix))
+            throw new ArgumentException($"\"{text}\" is not an Ed25519 public key.");
+        return new Ed25519PublicKeyParameters(spki, SpkiPrefix.Length);
+    }
+
+    /// <summary>Decodes strict UTF-8 and parses a JSON object. Returns null for anything else.</summary>
+    internal static JsonElement? ParseObject(byte[] bytes)
+    {
+        try
+        {
+            var text = new UTF8Encoding(false, throwOnInvalidBytes: true).GetString(bytes);
+            using var document = JsonDocument.Parse(text);
+            return document.RootElement.ValueKind == JsonValueKind.Object ? document.RootElement.Clone() : null;
+        }
+        catch (Exception error) when (error is JsonException or ArgumentException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>Returns a member as a string. Returns null if it is missing or has another type.</summary>
+    internal static string? Text(JsonElement? value, string name)
+    {
+        try
+        {
+            var isText = value is { } item && item.TryGetProperty(name, out var member) && member.ValueKind == JsonValueKind.String;
+            return isText ? value!.Value.GetProperty(name).GetString() : null;
+        }
+        catch (InvalidOperationException)
+        {
+            return null; // half of a surrogate pair
+        }
+    }
+
+    /// <summary>Returns the moment of a time such as 2030-01-01T00:00:00.000Z. Returns null for any other text.</summary>
+    internal static DateTimeOffset? ParseTime(string? text)
+    {
+        const DateTimeStyles utc = DateTimeStyles.AssumeUniversal | DateTimeStyles.AdjustToUniversal;
+        var isTime = DateTimeOffset.TryParseExact(text, TimeFormat, CultureInfo.InvariantCulture, utc, out var time);
+        return isTime ? time : null;
+    }
+
+    private static LicenseFile? Parse(byte[] bytes)
+    {
+        if (ParseObject(bytes) is not { } payload) return null;
+        if (!payload.TryGetProperty("policy", out var policy) || policy.ValueKind != JsonValueKind.Object) return null;
+        if (!policy.TryGetProperty("maxMachines", out var limit) || !policy.TryGetProperty("expiresAt", out var expires)) return null;
+        var texts = new[] { "licenseKey", "licenseId", "customerEmail", "kid" };
+        if (texts.Any(name => string.IsNullOrEmpty(Text(payload, name)))) return null;
+        var isLimit = limit.ValueKind == JsonValueKind.Number && limit.TryGetInt64(out var number) && number >= 1;
+        if (limit.ValueKind != JsonValueKind.Null && !isLimit) return null;
+        var neverExpires = expires.ValueKind == JsonValueKind.Null;
+        var expiresAt = ParseTime(Text(policy, "expiresAt"));
+        if ((expiresAt is null) != neverExpires) return null;
+        var type = Text(policy, "type");
+        if (type is not ("PERPETUAL" or "SUBSCRIPTION" or "TRIAL") || (type == "PERPETUAL") != neverExpires) return null;
+        var issuedAt = ParseTime(Text(payload, "issuedAt"));
+        var refreshAfter = ParseTime(Text(payload, "refreshAfter"));
+        if (issuedAt is null || refreshAfter is null) return null;
+        return new LicenseFile(Text(payload, "licenseKey")!, Text(payload, "kid")!, expiresAt, issuedAt.Value, refreshAfter.Value);
+    }
+
+    /// <summary>Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text.</summary>
+    private static byte[]? Decode(string text)
+    {
+        try
+        {
+            var padding = new string('=', (4 - text.Length % 4) % 4);
+            var bytes = Convert.FromBase64String(text.Replace('-', '+').Replace('_', '/') + padding);
+            var again = Convert.ToBase64String(bytes).TrimEnd('=').Replace('+', '-').Replace('/', '_');
+            return again == text ? bytes : null;
+        }
+        catch (FormatException)
+        {
+            return null;
+        }
+    }
+}

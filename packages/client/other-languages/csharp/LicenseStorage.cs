@@ -1,0 +1,86 @@
+using System.Text.Json;
+
+namespace Keyward;
+
+/// <summary><c>RejectedAs</c> is the code that ended the use of the file; null while it may be used.</summary>
+internal sealed record StoredLicense(string LicenseKey, string File, string? RejectedAs);
+
+/// <summary>The content of the storage; the newest file comes first.</summary>
+internal sealed class LicenseState
+{
+    private const int MaxLicenses = 10;
+
+    /// <summary>Milliseconds since 1970; 0 if no time was seen.</summary>
+    public long LatestSeenMs { get; set; }
+
+    public List<StoredLicense> Licenses { get; } = [];
+
+    public StoredLicense? Find(string licenseKey) => Licenses.Find(each => each.LicenseKey == licenseKey);
+
+    public void Add(string licenseKey, string file)
+    {
+        Licenses.RemoveAll(each => each.LicenseKey == licenseKey);
+        Licenses.Insert(0, new StoredLicense(licenseKey, file, null));
+        if (Licenses.Count > MaxLicenses) Licenses.RemoveRange(MaxLicenses, Licenses.Count - MaxLicenses);
+    }
+
+    public void Reject(string licenseKey, string? code)
+    {
+        var position = Licenses.FindIndex(each => each.LicenseKey == licenseKey);
+        if (position >= 0) Licenses[position] = Licenses[position] with { RejectedAs = code };
+    }
+}
+
+/// <summary>The client's state in a file: the license file of each license key, and the latest time seen.</summary>
+internal sealed class LicenseStorage(string file)
+{
+    private readonly string path = Path.GetFullPath(file);
+
+    /// <summary>Returns what is stored; an empty state when the storage fails or contains something else.</summary>
+    public LicenseState Read()
+    {
+        var state = new LicenseState();
+        try
+        {
+            if (LicenseFile.ParseObject(File.ReadAllBytes(path)) is not { } content) return state;
+            if (content.TryGetProperty("latestSeenMs", out var seen) && seen.ValueKind == JsonValueKind.Number)
+                state.LatestSeenMs = (long)seen.GetDouble();
+            if (!content.TryGetProperty("licenses", out var licenses) || licenses.ValueKind != JsonValueKind.Array) return state;
+            foreach (var each in licenses.EnumerateArray().Where(each => each.ValueKind == JsonValueKind.Object))
+                if (LicenseFile.Text(each, "licenseKey") is { } key && LicenseFile.Text(each, "file") is { } text)
+                    state.Licenses.Add(new StoredLicense(key, text, LicenseFile.Text(each, "rejectedAs")));
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            // The state is empty.
+        }
+        return state;
+    }
+
+    /// <summary>
+    /// Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it; on Windows the
+    /// permissions of the folder apply.
+    /// </summary>
+    public void Write(LicenseState state)
+    {
+        var licenses = state.Licenses.Select(each => new { licenseKey = each.LicenseKey, file = each.File, rejectedAs = each.RejectedAs });
+        var content = JsonSerializer.SerializeToUtf8Bytes(new { version = 2, latestSeenMs = state.LatestSeenMs, licenses });
+        Directory.CreateDirectory(Path.GetDirectoryName(path)!);
+        var draft = $"{path}.{Guid.NewGuid():N}.tmp";
+        var options = new FileStreamOptions { Mode = FileMode.CreateNew, Access = FileAccess.Write };
+        if (!OperatingSystem.IsWindows()) options.UnixCreateMode = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        try
+        {
+            using (var stream = new FileStream(draft, options))
+            {
+                stream.Write(content);
+                stream.Flush(flushToDisk: true);
+            }
+            File.Move(draft, path, overwrite: true);
+        }
+        finally
+        {
+            File.Delete(draft);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+using System.Diagnostics;
+using System.Net.Http.Headers;
+using System.Text.Json;
+using System.Text.RegularExpressions;
+
+namespace Keyward;
+
+/// <summary>The outcome of a call. Fields that do not apply are null.</summary>
+/// <param name="Source">"online" when the service decided, "offline" when it could not be reached.</param>
+/// <param name="Code">
+/// VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE.
+/// </param>
+/// <param name="ExpiresAt">Null if the license never expires, or is not valid.</param>
+/// <param name="Reason">The reason of CONFIGURATION and OFFLINE_REFUSED.</param>
+/// <param name="RejectedAs">The code of the online rejection that ended the use of the file.</param>
+/// <param name="Message">A sentence for people. Its text may change.</param>
+public sealed record LicenseResult(
+    string Source,
+    string Code,
+    DateTimeOffset? ExpiresAt = null,
+    string? Reason = null,
+    string? RejectedAs = null,
+    string? Message = null)
+{
+    /// <summary>Whether the app may run.</summary>
+    public bool Valid => Code == "VALID";
+}
+
+/// <summary>Sends requests and classifies their outcomes. Invariant: a call ends within its time budget.</summary>
+internal sealed partial class LicenseTransport(string baseUrl, string apiKey, TimeSpan timeout)
+{
+    private const int MaxAttempts = 3;
+    private const int MaxBodyBytes = 64 * 1024;
+    private static readonly HashSet<string> Rejections =
+        ["NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"];
+
+    // The service never redirects; following a redirect would send the API key elsewhere.
+    private readonly HttpClient http = new(new SocketsHttpHandler { AllowAutoRedirect = false })
+    {
+        Timeout = Timeout.InfiniteTimeSpan,
+        MaxResponseContentBufferSize = MaxBodyBytes,
+    };
+
+    [GeneratedRegex("^[A-Z][A-Z0-9_]{1,63}\\z")]
+    private static partial Regex CodeForm();
+
+    /// <summary>Parses a response with status 200 or 400. Returns null for a body that the service never sends.</summary>
+    internal delegate LicenseResult? Reader(int status, byte[] body);
+
+    /// <summary>A result, the time at which the service sent it, and the pause that it asks for.</summary>
+    internal sealed record Response(LicenseResult Result, DateTimeOffset? Date = null, TimeSpan RetryAfter = default);
+
+    /// <summary>Returns what <c>read</c> parses, UNREACHABLE or CONFIGURATION. Retries outages within the budget.</summary>
+    internal async Task<Response> CallAsync(string path, Dictionary<string, string> body, Stopwatch elapsed, Reader read)
+    {
+        for (var attempt = 1; ; attempt++)
+        {
+            var left = timeout - elapsed.Elapsed;
+            var response = await RequestAsync(path, body, attempt < MaxAttempts ? left / 2 : left, read).ConfigureAwait(false);
+            // The random part keeps apps from retrying in step after an outage.
+            var pause = response.RetryAfter + TimeSpan.FromMilliseconds(Random.Shared.Next(200 * attempt));
+            var isFinal = attempt == MaxAttempts || timeout - elapsed.Elapsed - pause < timeout / 8;
+            if (response.Result.Code != "UNREACHABLE" || isFinal) return response;
+            await Task.Delay(pause).ConfigureAwait(false);
+        }
+    }
+
+    private async Task<Response> RequestAsync(string path, Dictionary<string, string> body, TimeSpan budget, Reader read)
+    {
+        using var request = new HttpRequestMessage(HttpMethod.Post, baseUrl + path);
+        request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", apiKey);
+        request.Content = new ByteArrayContent(JsonSerializer.SerializeToUtf8Bytes(body));
+        request.Content.Headers.ContentType = new MediaTypeHeaderValue("application/json");
+        try
+        {
+            using var deadline = new CancellationTokenSource(budget > TimeSpan.Zero ? budget : TimeSpan.FromMilliseconds(1));
+            using var response = await http.SendAsync(request, deadline.Token).ConfigureAwait(false);
+            var received = await response.Content.ReadAsByteArrayAsync(deadline.Token).ConfigureAwait(false);
+            return Classify(response, received, read);
+        }
+        catch (OperationCanceledException)
+        {
+            return Outage("No response in time.");
+        }
+        catch (Exception error) when (error is HttpRequestException or IOException)
+        {
+            return Outage($"No connection: {error.Message}");
+        }
+    }
+
+    private static Response Classify(HttpResponseMessage response, byte[] body, Reader read)
+    {
+        var status = (int)response.StatusCode;
+        if (status is 200 or 400 && read(status, body) is { } result) return new Response(result, response.Headers.Date);
+        if (status is <= 400 or 408 or >= 500)
+        {
+            var pause = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;
+            return Outage($"Keyward does not respond like this, or is away: status {status}.") with { RetryAfter = pause };
+        }
+        var reason = status switch
+        {
+            401 => "UNAUTHORIZED",
+            403 => "FORBIDDEN",
+            404 or 405 => "WRONG_ADDRESS",
+            413 or 415 or 422 => "INVALID_REQUEST",
+            429 => "RATE_LIMITED",
+            _ => "UNEXPECTED_STATUS",
+        };
+        var message = Message(LicenseFile.ParseObject(body)) ?? $"The service responded with status {status}.";
+        return new Response(new LicenseResult("online", "CONFIGURATION", Reason: reason, Message: message));
+    }
+
+    internal static LicenseResult? ReadVerdictV2(int status, byte[] text)
+    {
+        if (ReadVerdict(status, text) is not { } result || LicenseFile.ParseObject(text) is not { } body) return null;
+        var isOther = body.TryGetProperty("status", out var inBody)
+            && !(inBody.ValueKind == JsonValueKind.Number && inBody.TryGetInt32(out var number) && number == status);
+        return isOther || result.Valid != (status == 200) ? null : result;
+    }
+
+    /// <summary>Parses a verdict of v1, and what v2 has in common with it.</summary>
+    internal static LicenseResult? ReadVerdict(int status, byte[] text)
+    {
+        if (LicenseFile.ParseObject(text) is not { } body || !body.TryGetProperty("valid", out var valid)) return null;
+        if (LicenseFile.Text(body, "code") is not { } code || !CodeForm().IsMatch(code)) return null;
+        if (valid.ValueKind == JsonValueKind.False && code != "VALID")
+            return new LicenseResult("online", Rejections.Contains(code) ? code : "REJECTED", Message: Message(body));
+        if (valid.ValueKind != JsonValueKind.True || code != "VALID" || status != 200) return null;
+        if (!body.TryGetProperty("expiresAt", out var expires)) return null;
+        var expiresAt = LicenseFile.ParseTime(LicenseFile.Text(body, "expiresAt"));
+        var isTime = expires.ValueKind == JsonValueKind.Null || expiresAt is not null;
+        return isTime ? new LicenseResult("online", code, expiresAt) : null;
+    }
+
+    internal static LicenseResult? ReadDeactivation(int status, byte[] text)
+    {
+        if (status != 200 || LicenseFile.ParseObject(text) is not { } body) return null;
+        if (!body.TryGetProperty("deactivated", out var deactivated)) return null;
+        return deactivated.ValueKind switch
+        {
+            JsonValueKind.True => new LicenseResult("online", "DEACTIVATED"),
+            JsonValueKind.False => new LicenseResult("online", "NOT_ACTIVE"),
+            _ => null,
+        };
+    }
+
+    /// <summary>Returns the sentence in a response: <c>message</c> on v2, <c>detail</c> elsewhere.</summary>
+    private static string? Message(JsonElement? body) =>
+        LicenseFile.Text(body, "message") ?? LicenseFile.Text(body, "detail");
+
+    private static Response Outage(string message) => new(new LicenseResult("offline", "UNREACHABLE", Message: message));
+}
