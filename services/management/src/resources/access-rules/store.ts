@@ -2,6 +2,8 @@
 
 import {
   type AccessRule,
+  RULE_KINDS,
+  RULE_SCOPES,
   RULE_TYPES,
   type RuleKind,
   type RuleScope,
@@ -9,14 +11,14 @@ import {
   type updateAccessRule,
 } from '@keyward/contract'
 import type { Database } from '@keyward/database'
-import { type Expression, type ExpressionBuilder, sql, type SqlBool } from 'kysely'
+import { type Expression, type ExpressionBuilder, type RawBuilder, sql, type SqlBool } from 'kysely'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
 import { deleteRow, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { listPage, type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
 import { canonicalValue } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
@@ -46,17 +48,67 @@ function valueCondition(value: string) {
     )
 }
 
+/** The kinds that a rule of each type may have. */
+const KINDS: Record<RuleType, readonly RuleKind[]> = {
+  IP: RULE_KINDS,
+  HWID: RULE_KINDS,
+  COUNTRY: ['BLACKLIST'],
+  CUSTOMER: ['BLACKLIST'],
+}
+
+/**
+ * Returns the ids of the newest rules with the given kind, type and scope, each of which may be absent. Every combination is read from
+ * its own part of the index, so the cost does not depend on how rare a combination is.
+ */
+function newestOfEach(
+  { organizationId }: ReadContext,
+  { kind, type, scope }: Pick<RuleQuery, 'kind' | 'type' | 'scope'>,
+  after: string | null,
+  count: number,
+): RawBuilder<string> {
+  const combinations = RULE_TYPES.filter((one) => type === undefined || one === type).flatMap((ofType) =>
+    KINDS[ofType]
+      .filter((one) => kind === undefined || one === kind)
+      .flatMap((ofKind) =>
+        RULE_SCOPES.filter((one) => scope === undefined || one === scope).map((ofScope) => ({
+          ofKind,
+          ofType,
+          ofScope,
+        })),
+      ),
+  )
+  if (combinations.length === 0) return sql<string>`(select null::uuid where false)`
+  const newest = combinations.map(
+    ({ ofKind, ofType, ofScope }) => sql`(
+      select r.id from access_rules r
+      where r.organization_id = ${organizationId} and r.kind = ${ofKind} and r.type = ${ofType} and r.scope = ${ofScope}
+        and (${after}::uuid is null or r.id < ${after}::uuid)
+      order by r.id desc limit ${count}
+    )`,
+  )
+  return sql<string>`(select id from (${sql.join(newest, sql` union all `)}) newest order by id desc limit ${count})`
+}
+
 export async function listRules(context: ReadContext, query: RuleQuery): Promise<Page<AccessRule>> {
   const list = { name: 'access-rules', organizationId: context.organizationId }
   const { kind, type, scope, scopeId, value, expired } = query
+  if (scopeId === undefined && value === undefined && expired === undefined && (kind ?? type ?? scope) !== undefined)
+    return listPage(list, query, showRule, (after, count) =>
+      selectRules(context)
+        .where('accessRules.id', 'in', newestOfEach(context, { kind, type, scope }, after, count))
+        .orderBy('accessRules.id', 'desc')
+        .execute(),
+    )
   let select = selectRules(context)
   if (kind !== undefined) select = select.where('accessRules.kind', '=', kind)
   if (type !== undefined) select = select.where('accessRules.type', '=', type)
   if (scope !== undefined) select = select.where('accessRules.scope', '=', scope)
   if (scopeId !== undefined) select = select.where('accessRules.scopeId', '=', scopeId)
   if (value !== undefined) select = select.where(valueCondition(value))
-  if (expired !== undefined)
-    select = select.where(sql<boolean>`coalesce(access_rules.expires_at <= now(), false)`, '=', expired)
+  // Without a function around the column, so that an index serves it.
+  if (expired === true) select = select.where(sql<boolean>`access_rules.expires_at <= now()`)
+  if (expired === false)
+    select = select.where(sql<boolean>`(access_rules.expires_at is null or access_rules.expires_at > now())`)
   return selectPage(list, query, select, showRule, 'accessRules.id')
 }
 

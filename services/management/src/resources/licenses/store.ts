@@ -10,7 +10,7 @@ import { audit } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
 import { deleteRow, missingIds, type OwnedRows, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
 import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
@@ -42,12 +42,22 @@ function statusCondition(status: License['status']) {
 export async function listLicenses(context: ReadContext, query: LicenseQuery): Promise<Page<License>> {
   const list = { name: 'licenses', organizationId: context.organizationId }
   const { productId, customerId, status, key } = query
-  let select = selectLicenses(context)
-  if (productId !== undefined) select = select.where('licenses.productId', '=', productId)
-  if (customerId !== undefined) select = select.where('licenses.customerId', '=', customerId)
-  if (key !== undefined) select = select.where('licenses.key', '=', key)
-  if (status !== undefined) select = select.where(statusCondition(status))
-  return selectPage(list, query, select, showLicense, 'licenses.id')
+  // The page is chosen before the join. With the join, Postgres may walk the licenses of all organizations by their ids.
+  let all = context.db
+    .selectFrom('licenses')
+    .select('licenses.id')
+    .where('licenses.organizationId', '=', context.organizationId)
+  if (productId !== undefined) all = all.where('licenses.productId', '=', productId)
+  if (customerId !== undefined) all = all.where('licenses.customerId', '=', customerId)
+  if (key !== undefined) all = all.where('licenses.key', '=', key)
+  if (status !== undefined) all = all.where(statusCondition(status))
+  return listPage(list, query, showLicense, (after, count) => {
+    const rest = after === null ? all : all.where('licenses.id', '<', after)
+    return selectLicenses(context)
+      .where('licenses.id', 'in', rest.orderBy('licenses.id', 'desc').limit(count))
+      .orderBy('licenses.id', 'desc')
+      .execute()
+  })
 }
 
 /** Returns an error for every reference to a product or customer that the organization does not have. */

@@ -1,0 +1,234 @@
+/**
+ * The plans of lists and of cascades at a large number of rows: each statement reads about as many rows as it returns, not all rows of the
+ * organization or of others.
+ */
+
+import type { Database } from '@keyward/database'
+import {
+  createTestDatabase,
+  insertCustomer,
+  insertOrganization,
+  insertProduct,
+  type TestDatabase,
+} from '@keyward/testkit'
+import { CamelCasePlugin, type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import type { ReadContext } from '../../src/http/context.ts'
+import { listRules, type RuleQuery } from '../../src/resources/access-rules/store.ts'
+import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/store.ts'
+
+const ROWS = 60_000
+/** Of these statuses and kinds there are 20 among all rows. */
+const RARE = 3_000
+
+let database: TestDatabase
+let context: ReadContext
+let other: string
+let product: string
+let customer: string
+let rareProduct: string
+const sent: CompiledQuery[] = []
+
+async function fill(organizationId: string): Promise<{ product: string; customer: string; rareProduct: string }> {
+  const { pool } = database
+  const common = await insertProduct(pool, { organizationId })
+  const rare = await insertProduct(pool, { organizationId })
+  const owner = await insertCustomer(pool, { organizationId })
+  const client = await pool.connect()
+  try {
+    // Without triggers, which would write a log entry for each row.
+    await client.query('set session_replication_role = replica')
+    await client.query(
+      `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, expires_at)
+       select ('00000000-0000-7000-8000-' || right($1::uuid::text, 4) || lpad(to_hex(i), 8, '0'))::uuid, $1,
+         case i % ${RARE} when 4 then $3::uuid else $2::uuid end, $4::uuid, 'key ' || i,
+         case i % ${RARE} when 1 then 'suspended' when 2 then 'revoked' else 'active' end, 'SUBSCRIPTION',
+         now() + case i % ${RARE} when 3 then interval '-1 day' else interval '1 day' end
+       from generate_series(1, ${ROWS}) i`,
+      [organizationId, common, rare, owner],
+    )
+    await client.query(`insert into license_slots (license_id) select id from licenses where organization_id = $1`, [
+      organizationId,
+    ])
+    await client.query(
+      `insert into access_rules (id, organization_id, kind, type, value, scope, product_id, expires_at, created_by)
+       select ('00000000-0000-7000-8001-' || right($1::uuid::text, 4) || lpad(to_hex(i), 8, '0'))::uuid, $1,
+         case i % ${RARE} when 1 then 'EXCLUSION' else 'BLACKLIST' end, case i % ${RARE} when 2 then 'COUNTRY' else 'HWID' end,
+         convert_to('machine ' || i, 'UTF8'), case i % ${RARE} when 3 then 'PRODUCT' else 'ORGANIZATION' end,
+         case i % ${RARE} when 3 then $2::uuid end,
+         now() + case i % ${RARE} when 4 then interval '-1 day' else interval '1 day' end, '{"type":"OPERATOR"}'
+       from generate_series(1, ${ROWS}) i`,
+      [organizationId, rare],
+    )
+    await client.query(
+      `insert into alerts (id, organization_id, license_id, count, first_at, last_at, acknowledged_at)
+       select gen_random_uuid(), $1, id, 1, now(), now(), now() from licenses where organization_id = $1`,
+      [organizationId],
+    )
+    await client.query(
+      `insert into check_counts (hour, organization_id, product_id, code, count)
+       select date_trunc('hour', now()) - make_interval(hours => i % 24), $1, gen_random_uuid(), 'VALID', 1
+       from generate_series(1, 20000) i`,
+      [organizationId],
+    )
+  } finally {
+    await client.query('reset session_replication_role')
+    client.release()
+  }
+  return { product: common, customer: owner, rareProduct: rare }
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const organizationId = await insertOrganization(database.pool)
+  other = await insertOrganization(database.pool)
+  await database.pool.query(`select ensure_partition('check_counts', now() - interval '1 day')`)
+  await fill(other)
+  ;({ product, customer, rareProduct } = await fill(organizationId))
+  await database.pool.query('analyze')
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool: database.pool }),
+    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+    log: (event) => void sent.push(event.query),
+  })
+  context = { db, organizationId }
+}, 120_000)
+afterAll(() => database.drop())
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string | undefined
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number | undefined
+  Plans?: Plan[] | undefined
+}
+const plan: z.ZodType<Plan> = z.object({
+  'Node Type': z.string(),
+  'Relation Name': z.string().optional(),
+  'Actual Rows': z.number(),
+  'Actual Loops': z.number(),
+  'Rows Removed by Filter': z.number().optional(),
+  get Plans() {
+    return z.array(plan).optional()
+  },
+})
+const explained = z.array(z.object({ 'QUERY PLAN': z.array(z.object({ Plan: plan })) }))
+
+interface Cost {
+  /** The most rows that one node returned or removed. */
+  rows: number
+  /** The large tables that were read from beginning to end. */
+  scanned: string[]
+}
+
+const LARGE = ['licenses', 'license_slots', 'access_rules', 'access_rule_counters', 'alerts', 'check_counts']
+
+function costOf(node: Plan): Cost {
+  const below = (node.Plans ?? []).map(costOf)
+  const own = (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+  const table = node['Relation Name'] ?? ''
+  const isScanned =
+    node['Node Type'].includes('Seq Scan') && LARGE.some((name) => table.startsWith(name)) && own > 1_000
+  return {
+    rows: Math.max(own, ...below.map(({ rows }) => rows)),
+    scanned: [...(isScanned ? [table] : []), ...below.flatMap(({ scanned }) => scanned)],
+  }
+}
+
+async function explain(text: string, values: readonly unknown[]): Promise<Cost> {
+  const client = await database.pool.connect()
+  try {
+    await client.query('begin')
+    const { rows } = await client.query(`explain (analyze, format json) ${text}`, [...values])
+    const [first] = explained.parse(rows)
+    return costOf(first!['QUERY PLAN'][0]!.Plan)
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+async function costOfList(run: () => Promise<unknown>): Promise<Cost> {
+  sent.length = 0
+  await run()
+  const [query] = sent
+  if (!query) throw new Error('The list sent no statement')
+  return explain(query.sql, query.parameters)
+}
+
+const licenseFilters: [string, () => Partial<LicenseQuery>][] = [
+  ['none', () => ({})],
+  ['status=active', () => ({ status: 'active' })],
+  ['status=suspended', () => ({ status: 'suspended' })],
+  ['status=revoked', () => ({ status: 'revoked' })],
+  ['status=expired', () => ({ status: 'expired' })],
+  ['productId', () => ({ productId: rareProduct })],
+  ['productId, status=revoked', () => ({ productId: product, status: 'revoked' })],
+  ['customerId', () => ({ customerId: customer })],
+  ['customerId, status=expired', () => ({ customerId: customer, status: 'expired' })],
+  ['key', () => ({ key: 'key 7' })],
+]
+
+test.each(licenseFilters)('licenses by %s', async (_, filter) => {
+  const { rows, scanned } = await costOfList(() => listLicenses(context, { limit: 50, ...filter() }))
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(500)
+})
+
+const ruleFilters: [string, () => Partial<RuleQuery>][] = [
+  ['none', () => ({})],
+  ['kind', () => ({ kind: 'EXCLUSION' })],
+  ['type', () => ({ type: 'COUNTRY' })],
+  ['scope', () => ({ scope: 'PRODUCT' })],
+  ['kind and scope without a match', () => ({ kind: 'EXCLUSION', scope: 'LICENSE' })],
+  ['value', () => ({ value: 'machine 7' })],
+  ['scopeId', () => ({ scopeId: rareProduct })],
+  ['expired=true', () => ({ expired: true })],
+  ['expired=false', () => ({ expired: false })],
+]
+
+test.each(ruleFilters)('access rules by %s', async (_, filter) => {
+  const { rows, scanned } = await costOfList(() => listRules(context, { limit: 50, ...filter() }))
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(1_000)
+})
+
+test('analytics read the counts of one organization', async () => {
+  const { scanned } = await explain(
+    `select sum(count) from check_counts where organization_id = $1 and hour >= now() - interval '1 hour' and hour < now()`,
+    [context.organizationId],
+  )
+  expect(scanned).toEqual([])
+})
+
+test('the cascade of a license reads its own alerts', async () => {
+  const { rows, scanned } = await explain('delete from alerts where license_id = $1', [
+    (await listLicenses(context, { limit: 1 })).data[0]?.id,
+  ])
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(10)
+})
+
+test('no rule has a combination that cannot exist', async () => {
+  const page = await listRules(context, { limit: 50, kind: 'EXCLUSION', type: 'COUNTRY' })
+  expect(page).toEqual({ data: [], nextCursor: null })
+})
+
+test('pages of rules by kind, type and scope are those of the whole list', async () => {
+  for (const filter of [{ kind: 'EXCLUSION' }, { scope: 'PRODUCT' }, { type: 'COUNTRY', kind: 'BLACKLIST' }] as const) {
+    const all = await listRules(context, { limit: 100, ...filter })
+    const ids: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await listRules(context, { limit: 7, cursor, ...filter })
+      ids.push(...page.data.map(({ id }) => id))
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined)
+    expect(all.data).toHaveLength(ROWS / RARE)
+    expect(ids).toEqual(all.data.map(({ id }) => id))
+    expect(ids).toEqual(ids.toSorted().toReversed())
+  }
+})
