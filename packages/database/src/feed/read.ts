@@ -53,7 +53,7 @@ export async function readFeed(
   if (!head?.snapshot) throw new Error('The change log has no state; migrate the database')
   const { behind } = head
   if (behind === true) return { snapshot: head.snapshot, behind, large: [], changes: [] }
-  if (rows.length - 1 > maxChanges) {
+  if (head.crowded === true) {
     const large = await findLarge(client, snapshot, maxChanges)
     return { snapshot: head.snapshot, behind: large.length === 0, large, changes: [] }
   }
@@ -99,6 +99,8 @@ export interface LogRow {
   /** Of the head alone. */
   readonly snapshot: string | null
   readonly behind: boolean | null
+  /** There are more changes than fit into one read. */
+  readonly crowded: boolean | null
 }
 
 const BY_LETTER = new Map(ENTITIES.map((entity) => [entity.letter, entity]))
@@ -118,7 +120,7 @@ function listOf(columns: readonly Column[]): string {
 /** Fetches the rows of one entity by their ids; `offset 0` keeps the planner from scanning a whole table for them. */
 export function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
   return `select changed.entity::text as letter, uuid_send(changed.id) as id, record_send(t) as record,
-    null as snapshot, null as behind
+    null as snapshot, null as behind, null as crowded
     from changed left join lateral (
       select ${listOf(columns)} from ${from} where ${table}.id = changed.id and ${where} offset 0) t on true
     where changed.entity = '${letter}'`
@@ -126,7 +128,7 @@ export function branch({ letter, table, from, where, columns }: (typeof ENTITIES
 
 /** The machines among the changed. */
 export const MACHINES = `select changed.entity::text as letter, uuid_send(changed.id) as id,
-    record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, null as snapshot, null as behind
+    record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, null as snapshot, null as behind, null as crowded
     from changed where changed.entity = '${MACHINE_LETTER}'`
 
 /** $1: the snapshot of the last read; $2: how many changes are fetched at most; $3: the organizations that are read apart. */
@@ -136,12 +138,16 @@ const READ_FEED = `
     select pg_current_snapshot() as snapshot, not (snap_covers($1::pg_snapshot, pruned)
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state
-  ), changed as materialized (
+  ), entries as materialized (
     select entity, id, machine_id from changed_since($1::pg_snapshot)
     where (select not behind from feed) and coalesce(organization_id <> all ($3::uuid[]), cardinality($3::uuid[]) = 0)
     limit $2
+  ), changed as materialized (
+    -- No row is fetched when there are too many.
+    select * from entries where (select count(*) from entries) < $2
   )
-  select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind from feed
+  select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind,
+    (select count(*) from entries) >= $2 as crowded from feed
   union all
   ${ENTITIES.map(branch).join('\n  union all\n  ')}
   union all

@@ -95,7 +95,7 @@ export class IndexWriter {
    * applied: a bad value, a reference to an unknown row, the removal of a row that others refer to, a new row in a full
    * index. Applying a batch again changes nothing.
    *
-   * Readers see an organization change in one step, or, if more than 10,000 of its rows change, in steps of which none
+   * Readers see an organization change in one step, or, if more than 5,000 of its rows change, in steps of which none
    * allows a check that both the state before and the state after reject (`section-order.ts`).
    */
   apply(changes: readonly Change[]): Rejected[] {

@@ -24,7 +24,7 @@ export interface SectionLimits {
   atomicRows: number
 }
 
-export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 10_000 }
+export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 5_000 }
 
 export interface Section {
   changes: readonly Change[]
