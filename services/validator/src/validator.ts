@@ -248,6 +248,7 @@ class Validator {
       createRing: () => this.#recorder.addRing(),
       releaseRing: (ring) => this.#recorder.removeRing(ring),
       onRequest: (request, respond) => this.#handle(request, respond),
+      onKeyUsed: (row, generation, atMs) => this.#recorder.keyUsed(row, generation, atMs),
       onError: (error, fatal) => {
         if (fatal) this.#metrics.workerFailures.inc()
         this.#log.error({ err: error, fatal }, 'worker error')

@@ -37,7 +37,10 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   const control = new Control(setup.control)
   const reader = openIndex(setup.index)
   const resolver = createOriginResolver(setup.resolver)
-  const common = { reader, control, counters, authenticator: new Authenticator(reader, control, counters) }
+  const authenticator = new Authenticator(reader, control, counters, (row, generation, atMs) =>
+    client.send({ type: 'keyUsed', row, generation, atMs }),
+  )
+  const common = { reader, control, counters, authenticator }
   const routes = createRoutes({
     validation: new Validation({
       ...common,

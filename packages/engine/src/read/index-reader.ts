@@ -13,6 +13,7 @@ import {
   EXPIRY,
   GENERATION,
   ID,
+  KIND_CREDENTIAL,
   KIND_LICENSE,
   KIND_ORGANIZATION,
   KIND_PRODUCT,
@@ -145,6 +146,11 @@ export class IndexReader {
   /** Writes the id of the license in a row. Returns false when the row's generation is another by now, or busy. */
   licenseId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_LICENSE, row, generation, out)
+  }
+
+  /** Writes the id of the credential in a row. Returns false when the row's generation is another by now, or busy. */
+  credentialId(row: number, generation: number, out: Uint8Array): boolean {
+    return this.#id(KIND_CREDENTIAL, row, generation, out)
   }
 
   /** Writes the id of the product in a row. Returns false when the row's generation is another by now, or busy. */

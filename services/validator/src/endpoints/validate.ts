@@ -24,6 +24,7 @@ import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { ClaimDecision } from '../shared/messages.ts'
 import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
+import { HostnameFilter } from '../usage/hostname-filter.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { type BodyKind, createRequestBody, parseBody, type RequestBody } from './request-body.ts'
 
@@ -59,6 +60,7 @@ export interface ValidationParts {
 export class Validation {
   readonly #parts: ValidationParts
   readonly #source: ExchangeSource
+  readonly #hostnames = new HostnameFilter()
   /** The check of the current request. Overwritten by the next one. */
   readonly #check: Check & RequestBody = {
     ...createRequestBody(),
@@ -131,6 +133,18 @@ export class Validation {
     })
   }
 
+  /** Returns the name if the machine is to be recorded, or is known and may have no name yet; otherwise null. */
+  #toRecord(
+    hostname: string,
+    { slot, excluded, machineHash0, machineHash1 }: Verdict,
+    code: number,
+    nowMs: number,
+  ): string | null {
+    if (slot === RECORD_MACHINE) return hostname
+    if (code !== CODE.VALID || slot !== NO_SLOT || excluded) return null
+    return this.#hostnames.isDue(machineHash0, machineHash1, nowMs) ? hostname : null
+  }
+
   #respond(
     exchange: Exchange,
     check: Check & RequestBody,
@@ -144,7 +158,14 @@ export class Validation {
     if (timed !== null) this.#parts.counters.observe((performance.now() - timed.fromMs) / 1_000)
     exchange.send(verdictResponse(shape, code, verdict.expiresAtMs, used, max))
     this.#parts.counters.countCheck(shape === 'v1' ? 0 : 1, code)
-    this.#parts.usage.record(check, verdict, code, nowMs, verdict.slot === RECORD_MACHINE ? check.hostname : null)
+    const { hostname } = check
+    this.#parts.usage.record(
+      check,
+      verdict,
+      code,
+      nowMs,
+      hostname === null ? null : this.#toRecord(hostname, verdict, code, nowMs),
+    )
   }
 }
 

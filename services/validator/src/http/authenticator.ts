@@ -1,6 +1,6 @@
 /**
  * Authenticates callers by their API key (docs/api.md#a1). It caches the row and generation of the credential for each valid
- * `authorization` header, as text. Revocation and expiry are read from the shared row at every request, so the cache is
+ * `authorization` header, as text in its usual form. Revocation and expiry are read from the shared row at every request, so the cache is
  * never outdated. Invalid headers are not cached, so strangers cannot fill it.
  */
 
@@ -12,19 +12,33 @@ import type { Counters } from '../shared/counters.ts'
 import type { Exchange } from './exchange.ts'
 
 const MAX_CACHED = 10_000
+/** How often the use of a key is reported. */
+const USE_MS = 60_000
+
+interface Cached {
+  row: number
+  generation: number
+  /** When the use of the key was last reported. */
+  usedAtMs: number
+}
+
+/** Reports the use of the credential in a row, about once a minute. */
+export type OnUse = (row: number, generation: number, atMs: number) => void
 
 export class Authenticator {
   readonly #reader: IndexReader
   readonly #control: Control
   readonly #counters: Counters
-  /** By the text of the header, at most MAX_CACHED. */
-  readonly #rows = new Map<string, { row: number; generation: number }>()
+  readonly #onUse: OnUse
+  /** By the header in its usual form, `Bearer` and the secret, so that other spellings take no memory. At most MAX_CACHED. */
+  readonly #rows = new Map<string, Cached>()
   readonly #view = createCredentialView()
 
-  constructor(reader: IndexReader, control: Control, counters: Counters) {
+  constructor(reader: IndexReader, control: Control, counters: Counters, onUse: OnUse) {
     this.#reader = reader
     this.#control = control
     this.#counters = counters
+    this.#onUse = onUse
   }
 
   /**
@@ -37,19 +51,27 @@ export class Authenticator {
       return null
     }
     const { authorization } = exchange
-    const known = this.#rows.get(authorization)
+    let known = this.#rows.get(authorization)
     const view = this.#view
     if (known === undefined || !this.#reader.credential(known.row, view) || view.generation !== known.generation) {
       this.#rows.delete(authorization)
-      if (!this.#lookUp(exchange)) return null
+      known = this.#lookUp(exchange)
+      if (known === undefined) return null
     }
-    if (!view.revoked && view.expiresAtMs > nowMs) return view
+    if (!view.revoked && view.expiresAtMs > nowMs) {
+      const sinceMs = nowMs - known.usedAtMs
+      if (sinceMs >= USE_MS || sinceMs < 0) {
+        known.usedAtMs = nowMs
+        this.#onUse(known.row, known.generation, nowMs)
+      }
+      return view
+    }
     exchange.fail('UNAUTHORIZED')
     return null
   }
 
-  /** Fills the view and caches the header. Returns false when the exchange has sent an error. */
-  #lookUp(exchange: Exchange): boolean {
+  /** Fills the view and caches the credential. Returns undefined when the exchange has sent an error. */
+  #lookUp(exchange: Exchange): Cached | undefined {
     const { authorization } = exchange
     const secret = authorization.slice(7).trim()
     const isApiKey = authorization.slice(0, 7).toLowerCase() === 'bearer ' && parseSecret(secret)?.kind === 'API_KEY'
@@ -57,16 +79,22 @@ export class Authenticator {
     const row = hash === null ? UNKNOWN : this.#reader.findCredential(hash)
     if (hash === null || row === UNKNOWN) {
       exchange.fail('UNAUTHORIZED')
-      return false
+      return undefined
     }
     // A negative row means that the index is busy. The second lookup proves that the row was not reused in between.
     if (row < 0 || !this.#reader.credential(row, this.#view) || this.#reader.findCredential(hash) !== row) {
       this.#counters.count('indexBusy')
       exchange.fail('UNAVAILABLE')
-      return false
+      return undefined
     }
-    if (this.#rows.size >= MAX_CACHED) this.#rows.clear()
-    this.#rows.set(authorization, { row, generation: this.#view.generation })
-    return true
+    const usual = `Bearer ${secret}`
+    const { generation } = this.#view
+    let cached = this.#rows.get(usual)
+    if (cached === undefined || cached.row !== row || cached.generation !== generation) {
+      if (this.#rows.size >= MAX_CACHED) this.#rows.clear()
+      cached = { row, generation, usedAtMs: -Infinity }
+      this.#rows.set(usual, cached)
+    }
+    return cached
   }
 }

@@ -52,6 +52,8 @@ export type MessageToMain =
   /** The worker accepts connections under this descriptor. */
   | { type: 'ready'; descriptor: AppDescriptor }
   | { type: 'work'; requests: WorkRequest[] }
+  /** An API key was used: its row and generation in the index, and the time in milliseconds since 1970. */
+  | { type: 'keyUsed'; row: number; generation: number; atMs: number }
   /** After a fatal error the worker waits to be removed and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
 

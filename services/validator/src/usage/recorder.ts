@@ -6,11 +6,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { ClaimAnswer } from '@keyward/database'
-import { openIndex, type SharedIndex } from '@keyward/engine'
+import { type IndexReader, openIndex, type SharedIndex } from '@keyward/engine'
 
 import type { Claim } from '../slots/claim-queue.ts'
-import { Aggregator, type Dropped, type Ids } from './aggregator.ts'
+import { Aggregator, type Dropped } from './aggregator.ts'
 import { Flusher } from './flusher.ts'
+import { KeyUses } from './key-uses.ts'
 import { type Machine, NewMachines } from './new-machines.ts'
 import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
@@ -50,8 +51,9 @@ export class Recorder {
   readonly #aggregator: Aggregator
   readonly #seenMachines = new SeenMachines()
   readonly #newMachines: NewMachines
+  readonly #keyUses = new KeyUses()
   readonly #flusher: Flusher
-  readonly #ids: Ids
+  readonly #ids: IndexReader
   readonly #timers: NodeJS.Timeout[] = []
   #rejectedBatches = 0
 
@@ -85,6 +87,12 @@ export class Recorder {
     this.#rings.delete(shared)
   }
 
+  /** Records that an API key was used. Row and generation are those of the index. */
+  keyUsed(row: number, generation: number, atMs: number): void {
+    const id = new Uint8Array(16)
+    if (this.#ids.credentialId(row, generation, id)) this.#keyUses.add(id, atMs)
+  }
+
   start(): void {
     this.#timers.push(setInterval(() => this.#drain(), DRAIN_MS))
     this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
@@ -116,7 +124,9 @@ export class Recorder {
   }
 
   get #hasMore(): boolean {
-    return !this.#flusher.isIdle || this.#aggregator.rows > 0 || this.#newMachines.waiting > 0
+    return (
+      !this.#flusher.isIdle || this.#aggregator.rows > 0 || this.#keyUses.waiting > 0 || this.#newMachines.waiting > 0
+    )
   }
 
   #drain(): void {
@@ -137,8 +147,10 @@ export class Recorder {
   async #flush(): Promise<void> {
     const recording = this.#newMachines.flush().catch(this.#options.onError)
     // A batch that is not written yet must be sent again unchanged, so nothing is added to it.
-    if (this.#flusher.isIdle)
-      this.#flusher.add(this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry)))
+    if (this.#flusher.isIdle) {
+      const usage = this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry))
+      this.#flusher.add({ ...usage, keyUses: this.#keyUses.take() })
+    }
     await Promise.all([recording, this.#flusher.flush()])
   }
 }

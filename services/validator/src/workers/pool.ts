@@ -25,6 +25,7 @@ export interface WorkerPoolOptions {
   openPublicKeys(): MessagePort
   /** Calls `respond` once, now or later. */
   onRequest(request: WorkRequest, respond: (response: WorkResponse) => void): void
+  onKeyUsed(row: number, generation: number, atMs: number): void
   onError(error: Error, fatal: boolean): void
 }
 
@@ -99,6 +100,9 @@ export class WorkerPool {
           return
         case 'work':
           for (const request of message.requests) this.#options.onRequest(request, respond)
+          return
+        case 'keyUsed':
+          this.#options.onKeyUsed(message.row, message.generation, message.atMs)
           return
         case 'error':
           this.#options.onError(toError(message), message.fatal)

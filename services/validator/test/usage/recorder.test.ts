@@ -1,6 +1,6 @@
 import { Agent } from 'node:http'
 
-import { insertRule } from '@keyward/testkit'
+import { insertApiKey, insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
@@ -156,4 +156,25 @@ test('counts exactly although its connections are terminated repeatedly', async 
     (await countsOf(license.productId)).find((row) => row.code === 'VALID')?.count ?? 0
   await until(async () => (await total()) >= sent)
   expect(await total()).toBe(sent)
+})
+
+test('stores the name that a known machine sends later', async () => {
+  const license = await world.license({ maxMachines: 2 })
+  await until(async () => (await check(license.key, 'm')).status === 200)
+  const body = { licenseKey: license.key, fingerprint: 'm', hostname: 'build-7' }
+  await send(validator.port, '/api/v1/activate', { body, secret: world.secret, agent })
+  const name = (): Promise<{ hostname: string | null }[]> =>
+    query('select hostname from machines where license_id = $1', [license.id])
+  await expect.poll(name).toEqual([{ hostname: 'build-7' }])
+})
+
+test('writes the last use of an API key, also of one that is spelled unusually', async () => {
+  const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
+  const headers = { authorization: `bearer   ${secret} ` }
+  const license = await world.license({ maxMachines: null })
+  const body = { license: license.key }
+  await until(async () => (await send(validator.port, V2, { body, headers, agent })).status === 200)
+  const lastUse =
+    "select last_used_at > now() - interval '1 minute' as recent from credential_uses where credential_id = $1"
+  await expect.poll(() => query(lastUse, [id])).toEqual([{ recent: true }])
 })

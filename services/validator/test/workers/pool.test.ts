@@ -34,6 +34,7 @@ test('replaces a failed worker and keeps its counts', async () => {
     releaseRing: (ring) => rings.delete(ring),
     openPublicKeys,
     onRequest: () => undefined,
+    onKeyUsed: () => undefined,
     onError: (error, fatal) => void (fatal && faults.push(error.name)),
   })
   const port = await pool.start()
@@ -72,6 +73,7 @@ test('passes the same number of connections to each worker', async () => {
     releaseRing: () => undefined,
     openPublicKeys,
     onRequest: () => undefined,
+    onKeyUsed: () => undefined,
     onError: () => undefined,
   })
   const port = await pool.start()
