@@ -19,6 +19,7 @@ import { z } from 'zod'
 import { bearerSecret } from './http/authentication.ts'
 import type { RateLimits } from './http/rate-limit.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
+import type { RetentionDays } from './retention/retention.ts'
 
 /** Accepts only a token that a client can send in an `Authorization` header. */
 const operatorToken = () =>
@@ -52,6 +53,11 @@ export const variables = z.object({
   CORS_ORIGINS: origins().default([]),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
+  EXPIRED_RULE_RETENTION_DAYS: integer(1, 36_500).default(30),
+  REVOKED_CREDENTIAL_RETENTION_DAYS: integer(1, 36_500).default(30),
+  ALERT_RETENTION_DAYS: integer(1, 36_500).default(90),
+  AUDIT_RETENTION_DAYS: integer(1, 36_500).default(400),
+  MERGED_CUSTOMER_RETENTION_DAYS: integer(1, 36_500).default(400),
   LOG_LEVEL: logLevel().default('info'),
 })
 
@@ -73,6 +79,7 @@ export interface ManagementConfig {
   corsOrigins: readonly string[]
   activityRetentionDays: number
   analyticsRetentionDays: number
+  retentionDays: RetentionDays
   logLevel: LogLevel
 }
 
@@ -103,5 +110,12 @@ export const environment = variables.transform((env): ManagementConfig => ({
   corsOrigins: env.CORS_ORIGINS,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
   analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,
+  retentionDays: {
+    expiredRules: env.EXPIRED_RULE_RETENTION_DAYS,
+    revokedCredentials: env.REVOKED_CREDENTIAL_RETENTION_DAYS,
+    acknowledgedAlerts: env.ALERT_RETENTION_DAYS,
+    audit: env.AUDIT_RETENTION_DAYS,
+    mergedCustomers: env.MERGED_CUSTOMER_RETENTION_DAYS,
+  },
   logLevel: env.LOG_LEVEL,
 }))

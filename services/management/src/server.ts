@@ -18,15 +18,14 @@ import { Admission } from './http/admission.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
 import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './http/gates.ts'
-import { deleteOldResponses } from './http/idempotency.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
-import { deleteOldFoldedRules } from './resources/customers/merge.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
+import { applyRetention } from './retention/retention.ts'
 
 export interface Management {
   port: number
@@ -119,12 +118,18 @@ async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void>
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
 }
 
-async function deleteOld(config: ManagementConfig, pool: Pool, db: Db, log: Logger): Promise<void> {
-  await deleteOldResponses(db)
+async function deleteOld(
+  config: ManagementConfig,
+  pool: Pool,
+  db: Db,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
   await deleteOldCounts(db)
-  await deleteOldFoldedRules(db)
   const dropped = await dropOldPartitions(pool, config.activityRetentionDays, config.analyticsRetentionDays)
   if (dropped.length > 0) log.info({ dropped }, 'dropped partitions past their retention')
+  const deleted = await applyRetention(db, { days: config.retentionDays, signal })
+  if (Object.keys(deleted).length > 0) log.info({ deleted }, 'deleted rows past their retention')
 }
 
 export async function startManagement(config: ManagementConfig): Promise<Management> {
@@ -164,7 +169,10 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const server = createServer({ ...timeouts, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
-  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () => deleteOld(config, pool, db, log))
+  const housekeeping = new AbortController()
+  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () =>
+    deleteOld(config, pool, db, log, housekeeping.signal),
+  )
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
@@ -182,6 +190,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     adminPort: admin.port,
     async close() {
       stopping = true
+      housekeeping.abort()
       health.stop()
       await closeServer(server)
       await stopHousekeeping()

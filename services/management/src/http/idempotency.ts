@@ -87,11 +87,3 @@ export async function storeResponse(db: Db, request: IdempotentRequest, response
     .onConflict((conflict) => conflict.columns(['owner', 'key']).doUpdateSet(row))
     .execute()
 }
-
-/** Deletes the responses that are older than a day. */
-export async function deleteOldResponses(db: Db): Promise<void> {
-  await db
-    .deleteFrom('idempotencyKeys')
-    .where('createdAt', '<', sql<Date>`now() - ${RETENTION}`)
-    .execute()
-}

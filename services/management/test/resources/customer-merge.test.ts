@@ -7,7 +7,7 @@ import { toActivityColumns } from '@keyward/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { deleteOldFoldedRules } from '../../src/resources/customers/merge.ts'
+import { applyRetention } from '../../src/retention/retention.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -177,8 +177,9 @@ test('deletes the records of combined rules after 7 days', async () => {
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   await vendor.rule({ type: 'CUSTOMER', value: kept })
   await merge(gone, kept)
+  const days = { expiredRules: 1, revokedCredentials: 1, acknowledgedAlerts: 1, audit: 1, mergedCustomers: 1 }
   const known = async () => {
-    await deleteOldFoldedRules(createDatabase(harness.database.pool))
+    await applyRetention(createDatabase(harness.database.pool), { days })
     return (await harness.database.pool.query('select from folded_rules where gone = $1', [folded.id])).rowCount
   }
   expect(await known()).toBe(1)

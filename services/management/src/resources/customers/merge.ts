@@ -8,7 +8,7 @@ import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
 import { updateRow } from '../../crud/rows.ts'
-import type { Db, WriteContext } from '../../http/context.ts'
+import type { WriteContext } from '../../http/context.ts'
 import { invalid } from '../../http/problem.ts'
 import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './rows.ts'
 
@@ -92,14 +92,6 @@ async function inheritExternalId(
   const { externalId } = merged
   if (remaining.externalId !== null || externalId === null) return remaining
   return updateRow(customerRows, context, remaining.id, { externalId, updatedAt: new Date() })
-}
-
-/** Deletes the records of combined rules after 7 days, longer than a validator holds matches that it has not written. */
-export async function deleteOldFoldedRules(db: Db): Promise<void> {
-  await db
-    .deleteFrom('foldedRules')
-    .where('foldedAt', '<', sql<Date>`now() - interval '7 days'`)
-    .execute()
 }
 
 export async function mergeCustomers(context: WriteContext, id: string, into: string): Promise<Customer> {

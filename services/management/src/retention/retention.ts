@@ -1,0 +1,164 @@
+/**
+ * Retention (docs/api.md#d6): deletes what is older than configured, in small batches, so that no batch holds locks for long. Each batch
+ * holds an advisory lock, so only one process works at a time.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Db } from '../http/context.ts'
+import { foldCounters } from '../quotas/quotas.ts'
+
+/** For how many days each record is kept. */
+export interface RetentionDays {
+  expiredRules: number
+  revokedCredentials: number
+  acknowledgedAlerts: number
+  audit: number
+  mergedCustomers: number
+}
+
+export interface RetentionOptions {
+  days: RetentionDays
+  /** Rows of one batch. */
+  batchRows?: number
+  /** Aborted when the process stops. */
+  signal?: AbortSignal
+}
+
+const BATCH_ROWS = 1_000
+const PAUSE_MS = 20
+const IDEMPOTENCY_DAYS = 1
+/** Longer than a validator holds matches that it has not written. */
+const FOLDED_RULE_DAYS = 7
+const MS_PER_DAY = 86_400_000
+
+/** Deletes up to `rows` rows and returns how many. */
+type Batch = (db: Db, rows: number) => Promise<number>
+
+function before(days: number): RawBuilder<unknown> {
+  return sql`now() - ${days} * interval '1 day'`
+}
+
+const SKIP_LOCKED = sql`for update skip locked`
+
+/** Deletes rows of a table whose condition holds. Rows that another transaction has locked wait for the next run. */
+function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder<unknown> = SKIP_LOCKED): Batch {
+  return async (db, rows) => {
+    const { numAffectedRows } = await sql`
+      delete from ${sql.table(table)} where ctid = any (array(
+        select ctid from ${sql.table(table)} where ${condition} limit ${rows} ${lock}))`.execute(db)
+    return Number(numAffectedRows ?? 0)
+  }
+}
+
+/** Deletes expired rules with an audit entry for each organization. */
+function expiredRules(days: number): Batch {
+  return async (db, rows) => {
+    const deleted = await sql<{ count: number }>`
+      with gone as (
+        delete from access_rules where id in (
+          select id from access_rules where expires_at < ${before(days)} order by expires_at limit ${rows} for update skip locked)
+        returning organization_id, id
+      )
+      insert into audit_log (id, organization_id, actor, action, resource_type, changes)
+      select new_id(), organization_id, '{"type":"SYSTEM"}', 'access_rule.expired', 'access_rule',
+        jsonb_build_object('deleted', count(*), 'ids', jsonb_agg(id))
+      from gone group by organization_id
+      returning (changes ->> 'deleted')::integer as count`.execute(db)
+    return deleted.rows.reduce((sum, { count }) => sum + count, 0)
+  }
+}
+
+/** The ids of the audit log are UUIDv7, so the primary key finds the oldest entries. */
+function auditEntries(days: number): Batch {
+  const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
+  const hex = ms.toString(16).padStart(12, '0')
+  const first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+  return async (db, rows) => {
+    const { numAffectedRows } = await sql`
+      delete from audit_log where id in (select id from audit_log where id < ${first}::uuid order by id limit ${rows})`.execute(
+      db,
+    )
+    return Number(numAffectedRows ?? 0)
+  }
+}
+
+/** Runs one batch in a transaction of its own. Returns null while another process works. */
+async function runBatch(db: Db, batch: Batch, rows: number): Promise<number | null> {
+  return db.transaction().execute(async (transaction) => {
+    const { rows: locks } = await sql<{ locked: boolean }>`
+      select pg_try_advisory_xact_lock(hashtext('keyward retention')) as locked`.execute(transaction)
+    return locks[0]?.locked === true ? batch(transaction, rows) : null
+  })
+}
+
+/** Runs batches until one is not full. Returns the number of deleted rows, or null when another process works. */
+async function runAll(
+  db: Db,
+  batch: Batch,
+  { batchRows = BATCH_ROWS, signal }: RetentionOptions,
+): Promise<number | null> {
+  for (let total = 0; ;) {
+    const deleted = await runBatch(db, batch, batchRows)
+    if (deleted === null) return total === 0 ? null : total
+    total += deleted
+    if (deleted < batchRows || signal?.aborted === true) return total
+    await sleep(PAUSE_MS)
+  }
+}
+
+/** Deletes what a deleted organization has left. What the operator did to it stays for the retention of the audit log. */
+async function forgetOrganization(db: Db, organizationId: string, options: RetentionOptions): Promise<boolean> {
+  const activity: Batch = async (transaction, rows) => {
+    const { numAffectedRows } = await sql`
+      delete from activity where (at, id) in (
+        select at, id from activity where organization_id = ${organizationId} limit ${rows})`.execute(transaction)
+    return Number(numAffectedRows ?? 0)
+  }
+  const own = sql`organization_id = ${organizationId} and actor ->> 'type' <> 'OPERATOR'`
+  // The service may not update the audit log, and so may not lock its rows.
+  for (const batch of [activity, batchOf('audit_log', own, sql``)])
+    if ((await runAll(db, batch, options)) === null) return false
+  // A day at a time: the table is ordered by hour.
+  const { rows } = await sql<{ day: Date }>`
+    select generate_series(date_trunc('day', min(hour)), now(), interval '1 day') as day from check_counts`.execute(db)
+  for (const { day } of rows) {
+    const counts: Batch = async (transaction) => {
+      await sql`
+        delete from check_counts
+        where hour >= ${day} and hour < ${day}::timestamptz + interval '1 day' and organization_id = ${organizationId}`.execute(
+        transaction,
+      )
+      return 0
+    }
+    if (options.signal?.aborted === true || (await runBatch(db, counts, 0)) === null) return false
+  }
+  await db.deleteFrom('deletedOrganizations').where('id', '=', organizationId).execute()
+  return true
+}
+
+/** Applies every retention once. Returns the numbers of deleted rows, by kind, without those that are zero. */
+export async function applyRetention(db: Db, options: RetentionOptions): Promise<Record<string, number>> {
+  const { days } = options
+  const sweeps: readonly [string, Batch][] = [
+    ['expiredRules', expiredRules(days.expiredRules)],
+    ['revokedCredentials', batchOf('credentials', sql`revoked_at < ${before(days.revokedCredentials)}`)],
+    ['acknowledgedAlerts', batchOf('alerts', sql`acknowledged_at < ${before(days.acknowledgedAlerts)}`)],
+    ['auditEntries', auditEntries(days.audit)],
+    ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
+    ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],
+    ['storedResponses', batchOf('idempotency_keys', sql`created_at < ${before(IDEMPOTENCY_DAYS)}`)],
+  ]
+  const deleted: Record<string, number> = {}
+  for (const [name, batch] of sweeps) {
+    const count = await runAll(db, batch, options)
+    if (count === null || options.signal?.aborted === true) return deleted
+    if (count > 0) deleted[name] = count
+  }
+  const organizations = await db.selectFrom('deletedOrganizations').select('id').limit(100).execute()
+  for (const { id } of organizations) if (!(await forgetOrganization(db, id, options))) return deleted
+  await foldCounters(db)
+  return deleted
+}

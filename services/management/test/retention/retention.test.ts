@@ -1,0 +1,131 @@
+/** Retention (docs/api.md#d6): what is deleted, what stays, in batches, by one process at a time. */
+
+import { createDatabase } from '@keyward/database/kysely'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { applyRetention, type RetentionDays } from '../../src/retention/retention.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor } from '../support/vendor.ts'
+
+const days: RetentionDays = {
+  expiredRules: 30,
+  revokedCredentials: 30,
+  acknowledgedAlerts: 90,
+  audit: 400,
+  mergedCustomers: 400,
+}
+let harness: Harness
+let pool: pg.Pool
+
+beforeAll(async () => {
+  harness = await startHarness()
+  pool = new pg.Pool({ connectionString: harness.database.managementUrl })
+})
+afterAll(async () => {
+  await pool.end()
+  await harness.close()
+})
+
+const query = (text: string, values: unknown[] = []) => harness.database.pool.query(text, values)
+async function count(text: string, values: unknown[] = []): Promise<number> {
+  const counted = `select count(*)::integer as count from ${text}`
+  const { rows } = await harness.database.pool.query<{ count: number }>(counted, values)
+  return rows[0]?.count ?? 0
+}
+
+/** The service's own login applies it, so its grants suffice. */
+const apply = (batchRows: number) => applyRetention(createDatabase(pool), { days, batchRows })
+
+test('deletes what is past its retention, in batches, and keeps the rest', async () => {
+  const vendor = await createVendor(harness)
+  const license = await vendor.license()
+  await query(
+    `insert into access_rules (id, organization_id, kind, type, value, scope, created_by, expires_at)
+     select gen_random_uuid(), $1, 'BLACKLIST', 'HWID', int4send(i), 'ORGANIZATION', '{"type":"SYSTEM"}',
+       now() - i * interval '1 day' from generate_series(21, 40) i`,
+    [vendor.id],
+  )
+  await query(
+    `insert into credentials (id, organization_id, kind, name, prefix, secret_hash, revoked_at)
+     select gen_random_uuid(), $1, 'API_KEY', 'k', 'kwk_', sha256(int4send(i)), now() - i * interval '1 day' from generate_series(21, 40) i`,
+    [vendor.id],
+  )
+  await query(
+    `insert into alerts (id, organization_id, license_id, count, first_at, last_at, acknowledged_at)
+     select gen_random_uuid(), $1, $2, 1, now(), now(), now() - i * interval '1 day' from generate_series(86, 95) i`,
+    [vendor.id, license.id],
+  )
+  await query(
+    `insert into merged_customers (id, organization_id, merged_into, merged_at)
+     select gen_random_uuid(), $1, $1, now() - i * interval '1 day' from generate_series(396, 405) i`,
+    [vendor.id],
+  )
+  await query(
+    `insert into audit_log (id, organization_id, actor, action, resource_type)
+     select (lpad(to_hex((extract(epoch from now() - i * interval '1 day') * 1000)::bigint), 12, '0') || '70008' || left(md5(random()::text), 15))::uuid,
+       $1, '{"type":"SYSTEM"}', 'old', 'test' from generate_series(396, 405) i`,
+    [vendor.id],
+  )
+  await query(
+    `insert into idempotency_keys (owner, key, request_hash, created_at)
+     select 'o', i::text, '', now() - i * interval '1 hour' from generate_series(20, 29) i`,
+  )
+  expect(await apply(3)).toEqual({
+    expiredRules: 11,
+    revokedCredentials: 11,
+    acknowledgedAlerts: 6,
+    auditEntries: 6,
+    mergedCustomers: 6,
+    storedResponses: 6,
+  })
+  expect(await apply(3)).toEqual({})
+  expect(await count('access_rules where organization_id = $1', [vendor.id])).toBe(9)
+  expect(await count(`audit_log where organization_id = $1 and action = 'old'`, [vendor.id])).toBe(4)
+  const { rows } = await query(
+    `select sum((changes ->> 'deleted')::integer)::integer as deleted from audit_log where action = 'access_rule.expired' and organization_id = $1`,
+    [vendor.id],
+  )
+  expect(rows).toEqual([{ deleted: 11 }])
+})
+
+test('only one process works at a time', async () => {
+  const vendor = await createVendor(harness)
+  await query(
+    `insert into merged_customers (id, organization_id, merged_into, merged_at) values (gen_random_uuid(), $1, $1, now() - interval '500 days')`,
+    [vendor.id],
+  )
+  const other = new pg.Client({ connectionString: harness.database.managementUrl })
+  await other.connect()
+  await other.query(`begin; select pg_advisory_xact_lock(hashtext('keyward retention'))`)
+  expect(await apply(10)).toEqual({})
+  await other.query('rollback')
+  await other.end()
+  expect(await apply(10)).toEqual({ mergedCustomers: 1 })
+})
+
+test('a deleted organization leaves only what the operator did', async () => {
+  const [vendor, kept] = [await createVendor(harness), await createVendor(harness)]
+  for (const { id, call } of [vendor, kept]) {
+    await call('POST', 'products', { body: { name: 'p' } })
+    await query(
+      `insert into activity (at, id, organization_id, license_id, type, first_at, last_at)
+       select now(), gen_random_uuid(), $1, $1, 'LICENSE_CHANGED', now(), now() from generate_series(1, 7)`,
+      [id],
+    )
+    await query(
+      `insert into check_counts (hour, organization_id, product_id, code, count) values (date_trunc('hour', now()), $1, null, 'VALID', 1)`,
+      [id],
+    )
+  }
+  expect((await harness.call('DELETE', `organizations/${vendor.id}`)).status).toBe(204)
+  await apply(3)
+  for (const table of ['activity where', 'check_counts where', `audit_log where actor ->> 'type' <> 'OPERATOR' and`]) {
+    const condition = `${table} organization_id = $1`
+    expect(await count(condition, [vendor.id]), table).toBe(0)
+    expect(await count(condition, [kept.id]), table).toBeGreaterThan(0)
+  }
+  expect(await count(`audit_log where organization_id = $1`, [vendor.id])).toBeGreaterThan(2)
+  expect(await count('deleted_organizations')).toBe(0)
+  expect(await count('organization_usage where organization_id = $1', [vendor.id])).toBe(0)
+})
