@@ -1,16 +1,17 @@
 /** The clients of this project as programs that the contract suite can run, and the tools that each of them needs. */
 
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 export interface ClientUnderTest {
   language: string
   /** Returns what is missing here to run the client, or null. */
   missing: () => string | null
-  /** Builds the client in the folder and returns its command line. Throws the messages of a compiler that fails. */
-  build: (folder: string) => string[]
+  /** Builds the client in the folder and returns its command line. Rejects with the messages of a compiler that fails. */
+  build: (folder: string) => Promise<string[]>
 }
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
@@ -20,20 +21,20 @@ export const clients: readonly ClientUnderTest[] = [
   {
     language: 'TypeScript',
     missing: () => null,
-    build: () => [process.execPath, at('contract-suite/sdk.ts')],
+    build: async () => [process.execPath, at('contract-suite/sdk.ts')],
   },
   {
     language: 'Python',
     missing: () => (python === undefined ? 'skipped: no Python with the package cryptography' : null),
-    build: () => [python ?? 'python3', '-B', at('other-languages/python/contract.py')],
+    build: async () => [python ?? 'python3', '-B', at('other-languages/python/contract.py')],
   },
   {
     language: 'Go',
     missing: () => (succeeds('go', ['version']) ? null : 'skipped: no go'),
-    build(folder) {
+    async build(folder) {
       const program = join(folder, 'contract-go')
       const settings = { GOFLAGS: '-buildvcs=false', GOPROXY: 'off', GOTOOLCHAIN: 'local', GOCACHE: join(folder, 'go') }
-      compile('go', ['build', '-o', program, './contract'], at('other-languages/go'), settings)
+      await compile('go', ['build', '-o', program, './contract'], at('other-languages/go'), settings)
       return [program]
     },
   },
@@ -43,35 +44,35 @@ export const clients: readonly ClientUnderTest[] = [
       succeeds('php', ['-r', 'exit(extension_loaded("curl") && extension_loaded("sodium") ? 0 : 1);'])
         ? null
         : 'skipped: no php with the extensions curl and sodium',
-    build: () => ['php', at('other-languages/php/contract.php')],
+    build: async () => ['php', at('other-languages/php/contract.php')],
   },
   {
     language: 'Java',
     missing: () => (succeeds('javac', ['--version']) ? null : 'skipped: no javac'),
-    build(folder) {
+    async build(folder) {
       const source = at('other-languages/java/keyward')
       const files = readdirSync(source).map((name) => join(source, name))
-      compile('javac', ['-Xlint:all', '-Werror', '-d', join(folder, 'java'), ...files], source)
+      await compile('javac', ['-Xlint:all', '-Werror', '-d', join(folder, 'java'), ...files], source)
       return ['java', '-XX:TieredStopAtLevel=1', '-Xmx64m', '-cp', join(folder, 'java'), 'keyward.Contract']
     },
   },
   {
     language: 'C++',
     missing: () => (hasLibraries() ? null : 'skipped: no g++ with libcurl, OpenSSL 3 and nlohmann-json'),
-    build(folder) {
+    async build(folder) {
       const program = join(folder, 'contract-cpp')
       const options = ['-std=c++17', '-Wall', '-Wextra', '-Werror']
-      compile('g++', [...options, 'contract.cpp', '-o', program, '-lcurl', '-lcrypto'], at('other-languages/cpp'))
+      await compile('g++', [...options, 'contract.cpp', '-o', program, '-lcurl', '-lcrypto'], at('other-languages/cpp'))
       return [program]
     },
   },
   {
     language: 'C#',
     missing: () => (succeeds('dotnet', ['--version']) ? null : 'skipped: no dotnet'),
-    build(folder) {
+    async build(folder) {
       const output = join(folder, 'csharp')
       const options = ['-o', output, `-p:BaseIntermediateOutputPath=${join(folder, 'obj')}/`]
-      compile('dotnet', ['build', 'contract.csproj', ...options], at('other-languages/csharp'))
+      await compile('dotnet', ['build', 'contract.csproj', ...options], at('other-languages/csharp'))
       return ['dotnet', join(output, 'contract.dll')]
     },
   },
@@ -87,8 +88,6 @@ function succeeds(command: string, args: string[]): boolean {
   return spawnSync(command, args, { stdio: 'ignore' }).status === 0
 }
 
-function compile(command: string, args: string[], cwd: string, settings: Record<string, string> = {}): void {
-  const env = { ...process.env, ...settings }
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', env })
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}\n${stdout}\n${stderr}`)
+async function compile(command: string, args: string[], cwd: string, settings: Record<string, string> = {}) {
+  await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...settings } })
 }

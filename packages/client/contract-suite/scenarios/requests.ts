@@ -113,7 +113,7 @@ const retries: Scenario[] = [
     name: 'a connection that hangs is abandoned within the time budget, and the next attempt counts',
     async run(world) {
       world.gateway.next = [{ kind: 'hang' }]
-      await world.open({ timeoutMs: 3000 })
+      await world.open({ timeoutMs: 6000 })
       await world.requireResult('validate', ONLINE_VALID)
     },
   },
