@@ -18,6 +18,7 @@ import { Admission } from './http/admission.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
 import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './http/gates.ts'
+import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
@@ -142,6 +143,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     db,
     readDb,
     gates: createGates(metrics.countOverShare),
+    propagation: createPropagation(db),
     keyring,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,

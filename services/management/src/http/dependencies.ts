@@ -7,6 +7,7 @@ import type { Logger } from '@keyward/process'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Db, ReadContext } from './context.ts'
 import type { Gates } from './gates.ts'
+import type { Propagation } from './propagation.ts'
 
 /** A check to decide. The organization comes from the context. */
 export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
@@ -22,6 +23,7 @@ export interface Dependencies {
   /** For reads: with a connection pool of its own and a shorter timeout of statements. */
   readDb: Db
   gates: Gates
+  propagation: Propagation
   resolver: OriginResolver
   keyring: Keyring
   validators: DecidingValidators

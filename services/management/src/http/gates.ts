@@ -5,7 +5,7 @@ import { createFairGate, type FairGate } from './fair-gate.ts'
 /** Connections of the two pools. One of each is left for what is no request. */
 export const READ_CONNECTIONS = 12
 export const WRITE_CONNECTIONS = 8
-const WAITING = { maxWaiting: 200, maxWaitMs: 2_000 }
+const WAITING = { maxWaiting: 200, maxWaitMs: 5_000 }
 /** Connections for credentials that are not known yet. One look-up takes less than a millisecond. */
 const STRANGERS = 3
 

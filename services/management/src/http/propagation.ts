@@ -34,21 +34,93 @@ export async function thisTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-async function countApplied(db: Db, id: string | null): Promise<{ applied: number; live: number }> {
-  const { rows } = await sql<{ applied: number; live: number }>`
-    select count(*)::integer as live,
-      (count(*) filter (where ${id}::xid8 is null or pg_visible_in_snapshot(${id}::xid8, applied::pg_snapshot)))::integer as applied
-    from validators where applied is not null and seen_at > now() - ${LIVE_WITHIN}`.execute(db)
-  return rows[0] ?? { applied: 0, live: 0 }
+/** Changes of one organization that wait at once. A further one gets the state at this moment. */
+const MAX_WAITING = 100
+
+interface State {
+  applied: number
+  live: number
 }
 
-/** Waits until all live validators have applied the transaction or the time is over. Returns headers with the number that have. */
-export async function waitForValidators(db: Db, id: string | null, seconds: number): Promise<Record<string, string>> {
-  const deadlineMs = Date.now() + seconds * 1_000
-  let state = await countApplied(db, id)
-  while (state.applied < state.live && Date.now() < deadlineMs) {
-    await sleep(POLL_MS)
-    state = await countApplied(db, id)
+interface Waiting {
+  id: string | null
+  deadlineMs: number
+  settle(state: State): void
+  fail(error: unknown): void
+}
+
+/** Returns the state of each transaction, in their order. */
+async function countApplied(db: Db, ids: readonly (string | null)[]): Promise<State[]> {
+  const { rows } = await sql<State>`
+    select count(v.id)::integer as live,
+      (count(v.id) filter (where w.id is null or pg_visible_in_snapshot(w.id, v.applied::pg_snapshot)))::integer as applied
+    from unnest(${ids}::xid8[]) with ordinality as w (id, place)
+    left join validators v on v.applied is not null and v.seen_at > now() - ${LIVE_WITHIN}
+    group by w.place order by w.place`.execute(db)
+  return rows
+}
+
+export interface Propagation {
+  /** Waits until all live validators have applied the transaction or the time is over. Returns headers with the number that have. */
+  wait(organizationId: string, id: string | null, seconds: number): Promise<Record<string, string>>
+}
+
+/** Creates the waiting of one process: however many requests wait, one statement at a time reads what validators have applied. */
+export function createPropagation(db: Db): Propagation {
+  const waiting = new Set<Waiting>()
+  const byOrganization = new Map<string, number>()
+  let isPolling = false
+
+  const poll = async (): Promise<void> => {
+    const asked = [...waiting]
+    try {
+      const states = await countApplied(
+        db,
+        asked.map(({ id }) => id),
+      )
+      for (const [at, one] of asked.entries()) {
+        const state = states[at] ?? { applied: 0, live: 0 }
+        if (state.applied >= state.live || Date.now() >= one.deadlineMs) one.settle(state)
+      }
+    } catch (error) {
+      for (const one of asked) one.fail(error)
+    }
   }
-  return { 'preference-applied': 'wait', 'x-applied-by': `${state.applied}/${state.live}` }
+
+  const pollAll = async (): Promise<void> => {
+    isPolling = true
+    for (; waiting.size > 0; await sleep(POLL_MS)) await poll()
+    isPolling = false
+  }
+
+  return {
+    async wait(organizationId, id, seconds) {
+      const others = byOrganization.get(organizationId) ?? 0
+      const waitMs = others < MAX_WAITING ? seconds * 1_000 : 0
+      byOrganization.set(organizationId, others + 1)
+      try {
+        const { applied, live } = await new Promise<State>((resolve, reject) => {
+          const one: Waiting = {
+            id,
+            deadlineMs: Date.now() + waitMs,
+            settle(state) {
+              waiting.delete(one)
+              resolve(state)
+            },
+            fail(error) {
+              waiting.delete(one)
+              reject(error)
+            },
+          }
+          waiting.add(one)
+          if (!isPolling) void pollAll()
+        })
+        return { 'preference-applied': 'wait', 'x-applied-by': `${applied}/${live}` }
+      } finally {
+        const left = (byOrganization.get(organizationId) ?? 1) - 1
+        if (left === 0) byOrganization.delete(organizationId)
+        else byOrganization.set(organizationId, left)
+      }
+    },
+  }
 }

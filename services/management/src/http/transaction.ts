@@ -15,7 +15,7 @@ import type { FairGate } from './fair-gate.ts'
 import { shareOf } from './gates.ts'
 import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
 import { ApiError, toProblem } from './problem.ts'
-import { changingTransaction, thisTransaction, waitForValidators } from './propagation.ts'
+import { changingTransaction, thisTransaction } from './propagation.ts'
 
 const MAX_ATTEMPTS = 4
 
@@ -165,6 +165,6 @@ export async function handleRequest(dependencies: Dependencies, request: Endpoin
   }
   const { response, wait } = await inside(writes, share, () => writeWithRetries(dependencies, request))
   if (wait === null) return response
-  const applied = await waitForValidators(dependencies.db, wait.id, wait.seconds)
+  const applied = await dependencies.propagation.wait(request.caller.organizationId, wait.id, wait.seconds)
   return { ...response, headers: { ...response.headers, ...applied } }
 }

@@ -43,6 +43,7 @@ async function routedOperations(): Promise<string[]> {
     db: createDatabase(pool),
     readDb: createDatabase(pool),
     gates: createGates(() => undefined),
+    propagation: { wait: () => Promise.resolve({}) },
     keyring: createKeyring(config.masterKey, null),
     validators: createDecidingValidators([], createLogger('test', 'silent')),
     log: createLogger('test', 'silent'),

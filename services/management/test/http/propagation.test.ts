@@ -122,3 +122,21 @@ test('lists live validators with what each has applied and how far it is behind'
   const loading = expectBody(await harness.call('GET', 'validators'), 200, validatorList)
   expect(loading.data[0]).toMatchObject({ applied: null, behindBy: null })
 })
+
+test('reads what validators have applied once for all requests that wait', async () => {
+  await report(uuidv7())
+  let statements = 0
+  const waits = Array.from({ length: 20 }, () => create(1))
+  const read = async () => {
+    const { rows } = await harness.database.pool.query<{ count: number }>(
+      `select count(*)::integer as count from pg_stat_activity
+       where datname = current_database() and query like '%pg_visible_in_snapshot%' and pid <> pg_backend_pid()
+         and state = 'active'`,
+    )
+    statements = Math.max(statements, rows[0]?.count ?? 0)
+  }
+  const all = Promise.all(waits)
+  for (let i = 0; i < 100; i++) await read()
+  for (const response of await all) expect(response.headers.get('x-applied-by')).toBe('0/1')
+  expect(statements).toBeLessThanOrEqual(1)
+})
