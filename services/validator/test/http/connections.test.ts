@@ -137,10 +137,14 @@ test('queues a request that arrives while another waits for Postgres', async () 
   try {
     await holder.query('begin')
     await holder.query('select from license_slots where license_id = $1 for update', [id])
+    const { rows } = await holder.query<{ lockedAt: Date }>('select clock_timestamp() as "lockedAt"')
+    const lockedAt = rows[0]?.lockedAt
     const released = line.request(release)
-    const waiting =
-      'select from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())'
-    await until(async () => ((await holder.query(waiting)).rowCount ?? 0) > 0)
+    // A release of a locked license is repeated until the lock is gone. Another connection observes it, because
+    // pg_stat_activity does not change within a transaction.
+    const attempted = `select from pg_stat_activity where query like '%release_slots%' and query_start > $1
+      and pid <> pg_backend_pid()`
+    await until(async () => ((await world.database.pool.query(attempted, [lockedAt])).rowCount ?? 0) > 0)
     line.socket.write(check())
     await sleep(50)
     expect(line.isClosed).toBe(false)
