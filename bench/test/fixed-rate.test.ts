@@ -56,7 +56,7 @@ describe('a fixed rate', () => {
     const url = await serve((respond, number) => respond(number === 20 ? 300 : 0))
     const outcome = await load(url)
     expect(outcome.requests).toBe(120)
-    // Of 120 requests about 60 were due in the stall: the median of all is far above the usual fraction of a
+    // About 60 of 120 requests were due in the stall: the median of all is far above the usual fraction of a
     // millisecond.
     expect(outcome.latency.percentilesUs['75']).toBeGreaterThan(50_000)
   })

@@ -1,5 +1,5 @@
 /**
- * What only an administrator of the server may do before the first migration: creates the owner of the tables, its
+ * The work of an administrator of the server before the first migration: creates the owner of the tables, its
  * database, and the group roles of the services. The owner is no superuser and may not create roles, so whoever controls
  * it, or a function that runs as it, controls one database and not the server.
  */

@@ -1,4 +1,4 @@
-/** What git and the builders of images see of a tree in which somebody has stored secrets. */
+/** The files that git and the builders of images see in a tree with planted secrets. */
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

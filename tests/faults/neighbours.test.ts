@@ -17,7 +17,7 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
 const ROUNDS = byLength(60, 1_000)
-/** Of the quiet organization. */
+/** Belongs to the quiet organization. */
 const LICENSES = 12
 const PER_SECOND = 1_000
 const CONNECTIONS = 64

@@ -1,4 +1,4 @@
-/** What the programs share of a command line: options that are whole numbers, `--help`, and errors of one line. */
+/** The command line of the programs: options that are whole numbers, `--help`, and errors of one line. */
 
 import { parseArgs } from 'node:util'
 

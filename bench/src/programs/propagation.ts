@@ -46,7 +46,7 @@ interface Case {
   kind: Kind
   make: (pool: pg.Pool) => Promise<unknown>
   request: Buffer
-  /** What the response contains once the change is enforced. */
+  /** The text that a response contains once the change is enforced. */
   enforced: string
 }
 

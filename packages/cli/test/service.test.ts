@@ -16,7 +16,7 @@ let database: TestDatabase
 let management: RunningService
 let validator: RunningService
 let shell: TestShell
-/** Of an organization on the plan STANDARD. */
+/** Belongs to an organization on the plan STANDARD. */
 let organizationToken: string
 let productId: string
 let customerId: string

@@ -1,4 +1,4 @@
-/** What a case runs in: a service, a gateway in front of it that fails on demand, a folder, and the client under test. */
+/** The surroundings of a case: a service, a gateway in front of it that fails on demand, a folder, and the client under test. */
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

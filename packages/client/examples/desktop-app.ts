@@ -16,7 +16,7 @@ import { fileStorage, machineId } from '@keyward/client/node'
 
 const SIX_HOURS_MS = 6 * 60 * 60 * 1000
 
-/** What the app is built with. */
+/** The constants that the app is built with. */
 export interface Vendor {
   baseUrl: string
   apiKey: string

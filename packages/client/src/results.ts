@@ -64,7 +64,7 @@ export interface Unreachable {
   source: 'offline'
   code: 'UNREACHABLE'
   cause: OutageCause
-  /** What happened and what may be the cause, in a sentence for the app's developer. Its text may change. */
+  /** Describes what happened and what may be the cause, in a sentence for the app's developer. Its text may change. */
   detail: string
 }
 

@@ -66,13 +66,13 @@ const expiresAt = z.iso
 const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({ description: 'Why the check is rejected.' })
 const validCode = z.literal('VALID')
 
-/** What v2 validate sends for a verdict, with its `status` (docs/api.md#h1). */
+/** The verdict of v2 validate, with its `status` (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
   z.strictObject({ valid: valid(true), status: status(200), message, code: validCode, expiresAt }),
   z.strictObject({ valid: valid(false), status: status(400), message, code: rejectionCode }),
 ])
 
-/** What v1 validate and activate send for a verdict, always with status 200. `machines` comes with `TOO_MANY_MACHINES`. */
+/** The verdict of v1 validate and activate, always with status 200. `machines` comes with `TOO_MANY_MACHINES`. */
 export const verdictV1 = z.discriminatedUnion('valid', [
   z.strictObject({ valid: valid(true), code: validCode, expiresAt }),
   z.strictObject({
@@ -88,7 +88,7 @@ export const verdictV1 = z.discriminatedUnion('valid', [
   }),
 ])
 
-/** What v1 deactivate sends (docs/api.md#h10). */
+/** The response of v1 deactivate (docs/api.md#h10). */
 export const deactivateResponse = z.strictObject({
   deactivated: z.boolean().meta({ description: 'Whether the machine held a slot.', example: true }),
 })
@@ -104,13 +104,13 @@ export const validationErrorCode = z.enum([
   'REQUEST_TIMEOUT',
 ])
 
-/** What v2 validate sends when it cannot give a verdict. It has no `valid` (docs/api.md#h2). */
+/** The error of v2 validate. It has no `valid` (docs/api.md#h2). */
 export const validationErrorV2 = z.strictObject({ status: z.int(), message: z.string(), code: validationErrorCode })
 
-/** What every other path of the validation API sends instead. */
+/** The error of every other path of the validation API. */
 export const validationErrorV1 = z.strictObject({ code: validationErrorCode, detail: z.string() })
 
-/** What the list of public keys sends (docs/api.md#h11). */
+/** The list of public keys (docs/api.md#h11). */
 export const publicKeys = z.strictObject({
   keys: z.array(
     z.strictObject({

@@ -19,7 +19,7 @@ declare
   name text := format('%s_%s', parent, to_char(begins, 'YYYY_MM_DD'));
 begin
   if to_regclass(name) is not null then
-    -- Whoever made it may not have told this session yet; when its lock is gone, it has.
+    -- Another session may have created it and not yet committed; its lock is released with the commit.
     perform pg_advisory_lock_shared(hashtext('ensure_partition'), hashtext(parent));
     perform pg_advisory_unlock_shared(hashtext('ensure_partition'), hashtext(parent));
     return;

@@ -109,7 +109,7 @@ create trigger credentials_count_updated after update on credentials
 
 select recount_usage();
 
--- Who made a credential. `made_by_member` is the member from whose access token it descends, directly or through other
+-- The maker of a credential. `made_by_member` is the member from whose access token it descends, directly or through other
 -- credentials; it keeps its value when the member is deleted.
 alter table credentials
   add column created_by jsonb,
@@ -153,7 +153,7 @@ create index credentials_revoked_by_organization on credentials (organization_id
 create index alerts_acknowledged on alerts (acknowledged_at) where acknowledged_at is not null;
 create index merged_customers_age on merged_customers (merged_at);
 create index folded_rules_age on folded_rules (folded_at);
--- What the operator did, also to organizations that are deleted.
+-- The actions of the operator, also on organizations that are deleted.
 create index audit_log_operator on audit_log (id) where actor ->> 'type' = 'OPERATOR';
 
 -- Records that a license file was issued: one entry for a license, a machine and a day. The id is computed from these three,

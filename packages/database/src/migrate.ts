@@ -23,7 +23,7 @@ end $$`
 export interface MigrationReport {
   /** Names of the migrations that this call applied. */
   readonly applied: readonly string[]
-  /** What an administrator should know, such as a role that could not be created. */
+  /** Warnings for an administrator, such as a role that could not be created. */
   readonly warnings: readonly string[]
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the roles of the two services may do in the database, as complete lists: a grant that is added anywhere fails here.
+ * The permissions of both services' roles in the database, as complete lists: a grant that is added anywhere fails here.
  * Statements that must be refused are run as each login, also through temporary objects, functions and triggers.
  */
 

@@ -109,7 +109,7 @@ export function createVerdict(): Verdict {
   }
 }
 
-/** What a check needs of the caller's credential. */
+/** The fields of the caller's credential that a check needs. */
 export interface CredentialView {
   /** Another one than the caller remembers: the row holds another credential now. */
   generation: number

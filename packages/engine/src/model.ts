@@ -57,7 +57,7 @@ export type Network =
 export type RuleKind = 'BLACKLIST' | 'EXCLUSION'
 export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
 
-/** What a rule matches. */
+/** The type and value of a rule. */
 export type RuleMatch =
   | { type: 'IP'; network: Network }
   | { type: 'HWID'; machineId: Uint8Array }

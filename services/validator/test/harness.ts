@@ -131,7 +131,7 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
   })
 }
 
-/** What each path of the validation API sends, with status 200 or a v2 rejection. */
+/** The schema of the verdict of each path of the validation API. */
 const RESPONSES: Record<string, z.ZodType> = {
   '/api/v2/license/validate': verdictV2,
   '/api/v1/validate': verdictV1,

@@ -102,7 +102,7 @@ export async function startService(
   }
 }
 
-/** What the kernel says of each thread (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html); none of a process that is gone. */
+/** The state of each thread in the kernel (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html); none of a process that is gone. */
 async function threadStates(pid: number): Promise<string[]> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
   const stats = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8').catch(() => null))

@@ -24,7 +24,7 @@ export function figure(what: string, values: Record<string, number | string>): v
   if (file !== undefined) appendFileSync(file, `${line}\n`)
 }
 
-/** Of sorted or unsorted numbers, as Prometheus would name them. */
+/** Quantiles of sorted or unsorted numbers, named as Prometheus names them. */
 export function quantiles(values: readonly number[]): { p50: number; p99: number; most: number } {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)

@@ -1,4 +1,4 @@
-/** What the commands that list resources share: the option `--limit`, reading pages, and the output. */
+/** The common part of the commands that list resources: the option `--limit`, reading pages, and the output. */
 
 import { page } from '@keyward/contract'
 import { type Command, InvalidArgumentError } from 'commander'

@@ -1,4 +1,4 @@
-/** What a client sends, how often, and which options it rejects. */
+/** The requests of a client: their content, their number, and the options that it rejects. */
 
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID, requireEqual } from '../world.ts'
 import { getFile, restartOffline, restartOnline, type Scenario } from './scenario.ts'

@@ -9,7 +9,7 @@
 import type { LicenseStorage } from '../options.ts'
 import { type Content, EMPTY_CONTENT, findLicense, parseContent, serializeContent, withLicense } from './content.ts'
 
-/** What is stored for the client's own license key. */
+/** The stored state of the client's own license key. */
 export interface Memory {
   /** The file as the service sent it. It is judged at every use and never trusted because it is stored. */
   file: string | null

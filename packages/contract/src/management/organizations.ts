@@ -13,7 +13,7 @@ export type Plan = z.infer<typeof plan>
 
 const organizationName = name.meta({ description: 'The name of the vendor.', example: 'Acme Software' })
 
-/** What an organization may have, by default. The operator can change each limit for each organization (docs/api.md#m13). */
+/** The default quotas of an organization. The operator can change each limit for each organization (docs/api.md#m13). */
 export const DEFAULT_QUOTAS = {
   licenses: 1_000_000,
   products: 10_000,

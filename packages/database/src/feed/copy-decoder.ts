@@ -24,7 +24,7 @@ const MINUS_INFINITY_HIGH = -0x8000_0000
 export class RowDecoder implements ColumnReader {
   #buffer: Buffer = Buffer.alloc(0)
   #at = 0
-  /** What precedes the length of each field. */
+  /** The bytes before the length of each field. */
   #prefixBytes = 0
   #repeated: Uint8Array = new Uint8Array(0)
 

@@ -96,7 +96,7 @@ export interface LogRow {
   readonly id: Buffer
   /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
   readonly record: Buffer | null
-  /** Of the head alone. */
+  /** Only in the head. */
   readonly snapshot: string | null
   readonly behind: boolean | null
   /** There are more changes than fit into one read. */

@@ -129,7 +129,7 @@ describe('claimSlots', () => {
     const committed = holder.query('commit')
     await committed
     expect(await waiting).toMatchObject([{ outcome: 'granted', used: 1 }])
-    // Whoever holds the row of the license itself delays no claim at all.
+    // A lock on the row of the license itself delays no claim.
     await holder.query('begin')
     await holder.query('select from licenses where id = $1 for update', [held])
     expect(await outcomes([claim(held, 'b')])).toEqual(['granted 2/5'])

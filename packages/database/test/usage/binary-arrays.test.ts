@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** What Postgres understands, in the words of the driver. */
+/** The values as the driver reads them back from Postgres. */
 async function received(type: string, array: Buffer): Promise<unknown> {
   const { rows } = await database.pool.query<{ array: unknown }>(`select $1::${type}[] as array`, [array])
   return rows[0]?.array

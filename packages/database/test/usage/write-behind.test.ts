@@ -29,7 +29,7 @@ import { createDatabase, recordActivity } from '../../src/kysely.ts'
 
 const NO_LISTS = { rules: [], checks: [], overuse: [], keyUses: [], hostnames: [] }
 const EMPTY: RecordBatch = { ...NO_LISTS, activity: toActivityColumns([]) }
-/** Of tomorrow: later than what is there, and not so far off that it is taken for the mistake of a clock. */
+/** A time tomorrow: later than every stored one, and not so far off that it counts as the error of a clock. */
 const NOON = new Date().setUTCHours(36, 0, 0, 0)
 
 let database: TestDatabase

@@ -176,7 +176,7 @@ export const TYPE_HWID = 2
 export const TYPE_COUNTRY = 3
 export const TYPE_CUSTOMER = 4
 
-/** What the rules belong to: a KIND and its row. The row is 0 after the owner was removed. */
+/** The owner of the rules: a KIND and its row. The row is 0 after the owner was removed. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
 /** How many rules the scope has, and from SCOPE_COUNTS on how many of each type. */

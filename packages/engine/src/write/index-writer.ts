@@ -250,7 +250,7 @@ export class IndexWriter {
 
   /** `first` is done before the changes, in the same section. */
   #writeSection({ changes, step }: Section, rejected: Rejected[], first?: () => void): void {
-    // What a section restricts comes again in a later one, which reports it.
+    // A change that this section restricts is written again by a later section, which reports a rejection.
     const report = (change: Change, reason: string): void => {
       if (step !== 'restrict') rejected.push({ change, reason })
     }

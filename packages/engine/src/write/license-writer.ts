@@ -44,7 +44,7 @@ const STATUS: Record<LicenseStatus, number> = {
   revoked: STATUS_REVOKED,
 }
 
-/** What a record refers to, as rows. `key`, its bound hash, is valid until the next record is resolved. */
+/** The rows that a record refers to. `key`, its bound hash, is valid until the next record is resolved. */
 interface Target {
   key: Int32Array
   product: number

@@ -43,7 +43,7 @@ export function markAll(rows: RowWriter, mark: number): void {
   }
 }
 
-/** What a reload has found so far, while the index stays as it is. */
+/** The differences that a reload has found so far. The index itself has not changed. */
 export class Differences {
   readonly #changes: Change[] = []
   /** Rows and machines that were written since the reload began: the load's copy of them is older. */

@@ -48,7 +48,7 @@ import { TrieWriter } from './trie-writer.ts'
 /** The bits of a rule's traits that say what it matches: type and prefix length. */
 const MATCH_BITS = (RULE_TYPE_MASK << RULE_TYPE_SHIFT) | (RULE_PREFIX_MASK << RULE_PREFIX_SHIFT)
 
-/** What a record refers to and matches, as rows. `value` is valid until the next record is resolved. */
+/** The rows that a record refers to and matches. `value` is valid until the next record is resolved. */
 interface Target {
   organization: number
   ownerKind: number

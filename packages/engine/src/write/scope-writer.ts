@@ -1,5 +1,5 @@
 /**
- * Scope records: what an organization, a product or a license has of rules that are scoped to it. The record is created
+ * Scope records: one for each organization, product or license that has rules scoped to it. The record is created
  * with the first rule and freed with the last. Rules refer to their scope by its row, so the rules of a deleted license
  * stay in a record that nothing refers to and match nothing, until their own deletion arrives.
  */

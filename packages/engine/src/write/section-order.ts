@@ -108,7 +108,7 @@ function* sectionsOfPart(
   yield* packed(atomic, limits.rows)
   for (const [organization, group] of groups) {
     if (group.length <= limits.atomicRows) continue
-    // What belongs nowhere is a removal without a row, or will be rejected.
+    // A change without an organization is a removal of an unknown row, or will be rejected.
     if (organization === NOWHERE) yield* slices(group, limits.rows, 'apply')
     else yield* phasesOf(group, placement, limits)
   }

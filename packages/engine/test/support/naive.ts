@@ -1,12 +1,12 @@
 /**
  * The specification of a verdict, as a program: rules V1 to V9 of docs/api.md over plain arrays. Start reading here. The
  * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
- * Of the engine's code, this file uses types only.
+ * It uses only types of the engine's code.
  */
 
 import type { AccessRuleRecord, Code, Id, LicenseRecord, Network } from '../../src/index.ts'
 
-/** What is stored. */
+/** The stored rows. */
 export interface World {
   licenses: LicenseRecord[]
   rules: AccessRuleRecord[]
@@ -14,7 +14,7 @@ export interface World {
   machines: { licenseId: Id; machineId: Uint8Array }[]
 }
 
-/** What an app sends, after its API key was authenticated and its address and country were found. */
+/** The request of an app, after its API key was authenticated and its address and country were found. */
 export interface NaiveCheck {
   organizationId: Id
   licenseKey: Uint8Array

@@ -67,7 +67,7 @@ test('changes that are applied during a reload are newer than its rows', () => {
     const reader = openIndex(writer.shared)
     for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
     for (let reload = 0; reload < 4; reload++) {
-      // Of these changes the reload knows, and the index not yet.
+      // The reload contains these changes, and the index does not yet.
       const behind = Array.from({ length: random.int(10) }, () => batchOf(world))
       const rows = world.snapshot()
       writer.beginReload()

@@ -1,5 +1,5 @@
 /**
- * What readers see between two write sections of one batch. Two random worlds are compared, and their difference is
+ * The states that readers see between two write sections of one batch. Two random worlds are compared, and their difference is
  * applied with small sections. The naive model judges every state in between, for every license and several machines,
  * addresses and countries.
  */
@@ -154,7 +154,7 @@ test('an organization whose changes fit into one section has its old state, then
     const isNew = new Set<string>()
     const found: unknown[] = []
     const via = WAYS[seed % 2]!
-    // Of a machine that a reload does not contain, the organization is unknown, so all of a reload is one section here.
+    // The organization of a machine that a reload does not contain is unknown, so all of a reload is one section here.
     const way = { rows: via === 'reload' ? 10_000 : 1, atomicRows: 10_000, via }
     play(story, way, (reader) => {
       for (const [i, { check, nowMs }] of checks.entries()) {

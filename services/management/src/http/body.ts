@@ -19,9 +19,9 @@ const DECODERS: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 }
 
-/** What an endpoint accepts. */
+/** The bodies that an endpoint accepts. */
 export interface BodyLimits {
-  /** Of the decoded body. */
+  /** The limit applies to the decoded body. */
   maxBytes: number
   /** Splits the rows of an import. */
   rows: SplitterOptions | undefined
@@ -74,7 +74,7 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
       source.removeAllListeners('data')
       if (decoder !== null) request.unpipe(decoder)
       decoder?.destroy()
-      // What is left of the body is discarded, so that the connection can be used again.
+      // The rest of the body is discarded, so that the connection can be used again.
       request.resume()
       settle()
     }

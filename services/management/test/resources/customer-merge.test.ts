@@ -117,7 +117,7 @@ test('loses no matches that wait for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
-  /** What a merge does to rules, left uncommitted. */
+  /** The changes that a merge makes to rules, left uncommitted. */
   const fold = async (from: string | undefined, to: string | undefined) => {
     const merging = await begin()
     const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'

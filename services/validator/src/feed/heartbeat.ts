@@ -32,7 +32,7 @@ export class Heartbeat {
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
-  /** What the next beat publishes. Null before the first load. */
+  /** The snapshot that the next beat publishes. Null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined

@@ -26,7 +26,7 @@ export interface Endpoint {
   run(exchange: Exchange, body: Uint8Array): void
 }
 
-/** What an exchange needs from the server it belongs to. */
+/** The parts of the server that an exchange uses. */
 export interface ExchangeHost {
   readonly control: Control
   readonly counters: Counters

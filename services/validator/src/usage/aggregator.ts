@@ -60,7 +60,7 @@ interface Tally {
   organizationId: Uint8Array
   /** Null for unknown keys. */
   productId: Uint8Array | null
-  /** By the engine's number of the code. */
+  /** Indexed by the engine's number of the code. */
   counts: Float64Array
 }
 

@@ -45,7 +45,7 @@ test('is not ready while rows do not fit, and decides checks only if everything 
       await pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
       await until(async () => (await check(serving.port)).text.includes('VALID'))
     }
-    // What is not stored is not counted as applied.
+    // A change that is not stored does not count as applied.
     const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
     const applied = await pool.query(
       'select from validators where pg_snapshot_xmax(applied::pg_snapshot) >= pg_snapshot_xmax($1::pg_snapshot)',

@@ -80,7 +80,7 @@ interface Sum {
   last: number
 }
 
-/** What is to come out, said in the shortest way. */
+/** The expected result, computed in the shortest way. */
 function expected(all: readonly RecordView[]): {
   activity: Map<string, Sum>
   checks: Map<string, number>

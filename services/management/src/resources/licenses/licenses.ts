@@ -53,7 +53,7 @@ const importEndpoint = vendorEndpoint(
   (call) => importLicenses(call, call.body),
 )
 
-/** What the endpoints of actions have in common. */
+/** The common part of the endpoints of actions. */
 const action = {
   tag,
   method: 'post',
