@@ -83,7 +83,7 @@ test('creates a token with the given permissions only', async () => {
   const made = await result(z.object({ secret: z.string() }), 'token', 'create', 'reader', '-p', 'licenses.read')
   const denied = await shell.cli('--token', made.secret, 'keys', 'rotate')
   expect(denied.code).toBe(1)
-  expect(denied.err).toMatch(/credentials\.write.*\(FORBIDDEN\)/)
+  expect(denied.err).toMatch(/signing-keys\.write.*\(FORBIDDEN\)/)
 })
 
 test('creates a license, shows it by key and by id, checks it and revokes it', async () => {

@@ -76,5 +76,5 @@ test('organizations: writes nothing', async () => {
   expect((await patch({ plan: 'LITE' })).status).toBe(200)
   expect(await traces()).not.toEqual(standing)
   const own = await vendor.call('GET', 'organization')
-  expect(Object.keys(expectBody(own, 200, shape))).toEqual(['id', 'name', 'plan', 'usage', 'createdAt'])
+  expect(Object.keys(expectBody(own, 200, shape))).toEqual(['id', 'name', 'plan', 'usage', 'quotas', 'createdAt'])
 })

@@ -231,7 +231,7 @@ describe('the audit log', () => {
     const { data } = expectBody(await own.call('GET', 'audit-log?limit=6'), 200, pageOf(auditEntry))
     const customer = { email: 'ada@example.com', name: null, externalId: null }
     expect(data.map(({ action, changes }) => [action, changes])).toEqual([
-      ['member.deleted', { email: 'eve@example.com' }],
+      ['member.deleted', { email: 'eve@example.com', revokedTokens: [], keptApiKeys: [] }],
       ['api_key.revoked', { name: 'b', prefix: apiKey.prefix }],
       ['access_token.revoked', { name: 'a', prefix: token.prefix, memberId: member.id }],
       ['customer.deleted', { ...customer, rules: { deleted: 1, ids: [ids[2]] } }],
