@@ -46,7 +46,7 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   const createLicense = (maxMachines: number): Promise<z.infer<typeof licenseSchema>> =>
     make('/licenses', { productId, customerId, policy: { type: 'PERPETUAL', maxMachines } }, licenseSchema)
 
-  const [plain, revoked, blacklisted, full, open] = await Promise.all([5, 5, 5, 1, 1_000_000].map(createLicense))
+  const [plain, revoked, blacklisted, full, open] = await Promise.all([5, 5, 5, 1, 100_000].map(createLicense))
   if (!plain || !revoked || !blacklisted || !full || !open) throw new Error('expected five licenses')
   await make(`/licenses/${revoked.id}/revoke`, {}, idSchema)
   const rule = { kind: 'BLACKLIST', type: 'HWID', value: 'stolen', scope: 'LICENSE', scopeId: blacklisted.id }

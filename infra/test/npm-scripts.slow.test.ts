@@ -24,6 +24,11 @@ let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keyward-scripts-'))
   for (const name of ['package.json', 'pnpm-lock.yaml']) copyFileSync(join(ROOT, name), join(folder, name))
+  // The installation calls npx through the first program, and the second afterwards.
+  const supplyChain = join(folder, 'infra', 'supply-chain')
+  mkdirSync(supplyChain, { recursive: true })
+  copyFileSync(join(ROOT, 'infra', 'supply-chain', 'pnpm.mjs'), join(supplyChain, 'pnpm.mjs'))
+  writeFileSync(join(supplyChain, 'verify.ts'), '')
   mkdirSync(join(folder, 'bin'))
   writeFileSync(join(folder, 'bin', 'npx'), '#!/bin/sh\nmkdir -p node_modules && touch installed\n', { mode: 0o755 })
 })
@@ -59,7 +64,17 @@ test('the command line installs when the installed packages are of another lockf
 })
 
 /** Scripts of production, scripts that install, and the command line, which is tested above. */
-const INSTALLS_NOTHING = new Set(['setup', 'pnpm', 'migrate', 'validator', 'management', 'keyward'])
+const INSTALLS_NOTHING = new Set([
+  'setup',
+  'pnpm',
+  'verify',
+  'sbom',
+  'record:native',
+  'migrate',
+  'validator',
+  'management',
+  'keyward',
+])
 const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))

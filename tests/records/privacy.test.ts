@@ -266,5 +266,5 @@ test('no outcome of a check stores its address or country', { timeout: 180_000 }
   expect((await control.inFolder(join(postgres.folder, 'data'))).found.map(({ place }) => place)).toEqual(
     expect.arrayContaining([expect.stringMatching(/^pg_wal\//), expect.stringMatching(/^base\//)]),
   )
-  expect(sampled.join('\n')).toContain('write_behind')
+  expect(sampled.join('\n')).toContain('write_usage')
 })

@@ -12,7 +12,7 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 /** Of one address with one API key: an app requests a file once a day. */
 const APP_REQUESTS = 100
 /** Of one address whose credentials are unknown. */
-const FAILED_AUTHENTICATIONS = 100
+const FAILED_AUTHENTICATIONS = 1_000
 
 export interface RateLimits {
   /** Of one management token, access token or the operator token. */

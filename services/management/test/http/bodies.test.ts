@@ -4,6 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { gzipSync } from 'node:zlib'
 
 import { importedAccessRules, importedLicenses, problem } from '@keyward/contract'
+import { isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { type Harness, startHarness } from '../support/harness.ts'
@@ -80,7 +81,8 @@ function sendPart(path: string, token: string | null, part: string, length: numb
   return { status, end: (rest: string) => request.end(rest), destroy: () => request.destroy() }
 }
 
-test('rejects a caller without permission before the body arrives', async () => {
+// A balancer may wait for more of the body than this test sends.
+test.skipIf(isBehindBalancer)('rejects a caller without permission before the body arrives', async () => {
   for (const [token, expected] of [
     [null, 401],
     [vendor.apiKey, 403],

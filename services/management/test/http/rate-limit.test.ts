@@ -113,11 +113,18 @@ test('limits unknown credentials of one address, and nobody else', () =>
     expect((await vendor.call('GET', 'products', { headers: from('203.0.113.9') })).status).toBe(200)
     const wrong = `${vendor.managementToken.slice(0, -1)}${vendor.managementToken.endsWith('0') ? '1' : '0'}`
     const guess = (token: string, ip: string) => harness.call('GET', 'products', { token, headers: from(ip) })
-    const malformed = await times(150, () => guess(wrong, '203.0.113.9'))
-    expect(count(malformed, 401)).toBe(150)
-    const other = await createVendor(harness)
-    // Its first request comes from the address of the guesses.
-    expect(outcome(await guess(other.managementToken, '203.0.113.9'))).toBe('429 RATE_LIMITED')
+    let other: Vendor | undefined
+    // Repeated, because the guesses may lie in two windows.
+    await expect
+      .poll(async () => {
+        const malformed = await times(1_050, () => guess(wrong, '203.0.113.9'))
+        expect(count(malformed, 401)).toBe(1_050)
+        other = await createVendor(harness)
+        // Its first request comes from the address of the guesses.
+        return outcome(await guess(other.managementToken, '203.0.113.9'))
+      })
+      .toBe('429 RATE_LIMITED')
+    if (other === undefined) throw new Error('no vendor was created')
     expect((await guess(other.managementToken, '198.51.100.7')).status).toBe(200)
     // Credentials that were valid before are not affected, and neither is the operator.
     expect((await guess(vendor.managementToken, '203.0.113.9')).status).toBe(200)
