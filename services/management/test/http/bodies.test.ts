@@ -145,7 +145,8 @@ describe('an import', () => {
     expect(problem.parse(rejected.body).errors?.[0]?.pointer).toBe('#/rules/1/a/0/__proto__')
   })
 
-  test('runs once at a time for each organization; the others wait or are 503', async () => {
+  // A balancer keeps part of the body, and so the order of the requests, to itself.
+  test.skipIf(isBehindBalancer)('runs once at a time for each organization; the others wait or are 503', async () => {
     const other = await createVendor(harness)
     const body = JSON.stringify({
       rules: [{ kind: 'BLACKLIST', type: 'IP', value: '192.0.2.7', scope: 'ORGANIZATION' }],
