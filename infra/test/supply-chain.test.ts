@@ -1,4 +1,4 @@
-/** What is installed and what is run: native files, pnpm itself, and no secret among the files of the project. */
+/** The supply chain: hashes of native files and of pnpm, and no secret among the files of the project. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import {

@@ -1,5 +1,5 @@
 /**
- * What management and validators send each other: management asks a validator to decide a check without making it
+ * The messages between management and validators: management asks a validator to decide a check without making it
  * (docs/api.md#r5). No part of the public API.
  */
 

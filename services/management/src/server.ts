@@ -35,7 +35,7 @@ export interface Management {
   close(): Promise<void>
 }
 
-/** Of a read. A change may take longer, such as a deletion with its cascade. */
+/** The time limit of a read. A change may take longer, such as a deletion with its cascade. */
 const READ_TIMEOUT_MS = 2_000
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000

@@ -121,7 +121,7 @@ async function readPages(
   onProgress: () => void,
 ): Promise<string> {
   const ids = organizations.map((id) => bytesToUuid(id)).join(',')
-  // What a cursor is declared with cannot be a parameter.
+  // Postgres accepts no parameters in the declaration of a cursor.
   const log = `changed_since(${client.escapeLiteral(since)}::pg_snapshot)`
   const ofThem = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
   await client.query('begin isolation level repeatable read, read only')

@@ -9,17 +9,17 @@ import { ApiError } from './problem.ts'
 import { type Count, type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
-/** Of one address with one API key: an app requests a file once a day. */
+/** The limit of one address with one API key. An app requests a file once a day. */
 const APP_REQUESTS = 100
-/** Of one address whose credentials are unknown. */
+/** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
 
 export interface RateLimits {
-  /** Of one management token, access token or the operator token. */
+  /** The limit of one management token, access token or the operator token. */
   credential: number
-  /** Of all tokens of an organization together. */
+  /** The limit of all tokens of an organization together. */
   organization: number
-  /** Of one API key, from all addresses together. */
+  /** The limit of one API key, from all addresses together. */
   apiKey: number
 }
 

@@ -21,9 +21,9 @@ export interface Count {
 }
 
 interface Entry {
-  /** What this process and, as far as it is known, the others have counted. */
+  /** The count of this process and the last known counts of the others. */
   used: number
-  /** What this process has counted since the last exchange. */
+  /** The count of this process since the last exchange. */
   unsent: number
   endsAtMs: number
 }

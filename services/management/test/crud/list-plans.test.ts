@@ -20,7 +20,7 @@ import { listRules, type RuleQuery } from '../../src/resources/access-rules/stor
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/store.ts'
 
 const ROWS = 60_000
-/** Of these statuses and kinds there are 20 among all rows. */
+/** Statuses and kinds that only 20 of all rows have. */
 const RARE = 3_000
 
 let database: TestDatabase

@@ -83,7 +83,7 @@ test('a rejected request reads and writes nothing in Postgres', () =>
     await times(20, () => vendor.call('GET', 'organization'))
     const lock = await harness.database.pool.connect()
     try {
-      // Whoever touches these tables now waits until the test ends.
+      // Every statement on these tables now waits until the test ends.
       await lock.query('begin; lock table credentials, rate_limits in access exclusive mode')
       const flood = await times(200, () => vendor.call('GET', 'organization'))
       expect(count(flood, 429)).toBe(200)

@@ -1,4 +1,4 @@
-/** What the operator does to organizations: suspension, recovery, and the audit log of both. */
+/** The operator's actions on organizations: suspension, recovery, and the audit log of both. */
 
 import { ALL_PERMISSIONS, auditEntry, operatorAuditEntry, organizationDetails, page, token } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'

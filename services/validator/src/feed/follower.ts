@@ -59,7 +59,7 @@ export interface FeedTarget {
   endPages(): void
 }
 
-/** What a load or a read has applied. */
+/** The changes that a load or a read has applied. */
 export interface Position {
   snapshot: string
   /** The server that the snapshot is of. */

@@ -50,7 +50,7 @@ export interface Shown {
   readonly used: number
 }
 
-/** What a claim or release of this validator left, by the version that was current when it committed. */
+/** The result of a claim or release of this validator, by the version that was current when it committed. */
 interface OwnMachine {
   readonly version: number
   /** False for what was only seen: the feed may still deliver an older state of the machine. */

@@ -1,5 +1,5 @@
 /**
- * What happens in a run, as data: a run can be repeated exactly, and shortened by leaving steps out. A step chooses what it
+ * The events of a run, as data: a run can be repeated exactly, and shortened by leaving steps out. A step chooses what it
  * acts on by its own number, so it does not depend on the steps before it.
  */
 

@@ -26,13 +26,13 @@ export interface Version {
   readonly xid: bigint | null
 }
 
-/** What a validator has published as applied, and when. */
+/** The snapshot that a validator has published as applied, and when. */
 export interface Heartbeat {
   readonly applied: string | null
   readonly seenMs: number
 }
 
-/** What is on disk, after a transaction. */
+/** The content of the disk after a transaction. */
 interface Disk {
   readonly state: State
   readonly log: readonly Entry[]
@@ -206,7 +206,7 @@ export class SimulatedPostgres {
     return { snapshot, behind: large.length === 0, large, entries: [], state }
   }
 
-  /** What `readLargeChange` reads: the changes of these organizations and of none. */
+  /** The content that `readLargeChange` reads: the changes of these organizations and of none. */
   readApart(since: string, organizations: readonly number[]): Reading {
     const entries = this.#changedSince(since).filter(
       ({ organization }) => organization === null || organizations.includes(organization),

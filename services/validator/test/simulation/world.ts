@@ -17,7 +17,7 @@ export interface Rule {
   readonly organization: number
   readonly kind: 'BLACKLIST' | 'EXCLUSION'
   readonly type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
-  /** Of a customer its number. */
+  /** The number of the customer. */
   readonly value: string
   readonly scope: 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
   /** The number of the license or product. */

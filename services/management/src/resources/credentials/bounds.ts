@@ -1,5 +1,5 @@
 /**
- * What a credential may do to other credentials (docs/api.md#a2): it grants only permissions that it has, makes no token that outlives it,
+ * The power of a credential over other credentials (docs/api.md#a2): it grants only permissions that it has, makes no token that outlives it,
  * and changes or revokes nothing that may do more. An organization always keeps a credential that manages credentials.
  */
 
