@@ -63,7 +63,7 @@ test('deletes what is past its retention, in batches, and keeps the rest', async
   )
   await query(
     `insert into audit_log (id, organization_id, actor, action, resource_type)
-     select (lpad(to_hex((extract(epoch from now() - i * interval '1 day') * 1000)::bigint), 12, '0') || '70008' || left(md5(random()::text), 15))::uuid,
+     select (lpad(to_hex((extract(epoch from now() - i * interval '1 day' - interval '1 minute') * 1000)::bigint), 12, '0') || '70008' || left(md5(random()::text), 15))::uuid,
        $1, '{"type":"SYSTEM"}', 'old', 'test' from generate_series(396, 405) i`,
     [vendor.id],
   )
