@@ -7,12 +7,7 @@ export * from './check.ts'
 export { CODE, CODES, type Code } from './codes.ts'
 export { BUSY, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.ts'
 export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
-export {
-  createIndex,
-  INDEX_IS_FULL,
-  type IndexOptions,
-  type IndexStats,
-  type IndexWriter,
-} from './write/index-writer.ts'
+export { INDEX_IS_FULL } from './write/capacity.ts'
+export { createIndex, type IndexOptions, type IndexStats, type IndexWriter } from './write/index-writer.ts'
 export type * from './model.ts'
 export type { SharedIndex } from './memory/shared-memory.ts'

@@ -1,10 +1,14 @@
 /**
  * Whether changes fit into the index. The writer asks before it opens a write section, so that nothing inside one can
  * fail half-way. A full index takes no further rows, but every change of the rows that it has: a revocation always fits.
+ * Extensions of licenses are not counted here: `extension-writer.ts` leaves out one that does not fit.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
 import type { Change } from '../model.ts'
+
+/** The reason for which a row is rejected that does not fit into the index. */
+export const INDEX_IS_FULL = 'the index is full'
 
 type Counts = Record<Change['entity'], number>
 

@@ -9,7 +9,8 @@ import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_P
 import { WriteLock } from '../memory/seqlock.ts'
 import { createShared, REGION_NAMES, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
-import { Capacity } from './capacity.ts'
+import { Capacity, INDEX_IS_FULL } from './capacity.ts'
+import { ExtensionWriter } from './extension-writer.ts'
 import { LicenseWriter } from './license-writer.ts'
 import { KINDS, Placement } from './placement.ts'
 import { ReferenceWriter } from './reference-writer.ts'
@@ -27,9 +28,6 @@ import {
 } from './section-order.ts'
 import { validationError } from './validation.ts'
 
-/** The reason for which a row is rejected that does not fit into the index. */
-export const INDEX_IS_FULL = 'the index is full'
-
 export interface IndexOptions {
   /**
    * 16 random bytes, secret and new in every process. Without them the hashes are predictable, which is acceptable in
@@ -45,7 +43,7 @@ export interface IndexOptions {
 }
 
 export interface IndexStats {
-  rows: Record<Change['entity'] | 'scope' | 'trieNode', number>
+  rows: Record<Change['entity'] | 'extension' | 'scope' | 'trieNode', number>
   /** Bytes in use, by slab and table. */
   bytes: Record<string, number>
   /** Bytes in use, all together. */
@@ -85,7 +83,7 @@ export class IndexWriter {
     const scopes = new ScopeWriter(this.#store)
     this.#rows = new RowWriter(this.#store)
     this.#references = new ReferenceWriter(this.#rows, scopes)
-    this.#licenses = new LicenseWriter(this.#rows, scopes)
+    this.#licenses = new LicenseWriter(this.#rows, scopes, new ExtensionWriter(this.#store))
     this.#rules = new RuleWriter(this.#rows, scopes)
     this.#capacity = new Capacity(this.#store)
   }
@@ -214,6 +212,7 @@ export class IndexWriter {
         product: store.products.live,
         customer: store.customers.live,
         license: store.licenses.live,
+        extension: store.extensions.live,
         machine: store.machines.table.entries,
         rule: store.rules.live,
         scope: store.scopes.live,

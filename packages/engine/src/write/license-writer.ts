@@ -15,7 +15,6 @@ import {
   KIND_ORGANIZATION,
   KIND_PRODUCT,
   LICENSE_CUSTOMER,
-  LICENSE_EXTENSION,
   LICENSE_KEY_HASH,
   LICENSE_KEY_HASH_WORDS,
   LICENSE_MAX,
@@ -35,6 +34,8 @@ import {
 } from '../memory/layout.ts'
 import { bindKey } from '../memory/lookup.ts'
 import type { Id, LicenseRecord, LicenseStatus, MachineChange } from '../model.ts'
+import { INDEX_IS_FULL } from './capacity.ts'
+import type { ExtensionWriter } from './extension-writer.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 
@@ -54,22 +55,27 @@ interface Target {
 export class LicenseWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
+  readonly #extensions: ExtensionWriter
   /** The hash of the license key or machine id that is being written; passed on explicitly, and never kept. */
   readonly #scratch = new Int32Array(4)
   /** Row of the license whose machine was applied last: in a load, the machines of a license mostly follow each other. */
   #latest = 0
 
-  constructor(rows: RowWriter, scopes: ScopeWriter) {
+  constructor(rows: RowWriter, scopes: ScopeWriter, extensions: ExtensionWriter) {
     this.#rows = rows
     this.#scopes = scopes
+    this.#extensions = extensions
   }
 
-  /** Adds or replaces a license. Returns the reason for which it is rejected, or null. */
+  /**
+   * Adds or replaces a license. Returns the reason for which it is rejected, or null. A license whose extension does not
+   * fit is written without it, and is rejected nevertheless.
+   */
   upsert(record: LicenseRecord): string | null {
     const target = this.#resolve(record)
     if (typeof target === 'string') return target
-    this.#write(record, target)
-    return null
+    const row = this.#write(record, target)
+    return this.#extensions.write(row, record) ? null : INDEX_IS_FULL
   }
 
   /** Returns the row that holds the license exactly so, or 0. */
@@ -90,7 +96,8 @@ export class LicenseWriter {
       words[base + LICENSE_MAX] === (record.maxMachines ?? -1) &&
       words[base + LICENSE_USED] === record.used &&
       status === STATUS[record.status] &&
-      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs
+      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs &&
+      this.#extensions.isEqual(row, record)
     return isSame ? row : 0
   }
 
@@ -108,9 +115,7 @@ export class LicenseWriter {
   remove(row: number): null {
     this.#scopes.abandon(KIND_LICENSE, row)
     this.#unlink(row)
-    const { extensions, licenses } = this.#rows.store
-    const extension = licenses.region.words[row * ROW_WORDS + LICENSE_EXTENSION]!
-    if (extension !== 0) extensions.free(extension)
+    this.#extensions.remove(row)
     this.#rows.destroy(KIND_LICENSE, row)
     return null
   }
@@ -168,7 +173,7 @@ export class LicenseWriter {
     return { key, product, customer }
   }
 
-  #write(record: LicenseRecord, { key, product, customer }: Target): void {
+  #write(record: LicenseRecord, { key, product, customer }: Target): number {
     const { lookup, licenses } = this.#rows.store
     let row = this.#find(record.id)
     const scope = row === 0 ? 0 : this.#scopes.find(KIND_LICENSE, row)
@@ -186,6 +191,7 @@ export class LicenseWriter {
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     lookup.addLicenseKey(row)
     this.#countAtParents(row, 1)
+    return row
   }
 
   /** Removes what leads to the row or counts it, except its id. */

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+
+import { createIndex, type LicenseRecord } from '../../src/index.ts'
+import { IndexStore } from '../../src/memory/index-store.ts'
+import {
+  EXTENSION_LICENSE,
+  EXTENSION_WORDS,
+  KIND_LICENSE,
+  LICENSE_EXTENSION,
+  ROW_WORDS,
+} from '../../src/memory/layout.ts'
+import { type ExtensionField, ExtensionWriter } from '../../src/write/extension-writer.ts'
+import { LicenseWriter } from '../../src/write/license-writer.ts'
+import { RowWriter } from '../../src/write/row-writer.ts'
+import { ScopeWriter } from '../../src/write/scope-writer.ts'
+import { random } from '../support/random.ts'
+import { idOf, license, tenant } from '../support/rows.ts'
+
+const utf8 = new TextEncoder()
+
+/** Two fields of the extension, taken from fields that every license has. */
+const FIELDS: readonly ExtensionField[] = [
+  { word: 3, valueOf: ({ used }) => used },
+  { word: 7, valueOf: ({ maxMachines }) => (maxMachines === null ? 0 : maxMachines + 1) },
+]
+
+function setUp() {
+  const index = createIndex({ reserve: 'small' })
+  index.apply(tenant())
+  const store = new IndexStore(index.shared)
+  const rows = new RowWriter(store)
+  const writer = new LicenseWriter(rows, new ScopeWriter(store), new ExtensionWriter(store, FIELDS))
+  /** Returns the words of a license's extension, or null when it has none. */
+  const extensionOf = (n: number): Int32Array | null => {
+    const row = store.lookup.findId(KIND_LICENSE, idOf(4, n))
+    const extension = store.licenses.region.words[row * ROW_WORDS + LICENSE_EXTENSION]!
+    if (extension === 0) return null
+    const words = store.extensions.region.words.slice(extension * EXTENSION_WORDS, (extension + 1) * EXTENSION_WORDS)
+    expect(words[EXTENSION_LICENSE]).toBe(row)
+    return words
+  }
+  const remove = (n: number): void => {
+    writer.remove(store.lookup.findId(KIND_LICENSE, idOf(4, n)))
+  }
+  return { index, store, writer, extensionOf, remove }
+}
+
+function record(n: number, used: number, maxMachines: number | null): LicenseRecord {
+  const change = license({ id: idOf(4, n), key: utf8.encode(`KEY ${n}`), used, maxMachines })
+  if (change.entity !== 'license' || change.row === null) throw new Error('not a license')
+  return change.row
+}
+
+test('a license has an extension exactly while a field in it is not the default', () => {
+  const { store, writer, extensionOf, remove } = setUp()
+  const r = random(1)
+  const records = new Map<number, LicenseRecord>()
+  let wrong = 0
+  for (let step = 0; step < 2_000; step++) {
+    const n = 1 + r.int(20)
+    const known = records.get(n)
+    if (known !== undefined && r.chance(0.3)) {
+      records.delete(n)
+      remove(n)
+      continue
+    }
+    const row = record(n, r.int(3), r.chance(0.5) ? null : r.int(3))
+    const isKnown = known?.used === row.used && known.maxMachines === row.maxMachines
+    const wasEqual = writer.findEqual(row) !== 0
+    const rejection = writer.upsert(row)
+    records.set(n, row)
+    wrong += Number(wasEqual !== isKnown || rejection !== null || writer.findEqual(row) === 0)
+  }
+  expect(wrong).toBe(0)
+  const needed = [...records.values()].filter(({ used, maxMachines }) => used !== 0 || maxMachines !== null)
+  expect(store.extensions.live).toBe(needed.length)
+  for (const [n, { used, maxMachines }] of records) {
+    const words = extensionOf(n)
+    expect([words?.[3] ?? 0, words?.[7] ?? 0]).toEqual([used, maxMachines === null ? 0 : maxMachines + 1])
+  }
+  for (const n of records.keys()) remove(n)
+  expect(store.extensions.live).toBe(0)
+})
+
+test('writes a license without its extension when none fits, until one is free', () => {
+  const { store, writer, extensionOf, remove } = setUp()
+  let last = 0
+  while (store.extensions.hasCapacity(1)) expect(writer.upsert(record(++last, 1, null))).toBeNull()
+  const next = last + 1
+  expect(writer.upsert(record(next, 1, null))).toBe('the index is full')
+  expect(extensionOf(next)).toBeNull()
+  expect(store.lookup.findId(KIND_LICENSE, idOf(4, next))).toBeGreaterThan(0)
+  expect(writer.findEqual(record(next, 1, null))).toBe(0)
+  expect(writer.upsert(record(last, 2, null))).toBeNull()
+  expect(extensionOf(last)?.[3]).toBe(2)
+  remove(1)
+  expect(writer.upsert(record(next, 1, null))).toBeNull()
+  expect(extensionOf(next)?.[3]).toBe(1)
+})
+
+test('licenses without such fields allocate no extension', () => {
+  const { index } = setUp()
+  expect(index.stats().rows.extension).toBe(0)
+})
