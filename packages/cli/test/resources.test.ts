@@ -89,6 +89,10 @@ describe('a license', () => {
     expect(await result(shown, 'license', 'reinstate', id, '--wait', '0')).toMatchObject({ status: 'active' })
     const renewed = await result(shown, 'license', 'renew', key, '--expires', '2999-01-01', '--wait', '0')
     expect(renewed.policy.expiresAt).toBe('2999-01-01T00:00:00.000Z')
+    const replaced = await result(shown.extend({ key: z.string() }), 'license', 'replace-key', key, '--wait', '0')
+    expect([replaced.id, replaced.key === key]).toEqual([id, false])
+    const given = ['--key', key, '--wait', '0']
+    expect(await result(identified, 'license', 'replace-key', replaced.key, ...given)).toMatchObject({ id })
     await shell.cli('license', 'revoke', key, '--wait', '0')
     const failed = await shell.cli('license', 'suspend', key, '--wait', '0')
     expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])

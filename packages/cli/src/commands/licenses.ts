@@ -36,6 +36,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   addAction(group, open, 'reinstate', 'end the suspension of a license')
   addAction(group, open, 'revoke', 'revoke a license, which is final')
   addRenew(group, open)
+  addReplaceKey(group, open)
   addFile(group, open)
 }
 
@@ -60,6 +61,18 @@ function addRenew(group: Command, open: Open): void {
       const expiresAt = parseMoment(expires, session.context.nowMs())
       const { id } = await findLicense(session.api, idOrKey)
       await change(session, { method: 'POST', path: `/licenses/${id}/renew`, body: { expiresAt }, ...waitOf(flags) })
+    })
+}
+
+function addReplaceKey(group: Command, open: Open): void {
+  withWait(group.command('replace-key').description('give a license another key; the old one is unknown from then on'))
+    .argument('<license>', 'its id or its key')
+    .option('--key <key>', 'a key of your own (default: a generated one)')
+    .action(async (idOrKey: string, flags: unknown, command: Command) => {
+      const session = open(command)
+      const body = z.object({ key: z.string().optional() }).parse(flags)
+      const { id } = await findLicense(session.api, idOrKey)
+      await change(session, { method: 'POST', path: `/licenses/${id}/replace-key`, body, ...waitOf(flags) })
     })
 }
 

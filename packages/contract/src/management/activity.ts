@@ -16,6 +16,7 @@ export const activityType = z
     'LICENSE_REINSTATED',
     'LICENSE_RENEWED',
     'LICENSE_REVOKED',
+    'LICENSE_KEY_REPLACED',
   ])
   .meta({ description: '`CHECK`, or the change that was made.', example: 'CHECK' })
 

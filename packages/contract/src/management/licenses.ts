@@ -100,6 +100,8 @@ export const updateLicense = z.strictObject({
 
 export const renewLicense = z.strictObject({ expiresAt: moment('When it expires from now on.') })
 
+export const replaceLicenseKey = z.strictObject({ key: licenseKey.optional() })
+
 export const MAX_IMPORT_ROWS = 1_000
 
 /** The rows of an import. More than the limit are the error `IMPORT_TOO_LARGE`, not a validation error. */

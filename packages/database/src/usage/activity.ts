@@ -17,6 +17,7 @@ export type ActivityType =
   | 'LICENSE_REINSTATED'
   | 'LICENSE_RENEWED'
   | 'LICENSE_REVOKED'
+  | 'LICENSE_KEY_REPLACED'
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK'>

@@ -88,6 +88,30 @@ describe('licenses', () => {
     expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
   })
 
+  test('get another key, which is generated or given, and keep everything else', async () => {
+    const { call } = vendor
+    const license = await vendor.license({ metadata: { a: 1 } })
+    const other = await vendor.license()
+    const replace = (body?: object, headers: Record<string, string> = {}) =>
+      call('POST', `licenses/${license.id}/replace-key`, { ...(body === undefined ? {} : { body }), headers })
+    const idempotent = { 'idempotency-key': 'replace-once' }
+    const generated = expectBody(await replace(undefined, idempotent), 200, licenseSchema)
+    expect(generated.key).toMatch(/^(?:[2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/)
+    expect(generated.key).not.toBe(license.key)
+    expect(generated).toEqual({ ...license, key: generated.key, updatedAt: generated.updatedAt })
+    expect(expectBody(await replace(undefined, idempotent), 200, licenseSchema)).toEqual(generated)
+    const given = expectBody(await replace({ key: 'new key' }), 200, licenseSchema)
+    expect(given.key).toBe('new key')
+    expect(expectBody(await replace({ key: 'new key' }), 200, licenseSchema)).toEqual(given)
+    expect(outcome(await replace({ key: other.key }))).toBe('409 LICENSE_KEY_EXISTS')
+    expect(outcome(await replace({ key: null }))).toBe('422 INVALID_REQUEST')
+    expect(outcome(await replace({ key: 'ü' }))).toBe('422 INVALID_REQUEST')
+    await call('POST', `licenses/${license.id}/revoke`)
+    expect(outcome(await replace({ key: 'newer key' }))).toBe('409 LICENSE_REVOKED')
+    const audited = await call('GET', 'audit-log?limit=10')
+    expect(audited.text).toContain(`{"key":"new key","previousKey":"${generated.key}"}`)
+  })
+
   test('keep the other fields of the policy when one changes', async () => {
     const { call } = vendor
     const { id } = await vendor.license()

@@ -144,6 +144,10 @@ const makers: Record<string, Maker> = {
   reinstateLicense: below('licenses', license, '/reinstate'),
   revokeLicense: below('licenses', license, '/revoke'),
   renewLicense: below('licenses', subscription, '/renew', { expiresAt: '2040-01-01T00:00:00Z' }),
+  replaceLicenseKey: async (world) => ({
+    path: `licenses/${await license(world)}/replace-key`,
+    body: { key: `new ${unique()}` },
+  }),
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
   downloadLicenseFile: below('licenses', license, '/file'),

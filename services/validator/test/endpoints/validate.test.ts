@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
-import { createWorld, type Reply, send, startLoaded, type World, someText } from '../harness.ts'
+import { createWorld, type Reply, send, startLoaded, someText, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 const V1 = '/api/v1/validate'
@@ -101,6 +101,34 @@ describe('verdicts', () => {
     expect((await v2({ license: key.free })).status).toBe(200)
     expect((await v2({ license: key.free, fingerprint: 'm' })).status).toBe(200)
   })
+})
+
+test('a replaced key is NOT_FOUND, and the new one keeps the machines, also when two licenses exchange their keys', async () => {
+  const { pool } = world.database
+  const [one, two] = [await world.license({ maxMachines: 1 }), await world.license({ maxMachines: 1 })]
+  const code = async (license: string, fingerprint: string): Promise<unknown> => {
+    const { body } = await v2({ license, fingerprint })
+    return typeof body === 'object' && body !== null && 'code' in body ? body.code : undefined
+  }
+  await until(async () => (await code(two.key, 'machine 2')) === 'VALID')
+  expect(await code(one.key, 'machine 1')).toBe('VALID')
+  await pool.query('update licenses set key = $2 where id = $1', [one.id, 'replaced'])
+  await until(async () => (await code('replaced', 'machine 1')) === 'VALID')
+  expect(await code(one.key, 'machine 1')).toBe('NOT_FOUND')
+  expect(await code('replaced', 'machine 2')).toBe('TOO_MANY_MACHINES')
+  const client = await pool.connect()
+  await client.query('begin')
+  for (const [id, becomes] of [
+    [one.id, 'in between'],
+    [two.id, 'replaced'],
+    [one.id, two.key],
+  ])
+    await client.query('update licenses set key = $2 where id = $1', [id, becomes])
+  await client.query('commit')
+  client.release()
+  await until(async () => (await code(two.key, 'machine 1')) === 'VALID')
+  expect(await code('replaced', 'machine 2')).toBe('VALID')
+  expect(await code('in between', 'machine 1')).toBe('NOT_FOUND')
 })
 
 describe('machine ids', () => {

@@ -1,6 +1,7 @@
 /**
- * The actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, revoke, which is final, and renew, which moves the
- * expiry. An action that is already in effect changes nothing. A revoked license accepts no action but revoke.
+ * The actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, revoke, which is final, renew, which moves the
+ * expiry, and the replacement of the key. An action that is already in effect changes nothing. A revoked license accepts no action
+ * but revoke.
  */
 
 import type { License } from '@keyward/contract'
@@ -11,6 +12,7 @@ import { audit } from '../../audit/writer.ts'
 import { updateRow } from '../../crud/rows.ts'
 import type { WriteContext } from '../../http/context.ts'
 import { ApiError, invalid } from '../../http/problem.ts'
+import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './rows.ts'
 import { licenseRows } from './store.ts'
 
@@ -67,5 +69,21 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
   await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes })
   await recordLicenseActivity(context, effect.event, [id])
+  return showLicense(await readLicenseRow(context, id))
+}
+
+/** Replaces the license key by the given one or by a generated one. Everything else stays as it is (docs/api.md#m8). */
+export async function replaceLicenseKey(
+  context: WriteContext,
+  id: string,
+  given: string | undefined,
+): Promise<License> {
+  const row = await lockLicenseRow(context, id)
+  if (row.status === 'revoked') throw new ApiError('LICENSE_REVOKED')
+  if (given === row.key) return showLicense(row)
+  await updateRow(licenseRows, context, id, { key: given ?? generateLicenseKey(), updatedAt: new Date() })
+  const changes = { previousKey: row.key, ...(given === undefined ? {} : { key: given }) }
+  await audit(context, { action: 'license.key_replaced', resourceType: 'license', resourceId: id, changes })
+  await recordLicenseActivity(context, 'LICENSE_KEY_REPLACED', [id])
   return showLicense(await readLicenseRow(context, id))
 }

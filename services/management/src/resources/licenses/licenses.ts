@@ -8,13 +8,14 @@ import {
   license,
   licenseFilter,
   renewLicense,
+  replaceLicenseKey as replaceLicenseKeyBody,
   updateLicense,
 } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { MAX_METADATA_BODY_BYTES, vendorEndpoint } from '../../http/endpoint.ts'
 import { rowsOf } from '../../http/rows.ts'
-import { actOnLicense } from './actions.ts'
+import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importedLicense, importLicenses } from './import.ts'
 import { readLicenseRow, showLicense } from './rows.ts'
 import { addLicense, changeLicense, deleteLicense, listLicenses } from './store.ts'
@@ -141,5 +142,20 @@ export const licenses = [
       body: renewLicense,
     },
     (call) => actOnLicense(call, call.params.id, { type: 'renew', expiresAt: call.body.expiresAt }),
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      ...action,
+      path: '/licenses/{id}/replace-key',
+      operationId: 'replaceLicenseKey',
+      summary: 'Replace the key of a license',
+      description:
+        'Gives the license another key, for example because the old one has leaked. Without `key`, a key is generated. ' +
+        'Machines, rules and everything else stay; checks with the old key are `NOT_FOUND`.',
+      body: replaceLicenseKeyBody.optional(),
+      errors: ['LICENSE_REVOKED', 'LICENSE_KEY_EXISTS'],
+    },
+    (call) => replaceLicenseKey(call, call.params.id, call.body?.key),
   ),
 ]

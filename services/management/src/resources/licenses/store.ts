@@ -17,6 +17,9 @@ import { deletedRules } from '../access-rules/cascade.ts'
 import { generateLicenseKey } from './key.ts'
 import { lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
 
+/** The constraint that makes a license key unique in its organization. */
+const KEY_CONSTRAINT = 'licenses_organization_id_key_key'
+
 export interface LicenseQuery extends PageQuery {
   productId?: string | undefined
   customerId?: string | undefined
@@ -138,7 +141,7 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
     ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`
     .execute(db)
     .catch((error: unknown) => {
-      const isTaken = violatedConstraint(error) === 'licenses_organization_id_key_key'
+      const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
       throw isTaken ? new ApiError('LICENSE_KEY_EXISTS') : error
     })
 }
@@ -166,6 +169,7 @@ export const licenseRows: OwnedRows<'licenses', string> = {
   table: 'licenses',
   type: 'license',
   show: ({ id }) => id,
+  conflicts: { [KEY_CONSTRAINT]: { code: 'LICENSE_KEY_EXISTS' } },
 }
 
 /** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */
