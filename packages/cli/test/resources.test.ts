@@ -164,4 +164,6 @@ test('lists signing keys', async () => {
   await shell.cli('keys', 'rotate')
   const printed = await shell.cli('keys', 'list')
   expect(printed.out).toMatch(/^KEY ID .*\n[0-9a-f]{16} +signs new files .*\n[0-9a-f]{16} +retired /)
+  await shell.cli('keys', 'prepare')
+  expect((await shell.cli('keys', 'list')).out).toMatch(/\n[0-9a-f]{16} +prepared .*\n[0-9a-f]{16} +signs new files /)
 })

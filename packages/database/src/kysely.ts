@@ -8,7 +8,7 @@ import type pg from 'pg'
 
 import type { Database } from './schema.ts'
 
-export { type ActivityEntry, recordActivity } from './usage/activity.ts'
+export { type ActivityEntry, type IssuedFile, recordActivity, recordFileIssued } from './usage/activity.ts'
 
 /** Returns kysely over the pool: names are camel case, keys inside JSON values stay unchanged. */
 export function createDatabase(pool: pg.Pool): Kysely<Database> {

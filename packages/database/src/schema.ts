@@ -70,7 +70,7 @@ export interface Database {
     createdAt: DefaultMoment
     retiredAt: Moment | null
     withdrawnAt: Moment | null
-    /** Set while it has never signed; `retiredAt` is set then, too. */
+    /** Set while it is prepared and has never signed; `retiredAt` is set then, too. */
     preparedAt: Moment | null
   }
   products: {
@@ -183,6 +183,10 @@ export interface Database {
     headers: ColumnType<JsonObject | null, string | null | undefined, string | null>
     body: ColumnType<Json | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
+    /** Null for the operator. */
+    organizationId: string | null
+    /** What the row counts towards the organization's bound. */
+    bytes: Generated<number>
   }
   /** Keys with which the services authenticate each other. */
   internalKeys: { purpose: string; secret: Generated<string>; changedAt: DefaultMoment }

@@ -137,6 +137,7 @@ describe('the validator role', () => {
         "signing_keys.id",
         "signing_keys.key_id",
         "signing_keys.organization_id",
+        "signing_keys.prepared_at",
         "signing_keys.public_key",
         "signing_keys.retired_at",
         "signing_keys.withdrawn_at",

@@ -18,6 +18,7 @@ import { Admission } from './http/admission.ts'
 import type { Db } from './http/context.ts'
 import type { Dependencies } from './http/dependencies.ts'
 import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './http/gates.ts'
+import { StoredBytes } from './http/idempotency.ts'
 import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -37,6 +38,7 @@ export interface Management {
 
 /** The time limit of a read. A change may take longer, such as a deletion with its cascade. */
 const READ_TIMEOUT_MS = 2_000
+const SERVER_TIMEOUTS = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000
 const IDLE_CHECK_INTERVAL_MS = 50
@@ -144,6 +146,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     readDb,
     gates: createGates(metrics.countOverShare),
     propagation: createPropagation(db),
+    storedBytes: new StoredBytes(),
     keyring,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,
@@ -167,8 +170,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   })
   const { corsOrigins } = config
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
-  const timeouts = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
-  const server = createServer({ ...timeouts, requireHostHeader: false })
+  const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
   const housekeeping = new AbortController()

@@ -17,20 +17,22 @@ export const activityType = z
     'LICENSE_RENEWED',
     'LICENSE_REVOKED',
     'LICENSE_KEY_REPLACED',
+    'FILE_ISSUED',
   ])
-  .meta({ description: '`CHECK`, or the change that was made.', example: 'CHECK' })
+  .meta({ description: '`CHECK`, `FILE_ISSUED`, or the change that was made.', example: 'CHECK' })
 
 export const activityEntry = z
   .object({
     id: z.uuid().meta({ description: 'The id of the entry.', example: EXAMPLE_ID }),
     at: timestamp(
-      'When it was recorded; the list is in this order. Checks are recorded within about a second of the first.',
+      'When it was recorded; the list is in this order. Checks are recorded within about a second of the first, files of a day at its ' +
+        'beginning in UTC.',
     ),
     type: activityType,
     licenseId: z.uuid().meta({ description: 'The license.', example: EXAMPLE_ID }),
     code: code.optional(),
     machineId: z.string().optional().meta({ description: 'The machine id.', example: 'A4-F1-00-12' }),
-    count: z.int().meta({ description: 'How many checks it aggregates.', example: 17 }),
+    count: z.int().meta({ description: 'How many checks or files it aggregates.', example: 17 }),
     firstAt: timestamp('The first of them.'),
     lastAt: timestamp('The last of them.'),
     actor: actor.optional(),

@@ -14,7 +14,8 @@ export const signingKey = z
       example: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
     }),
     createdAt: timestamp('When it was created.'),
-    retiredAt: timestamp('When a newer key replaced it; null: it signs new files.').nullable(),
+    preparedAt: timestamp('When it was prepared; null: it signs files, or has signed some.').nullable(),
+    retiredAt: timestamp('When a newer key replaced it; null: it signs new files, or is prepared.').nullable(),
     withdrawnAt: timestamp('When its files stopped being trusted.').nullable(),
   })
   .meta({ id: 'SigningKey', description: 'A key that signs license files.' })

@@ -93,6 +93,8 @@ export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) =>
   retiredAtMs: column.timeOrNever('retired_at'),
   /** Infinity: its files are trusted. */
   withdrawnAtMs: column.timeOrNever('withdrawn_at'),
+  /** Infinity: it signs, or has signed. */
+  preparedAtMs: column.timeOrNever('prepared_at'),
 }))
 
 export const LICENSE = entity(

@@ -18,9 +18,10 @@ export type ActivityType =
   | 'LICENSE_RENEWED'
   | 'LICENSE_REVOKED'
   | 'LICENSE_KEY_REPLACED'
+  | 'FILE_ISSUED'
 
 export interface ActivityEntry {
-  readonly type: Exclude<ActivityType, 'CHECK'>
+  readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>
   /** Each license gets an entry; unknown ones are skipped. */
   readonly licenseIds: readonly string[]
   readonly machineId?: Uint8Array
@@ -34,4 +35,19 @@ export async function recordActivity(transaction: Kysely<Database>, entry: Activ
   await sql`select record_activity(${licenseIds}::uuid[], ${type}, ${machineId}::bytea, ${actor}::jsonb)`.execute(
     transaction,
   )
+}
+
+export interface IssuedFile {
+  readonly organizationId: string
+  readonly licenseId: string
+  /** Named in the entry only if it is a machine of the license. */
+  readonly machineId: Uint8Array | null
+  readonly actor: object
+}
+
+/** Counts a license file in the entry of its license, machine and day. */
+export async function recordFileIssued(db: Kysely<Database>, file: IssuedFile): Promise<void> {
+  const { organizationId, licenseId, machineId, actor } = file
+  await sql`select record_file_issued(${organizationId}::uuid, ${licenseId}::uuid, ${machineId}::bytea,
+    ${JSON.stringify(actor)}::jsonb)`.execute(db)
 }

@@ -7,6 +7,7 @@ import type { Logger } from '@keyward/process'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Db, ReadContext } from './context.ts'
 import type { Gates } from './gates.ts'
+import type { StoredBytes } from './idempotency.ts'
 import type { Propagation } from './propagation.ts'
 
 /** A check to decide. The organization comes from the context. */
@@ -24,6 +25,7 @@ export interface Dependencies {
   readDb: Db
   gates: Gates
   propagation: Propagation
+  storedBytes: StoredBytes
   resolver: OriginResolver
   keyring: Keyring
   validators: DecidingValidators

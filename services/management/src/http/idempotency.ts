@@ -1,7 +1,7 @@
 /**
  * `Idempotency-Key` (docs/api.md#m2): the response of a POST is stored for a day, in the transaction of its change, so neither exists
  * without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock on
- * the key; the lock ends with the connection, also when the process dies.
+ * the key; the lock ends with the connection, also when the process dies. The bytes that an organization stores in a day are bounded.
  */
 
 import { createHash } from 'node:crypto'
@@ -13,6 +13,13 @@ import type { Db } from './context.ts'
 import { ApiError } from './problem.ts'
 
 const RETENTION = sql`interval '24 hours'`
+/** The most bytes that an organization stores in a day. */
+const MAX_BYTES = 1024 ** 3
+/** What a row costs beside its headers and its body: key, hash and index entries. */
+const ROW_BYTES = 512
+/** How long the use of an organization is remembered before it is read again. */
+const FRESH_MS = 60_000
+const MAX_REMEMBERED = 10_000
 
 /** A response as it is sent. */
 export interface WireResponse {
@@ -24,6 +31,8 @@ export interface WireResponse {
 
 export interface IdempotentRequest {
   owner: string
+  /** '' for the operator. */
+  organizationId: string
   key: string
   /** SHA-256 of method, path and the bytes of the body: a key may be reused for an equal request only. */
   requestHash: Buffer
@@ -33,7 +42,7 @@ const headersSchema = z.record(z.string(), z.string())
 
 /** Returns the key and the hash of a request, or null without a key. Throws INVALID_REQUEST for a malformed key. */
 export function idempotentRequest(
-  owner: string,
+  { owner, organizationId }: { owner: string; organizationId: string },
   key: string | undefined,
   request: { method: string; path: string; bodyHash: Buffer },
 ): IdempotentRequest | null {
@@ -44,7 +53,12 @@ export function idempotentRequest(
       `The header Idempotency-Key must have 1 to 255 printable ASCII characters without spaces; got ${key.length} characters.`,
     )
   const head = `${request.method} ${request.path}\n`
-  return { owner, key, requestHash: createHash('sha256').update(head).update(request.bodyHash).digest() }
+  return {
+    owner,
+    organizationId,
+    key,
+    requestHash: createHash('sha256').update(head).update(request.bodyHash).digest(),
+  }
 }
 
 /**
@@ -74,16 +88,61 @@ export async function findStoredResponse(db: Db, request: IdempotentRequest): Pr
 
 /** Stores the response. The body is stored as a JSON string, because a machine id in it may contain NUL, which jsonb cannot hold. */
 export async function storeResponse(db: Db, request: IdempotentRequest, response: WireResponse): Promise<void> {
+  const { owner, key, organizationId } = request
+  const headers = JSON.stringify(response.headers)
+  const body = JSON.stringify(response.body)
   const row = {
     requestHash: request.requestHash,
     status: response.status,
-    headers: JSON.stringify(response.headers),
-    body: JSON.stringify(response.body),
+    headers,
+    body,
+    organizationId: organizationId === '' ? null : organizationId,
+    bytes: ROW_BYTES + Buffer.byteLength(headers) + Buffer.byteLength(body),
     createdAt: sql<Date>`now()`,
   }
   await db
     .insertInto('idempotencyKeys')
-    .values({ owner: request.owner, key: request.key, ...row })
+    .values({ owner, key, ...row })
     .onConflict((conflict) => conflict.columns(['owner', 'key']).doUpdateSet(row))
     .execute()
+}
+
+/** Bounds what an organization stores in a day (docs/api.md#m2). One per process. */
+export class StoredBytes {
+  readonly #maxBytes: number
+  /** By organization: what it stores, and until when this is fresh. In the order of the reads. */
+  readonly #read = new Map<string, { bytes: number; freshUntilMs: number }>()
+
+  constructor(maxBytes: number = MAX_BYTES) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Throws RATE_LIMITED when the organization has stored as much as it may. */
+  async requireSpace(db: Db, { organizationId }: IdempotentRequest): Promise<void> {
+    if (organizationId === '' || (await this.#bytesOf(db, organizationId)) < this.#maxBytes) return
+    const detail =
+      'The responses stored for the Idempotency-Key headers of the last 24 hours have reached the limit of the organization. ' +
+      'Send the request without this header, or retry later.'
+    throw new ApiError('RATE_LIMITED', detail, { headers: { 'retry-after': '3600' } })
+  }
+
+  /** Between two reads, up to a minute of responses is not counted. */
+  async #bytesOf(db: Db, organizationId: string): Promise<number> {
+    const nowMs = Date.now()
+    const known = this.#read.get(organizationId)
+    if (known && known.freshUntilMs > nowMs) return known.bytes
+    const { bytes } = await db
+      .selectFrom('idempotencyKeys')
+      .select(sql<number>`coalesce(sum(bytes), 0)::bigint`.as('bytes'))
+      .where('organizationId', '=', organizationId)
+      .where('createdAt', '>', sql<Date>`now() - ${RETENTION}`)
+      .executeTakeFirstOrThrow()
+    this.#read.delete(organizationId)
+    this.#read.set(organizationId, { bytes, freshUntilMs: nowMs + FRESH_MS })
+    for (const oldest of this.#read.keys()) {
+      if (this.#read.size <= MAX_REMEMBERED) break
+      this.#read.delete(oldest)
+    }
+    return bytes
+  }
 }

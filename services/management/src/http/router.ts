@@ -98,7 +98,7 @@ async function serveCaller(
     origin,
     path: request.path,
     requestId: id,
-    idempotent: idempotentRequest(caller.owner, key, {
+    idempotent: idempotentRequest(caller, key, {
       method: request.method,
       path: request.path,
       bodyHash: hash ?? Buffer.alloc(0),

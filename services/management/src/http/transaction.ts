@@ -89,6 +89,7 @@ async function runOnce(
 ): Promise<WireResponse> {
   const before = await findStoredResponse(db, idempotent)
   if (before) return before
+  await dependencies.storedBytes.requireSpace(db, idempotent)
   // Parsed only now: a repeated request gets the stored response even if a time in its body has passed since.
   const run = await request.prepare()
   await sql`savepoint handler`.execute(db)

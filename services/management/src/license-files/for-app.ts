@@ -24,7 +24,12 @@ export async function issueFileForApp(call: VendorCall<unknown, unknown, FileReq
   const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
   if (verdict.needsSlot) throw new ApiError('MACHINE_NOT_ACTIVE')
-  const license = await selectLicenses(call).where('licenses.key', '=', licenseKey).executeTakeFirst()
-  if (!license) throw rejection('NOT_FOUND') // deleted since the verdict
-  return issueLicenseFile(call, license)
+  return issueLicenseFile(call, {
+    async find(snapshot) {
+      const license = await selectLicenses(snapshot).where('licenses.key', '=', licenseKey).executeTakeFirst()
+      if (!license) throw rejection('NOT_FOUND') // deleted since the verdict
+      return license
+    },
+    machineId: machineId ?? null,
+  })
 }

@@ -1,13 +1,17 @@
 /**
  * Issues offline license files (docs/api.md#f1, docs/api.md#f3): only for a license that is active at this moment, signed with the
- * organization's current key, valid for 30 days or until the license expires if that is sooner.
+ * organization's current key, valid for 30 days or until the license expires if that is sooner. Each file is in the activity of its
+ * license.
  */
 
+import type { Actor } from '@keyward/contract'
+import { recordFileIssued } from '@keyward/database/kysely'
 import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
+import type { Keyring } from '../keyring/keyring.ts'
 import { effectiveStatus, type LicenseRow } from '../resources/licenses/rows.ts'
 import { currentSigner } from '../resources/signing-keys/store.ts'
 
@@ -25,16 +29,30 @@ async function emailOf({ db, organizationId }: ReadContext, customerId: string):
 
 interface FileContext extends ReadContext {
   dependencies: Dependencies
+  actor: Actor
   /** Gets the header that gives the download its name. */
   headers: Record<string, string>
 }
 
-/** Returns the text of the file. Throws REVOKED, SUSPENDED or EXPIRED. */
-export async function issueLicenseFile(context: FileContext, row: LicenseRow): Promise<string> {
+interface FileOf {
+  /** Reads the license from the snapshot, or throws. */
+  find: (snapshot: ReadContext) => Promise<LicenseRow>
+  /** The machine that fetches the file. Null: none is known. */
+  machineId: string | null
+}
+
+interface SignedFile {
+  licenseId: string
+  text: string
+}
+
+/** Signs the file from one snapshot, so that its license, customer and key belong together. */
+async function signFile(context: ReadContext, find: FileOf['find'], keyring: Keyring): Promise<SignedFile> {
+  const row = await find(context)
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active') throw new ApiError(CODES[status])
-  const { keyId, privateKey } = await currentSigner(context, context.dependencies.keyring)
+  const { keyId, privateKey } = await currentSigner(context, keyring)
   const payload = {
     licenseKey: row.key,
     licenseId: row.id,
@@ -44,6 +62,19 @@ export async function issueLicenseFile(context: FileContext, row: LicenseRow): P
     refreshAfter: new Date(refreshAfterMs(now.getTime(), row.expiresAt?.getTime() ?? null)).toISOString(),
     kid: keyId,
   }
-  context.headers['content-disposition'] = `attachment; filename="license-${row.id}.lic"`
-  return signLicenseFile(payload, privateKey)
+  return { licenseId: row.id, text: signLicenseFile(payload, privateKey) }
+}
+
+/** Returns the text of the file, which is in the license's activity from then on. Throws REVOKED, SUSPENDED or EXPIRED. */
+export async function issueLicenseFile(context: FileContext, { find, machineId }: FileOf): Promise<string> {
+  const { db, organizationId, actor, dependencies, headers } = context
+  const { licenseId, text } = await db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute((snapshot) => signFile({ db: snapshot, organizationId }, find, dependencies.keyring))
+  const machine = machineId === null ? null : Buffer.from(machineId)
+  await recordFileIssued(db, { organizationId, licenseId, machineId: machine, actor })
+  headers['content-disposition'] = `attachment; filename="license-${licenseId}.lic"`
+  return text
 }

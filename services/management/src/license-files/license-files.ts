@@ -19,14 +19,15 @@ export const licenseFiles = [
       operationId: 'downloadLicenseFile',
       summary: 'Download the offline license file',
       description:
-        'Only for an active license. The file is valid for 30 days, or until the license expires if that is sooner.',
+        'Only for an active license. The file is valid for 30 days, or until the license expires if that is sooner. The activity of the ' +
+        'license has an entry FILE_ISSUED.',
       params: idParams,
       status: 200,
       response: licenseFile,
       responseType: 'text/plain',
       errors: ['REVOKED', 'SUSPENDED', 'EXPIRED'],
     },
-    async (call) => issueLicenseFile(call, await readLicenseRow(call, call.params.id)),
+    (call) => issueLicenseFile(call, { find: (snapshot) => readLicenseRow(snapshot, call.params.id), machineId: null }),
   ),
   appEndpoint(
     {

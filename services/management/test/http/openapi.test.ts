@@ -14,6 +14,7 @@ import { endpoints } from '../../src/endpoints.ts'
 import { createDecidingValidators } from '../../src/evaluate/deciding-validators.ts'
 import { Admission } from '../../src/http/admission.ts'
 import { createGates } from '../../src/http/gates.ts'
+import { StoredBytes } from '../../src/http/idempotency.ts'
 import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
@@ -43,6 +44,7 @@ async function routedOperations(): Promise<string[]> {
     db: createDatabase(pool),
     readDb: createDatabase(pool),
     gates: createGates(() => undefined),
+    storedBytes: new StoredBytes(),
     propagation: { wait: () => Promise.resolve({}) },
     keyring: createKeyring(config.masterKey, null),
     validators: createDecidingValidators([], createLogger('test', 'silent')),

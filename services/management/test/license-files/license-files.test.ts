@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { signingKey, page } from '@keyward/contract'
+import { activityEntry, page, signingKey } from '@keyward/contract'
 import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -157,6 +157,35 @@ describe('the license file for an app', () => {
       expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
+  test('is in the activity of the license: one entry for a machine and a day', async () => {
+    const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
+    await insertMachine({ harness, vendor }, license.id, 'm1')
+    const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    await Promise.all(Array.from({ length: 6 }, () => request(license.key, 'm1')))
+    await download(license.id)
+    // The machine of a license without a limit may be invented.
+    for (const invented of ['a', 'b', 'c']) expect((await request(unlimited.key, invented)).status).toBe(200)
+    expect(outcome(await request(license.key, 'm2'))).toBe('409 MACHINE_NOT_ACTIVE')
+    const issued = async (id: string) => {
+      const { data } = expectBody(await vendor.call('GET', `licenses/${id}/activity`), 200, page(activityEntry))
+      return data.filter(({ type }) => type === 'FILE_ISSUED')
+    }
+    const entries = await issued(license.id)
+    expect(entries).toHaveLength(2)
+    expect(entries).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          machineId: 'm1',
+          count: 6,
+          actor: expect.objectContaining({ type: 'API_KEY' }) as unknown,
+        }),
+        expect.objectContaining({ count: 1, actor: expect.objectContaining({ type: 'MANAGEMENT_TOKEN' }) as unknown }),
+      ]),
+    )
+    expect(await issued(unlimited.id)).toEqual([expect.objectContaining({ count: 3 })])
+    expect(entries.every(({ at }) => at.endsWith('T00:00:00.000Z'))).toBe(true)
+  })
+
   test("is not issued when a rule blacklists the caller's address", async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await vendor.rule({ value: '127.0.0.0/8', scope: 'LICENSE', scopeId: license.id })
@@ -182,6 +211,28 @@ describe('signing keys', () => {
     expect(outcome(await vendor.call('POST', `signing-keys/${rotated.id}/withdraw`))).toBe('409 SIGNING_KEY_CURRENT')
     const withdrawn = await vendor.call('POST', `signing-keys/${before?.id}/withdraw`)
     expect(expectBody(withdrawn, 200, signingKey).withdrawnAt).not.toBeNull()
+  })
+
+  test('are prepared before they sign: the next rotation makes the prepared key current', async () => {
+    const own = await createVendor(harness)
+    const { id } = await own.license()
+    const prepare = async () => expectBody(await own.call('POST', 'signing-keys/prepare'), 200, signingKey)
+    const list = async () => expectBody(await own.call('GET', 'signing-keys'), 200, page(signingKey)).data
+    const [first, ...others] = await Promise.all(Array.from({ length: 5 }, prepare))
+    expect(new Set([first, ...others].map((key) => key?.keyId)).size).toBe(1)
+    expect(first).toMatchObject({ preparedAt: expect.any(String) as unknown, retiredAt: null })
+    const kid = async () => parsePayload(payloadOf((await own.call('GET', `licenses/${id}/file`)).text))?.kid
+    expect(await kid()).not.toBe(first?.keyId)
+    const rotated = expectBody(await own.call('POST', 'signing-keys/rotate'), 200, signingKey)
+    expect(rotated).toEqual({ ...first, preparedAt: null })
+    expect(await kid()).toBe(first?.keyId)
+    expect((await list()).filter((key) => key.retiredAt === null)).toHaveLength(1)
+    // A prepared key that is withdrawn never signs.
+    const second = await prepare()
+    expect(outcome(await own.call('POST', `signing-keys/${second.id}/withdraw`))).toBe('200')
+    const third = expectBody(await own.call('POST', 'signing-keys/rotate'), 200, signingKey)
+    expect([first?.keyId, second.keyId]).not.toContain(third.keyId)
+    expect(await list()).toHaveLength(4)
   })
 
   test('have one current key after concurrent rotations', async () => {

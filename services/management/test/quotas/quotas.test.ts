@@ -183,3 +183,24 @@ test('a truncated table is counted anew', async () => {
   await harness.database.pool.query('truncate access_rules cascade')
   expect(await used(vendor)).toEqual(await countRows(vendor))
 })
+
+test('bounds the responses that an organization stores for repeated requests, and only those', async () => {
+  const [full, other] = [await createVendor(harness), await createVendor(harness)]
+  await harness.database.pool.query(
+    `insert into idempotency_keys (owner, key, request_hash, organization_id, bytes) values ('x', 'y', '', $1, 1024 ^ 3)`,
+    [full.id],
+  )
+  const create = (vendor: Vendor, headers: Record<string, string>) =>
+    vendor.call('POST', 'products', { headers, body: { name: 'p' } })
+  const rejected = await create(full, { 'idempotency-key': 'a' })
+  expect(outcome(rejected)).toBe('429 RATE_LIMITED')
+  expect(rejected.headers.get('retry-after')).toBe('3600')
+  expect(outcome(await create(full, {}))).toBe('201')
+  expect(outcome(await create(other, { 'idempotency-key': 'a' }))).toBe('201')
+  const { rows } = await harness.database.pool.query<{ bytes: number }>(
+    'select bytes from idempotency_keys where organization_id = $1',
+    [other.id],
+  )
+  expect(rows).toEqual([{ bytes: expect.any(Number) as unknown }])
+  expect(rows[0]?.bytes).toBeGreaterThan(512)
+})

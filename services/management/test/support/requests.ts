@@ -191,6 +191,7 @@ const makers: Record<string, Maker> = {
   readAccessToken: async (world) => ({ path: await accessToken(world) }),
   revokeAccessToken: async (world) => ({ path: await accessToken(world) }),
   listSigningKeys: fixed('signing-keys'),
+  prepareSigningKey: fixed('signing-keys/prepare'),
   rotateSigningKey: fixed('signing-keys/rotate'),
   withdrawSigningKey: below('signing-keys', retiredKey, '/withdraw'),
   listValidators: fixed('validators'),

@@ -81,7 +81,7 @@ export class PublicKeyReplica {
 
 function createBodies(keys: readonly PublicKey[]): PublicKeyBodies {
   const newestFirst = [...keys].toSorted((a, b) => b.createdAtMs - a.createdAtMs)
-  const current = newestFirst.find((key) => key.retiredAtMs === Infinity)
+  const current = newestFirst.find((key) => key.retiredAtMs === Infinity && !key.isPrepared)
   const listed = newestFirst.map((key) => {
     const createdAt = new Date(key.createdAtMs).toISOString()
     const retiredAt = key.retiredAtMs === Infinity ? null : new Date(key.retiredAtMs).toISOString()

@@ -21,8 +21,10 @@ export interface PublicKey {
   /** Base64 of the SubjectPublicKeyInfo. */
   publicKey: string
   createdAtMs: number
-  /** Infinity for the current key. */
+  /** Infinity for the current key and for a prepared one. */
   retiredAtMs: number
+  /** It is listed before it signs. */
+  isPrepared: boolean
   /** From this time on no file with its signature is valid (docs/api.md#f5). */
   inForceUntilMs: number
 }
@@ -80,9 +82,13 @@ export class PublicKeyStore {
 }
 
 function toPublicKey(row: SigningKeyRow): PublicKey {
-  const { keyId, createdAtMs, retiredAtMs, withdrawnAtMs } = row
+  const { keyId, createdAtMs, withdrawnAtMs } = row
+  const isPrepared = row.preparedAtMs !== Infinity
+  // A prepared key has a time of retirement in the database, so that it is not the current one.
+  const retiredAtMs = isPrepared ? Infinity : row.retiredAtMs
   // A withdrawn key is out of force at once; a retired one when its last file has expired by any clock.
   const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCK_TOLERANCE_MS : -Infinity
   const publicKey = publicKeyToSpki(row.publicKey)
-  return { organization: toHex(row.organizationId), keyId, publicKey, createdAtMs, retiredAtMs, inForceUntilMs }
+  const organization = toHex(row.organizationId)
+  return { organization, keyId, publicKey, createdAtMs, retiredAtMs, isPrepared, inForceUntilMs }
 }

@@ -26,9 +26,13 @@ afterAll(async () => {
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 const ACME = '01'.repeat(16)
 
-function signingKey(n: number, given: { retiredAtMs?: number; withdrawnAtMs?: number } = {}): SigningKeyChange {
+function signingKey(
+  n: number,
+  given: { retiredAtMs?: number; withdrawnAtMs?: number; preparedAtMs?: number } = {},
+): SigningKeyChange {
   const row = { id: id(n), organizationId: id(1), keyId: `key-${n}`, publicKey: new Uint8Array(32).fill(n) }
-  return { id: id(n), row: { ...row, createdAtMs: n, retiredAtMs: Infinity, withdrawnAtMs: Infinity, ...given } }
+  const never = { retiredAtMs: Infinity, withdrawnAtMs: Infinity, preparedAtMs: Infinity }
+  return { id: id(n), row: { ...row, createdAtMs: n, ...never, ...given } }
 }
 
 test('a replica returns every published change at once, also when it is opened late', () => {
@@ -64,6 +68,19 @@ test('a replica returns every published change at once, also when it is opened l
   store.apply([signingKey(3)])
   store.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
   for (const replica of [early, late]) expect(published(replica).all).toEqual(['key-3'])
+  // A prepared key is listed, however long, and is not current before it is used.
+  const year = 366 * DAY_MS
+  store.apply([signingKey(4, { preparedAtMs: 4, retiredAtMs: 4 })])
+  for (const replica of [early, late])
+    expect(published(replica, year)).toEqual({
+      current: expect.stringContaining('key-3') as unknown,
+      all: ['key-4', 'key-3'],
+    })
+  store.apply([signingKey(3, { retiredAtMs: year }), signingKey(4)])
+  for (const replica of [early, late])
+    expect(published(replica, year)).toMatchObject({ current: expect.stringContaining('key-4') as unknown })
+  store.apply([signingKey(4, { preparedAtMs: 4, retiredAtMs: 4, withdrawnAtMs: 5 }), signingKey(3)])
+  for (const replica of [early, late]) expect(published(replica, year).all).toEqual(['key-3'])
   // A reload with another key and without the earlier ones.
   store.beginReload()
   store.apply([signingKey(5)])

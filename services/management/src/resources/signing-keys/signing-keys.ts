@@ -4,7 +4,7 @@ import { idParams, listQuery, page, signingKey } from '@keyward/contract'
 
 import { listRows } from '../../crud/rows.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
-import { rotateSigningKey, signingKeyRows, withdrawSigningKey } from './store.ts'
+import { prepareSigningKey, rotateSigningKey, signingKeyRows, withdrawSigningKey } from './store.ts'
 
 const tag = { name: 'Signing keys', description: 'The keys that sign license files.' }
 
@@ -27,11 +27,30 @@ export const signingKeys = [
     'signing-keys.write',
     {
       method: 'post',
+      path: '/signing-keys/prepare',
+      tag,
+      operationId: 'prepareSigningKey',
+      summary: 'Prepare the next signing key',
+      description:
+        'Returns the key that the next rotation makes current. The public keys list it from now on, so that apps can ship it before ' +
+        'it signs a file. Repeating the request returns the same key.',
+      status: 200,
+      response: signingKey,
+      errors: ['QUOTA_EXCEEDED'],
+      propagates: true,
+    },
+    (call) => prepareSigningKey(call, call.dependencies.keyring),
+  ),
+  vendorEndpoint(
+    'signing-keys.write',
+    {
+      method: 'post',
       path: '/signing-keys/rotate',
       tag,
       operationId: 'rotateSigningKey',
       summary: 'Rotate the signing key',
-      description: 'Creates a new key, which signs files from now on. Files of older keys stay valid.',
+      description:
+        'Makes the prepared key current, or a new key if none is prepared. It signs files from now on. Files of older keys stay valid.',
       status: 200,
       response: signingKey,
       errors: ['QUOTA_EXCEEDED'],
@@ -48,7 +67,8 @@ export const signingKeys = [
       operationId: 'withdrawSigningKey',
       summary: 'Withdraw a signing key',
       description:
-        'Removes the key from the public keys, so that clients reject its files. To withdraw the current key, rotate it first.',
+        'Removes the key from the public keys, so that apps built from now on reject its files. Apps in the field trust the keys that they ' +
+        'were built with. A prepared key is discarded. To withdraw the current key, rotate it first.',
       params: idParams,
       status: 200,
       response: signingKey,

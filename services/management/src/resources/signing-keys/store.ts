@@ -1,6 +1,6 @@
 /**
- * The signing keys of an organization (docs/api.md#f5): exactly one is current. Files of older keys stay valid until their key is
- * withdrawn. To change the master key, start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS: every signing key is
+ * The signing keys of an organization (docs/api.md#f5): exactly one is current, and at most one is prepared: it has `retiredAt` and
+ * `preparedAt`, and the next rotation makes it current. Files of older keys stay valid until their key is withdrawn. To change the master key, start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS: every signing key is
  * sealed again.
  */
 
@@ -26,7 +26,8 @@ function show(row: Selectable<Database['signingKeys']>): SigningKey {
     algorithm: 'Ed25519',
     publicKey: publicKeyToSpki(row.publicKey),
     createdAt: row.createdAt.toISOString(),
-    retiredAt: row.retiredAt?.toISOString() ?? null,
+    preparedAt: row.preparedAt?.toISOString() ?? null,
+    retiredAt: row.preparedAt === null ? (row.retiredAt?.toISOString() ?? null) : null,
     withdrawnAt: row.withdrawnAt?.toISOString() ?? null,
   }
 }
@@ -37,8 +38,14 @@ export const signingKeyRows: OwnedRows<'signingKeys', SigningKey> = {
   show,
 }
 
-/** Creates a key pair as the current one. The organization must have no current key. */
-export async function makeSigningKey(db: Db, keyring: Keyring, organizationId: string): Promise<SigningKey> {
+/** Creates a key pair as the current one, or as the prepared one. The organization must have no such key. */
+export async function makeSigningKey(
+  db: Db,
+  keyring: Keyring,
+  organizationId: string,
+  use: 'current' | 'prepared' = 'current',
+): Promise<SigningKey> {
+  const now = new Date()
   const { keyId, publicKey, privateKey } = generateKeyPair()
   const row = await db
     .insertInto('signingKeys')
@@ -49,35 +56,66 @@ export async function makeSigningKey(db: Db, keyring: Keyring, organizationId: s
       publicKey,
       privateKeyEncrypted: keyring.seal(organizationId, keyId, privateKey),
       masterKeyId: keyring.currentId,
+      ...(use === 'prepared' && { preparedAt: now, retiredAt: now }),
     })
     .returningAll()
     .executeTakeFirstOrThrow()
   return show(row)
 }
 
+/** Serializes what changes the current and the prepared key of the organization. */
+async function lockKeys({ db, organizationId }: WriteContext): Promise<void> {
+  await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
+}
+
+async function findPrepared({ db, organizationId }: WriteContext): Promise<Selectable<Database['signingKeys']> | null> {
+  const row = await db
+    .selectFrom('signingKeys')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('preparedAt', 'is not', null)
+    .where('withdrawnAt', 'is', null)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Returns the prepared key, which the next rotation makes current. Creates it if there is none. */
+export async function prepareSigningKey(context: WriteContext, keyring: Keyring): Promise<SigningKey> {
+  await lockKeys(context)
+  const existing = await findPrepared(context)
+  if (existing) return show(existing)
+  await requireWithinQuota(context, 'signingKeys')
+  const created = await makeSigningKey(context.db, keyring, context.organizationId, 'prepared')
+  await auditKey(context, 'signing_key.prepared', created)
+  return created
+}
+
+/** Makes the prepared key current, or a new one if none is prepared. */
 export async function rotateSigningKey(context: WriteContext, keyring: Keyring): Promise<SigningKey> {
   const { db, organizationId } = context
-  // Without this lock, two concurrent rotations would each create a current key.
-  await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
-  await requireWithinQuota(context, 'signingKeys')
+  await lockKeys(context)
+  const prepared = await findPrepared(context)
+  if (!prepared) await requireWithinQuota(context, 'signingKeys')
   await db
     .updateTable('signingKeys')
     .set({ retiredAt: new Date() })
     .where('organizationId', '=', organizationId)
     .where('retiredAt', 'is', null)
     .execute()
-  const created = await makeSigningKey(db, keyring, organizationId)
-  await audit(context, {
-    action: 'signing_key.rotated',
-    resourceType: 'signing_key',
-    resourceId: created.id,
-    changes: { keyId: created.keyId },
-  })
-  return created
+  const current = prepared
+    ? show(await updateRow(signingKeyRows, context, prepared.id, { retiredAt: null, preparedAt: null }))
+    : await makeSigningKey(db, keyring, organizationId)
+  await auditKey(context, 'signing_key.rotated', current)
+  return current
+}
+
+async function auditKey(context: WriteContext, action: string, { id, keyId }: SigningKey): Promise<void> {
+  await audit(context, { action, resourceType: 'signing_key', resourceId: id, changes: { keyId } })
 }
 
 /** Removes a key from the public keys, so that clients reject its files. Throws SIGNING_KEY_CURRENT for the current key. */
 export async function withdrawSigningKey(context: WriteContext, id: string): Promise<SigningKey> {
+  await lockKeys(context)
   const row = await lockRow(signingKeyRows, context, id)
   if (row.retiredAt === null) throw new ApiError('SIGNING_KEY_CURRENT')
   if (row.withdrawnAt !== null) return show(row)
