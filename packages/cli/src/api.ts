@@ -12,7 +12,7 @@ import type { Connection } from './connection.ts'
 import { EXIT, Failure } from './failure.ts'
 
 export interface Call {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Below `/api/v1`. */
   path: string
   body?: object

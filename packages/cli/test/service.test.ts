@@ -130,6 +130,31 @@ test('names each invalid field once, without JSON pointers', async () => {
   expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  country must be two letters\n')
 })
 
+test('lets the operator change quotas, suspend, recover and read what was done', async () => {
+  const details = z.looseObject({ id: z.string(), suspendedAt: z.string().nullable() })
+  const made = await result(z.object({ id: z.string() }), 'org', 'create', 'Initech')
+  expect((await shell.cli('org', 'list')).out).toContain(made.id)
+  const changed = await shell.cli('org', 'quota', made.id, 'licenses=7', 'products=default')
+  expect(changed.out).toMatch(/licenses +0 +7\n/)
+  for (const wrong of ['licenses', 'licenses=', 'licenses=-1', 'lizenzen=1', 'licenses=1=2'])
+    expect(await shell.cli('org', 'quota', made.id, wrong)).toMatchObject({ code: 2 })
+  const tooHigh = await shell.cli('org', 'quota', made.id, 'machinesPerLicense=100001')
+  expect(tooHigh.err).toMatch(/machinesPerLicense.*100,?000/)
+  const token = z.object({ secret: z.string() })
+  const { secret } = await result(token, 'org', 'recovery-token', made.id, '--name', 'rescue', '--expires', '1d')
+  expect((await result(details, 'org', 'suspend', made.id)).suspendedAt).not.toBeNull()
+  expect((await shell.cli('--token', secret, 'product', 'list')).err).toMatch(/ORGANIZATION_SUSPENDED/)
+  expect((await result(details, 'org', 'reinstate', made.id)).suspendedAt).toBeNull()
+  expect(await shell.cli('--token', secret, 'product', 'list')).toMatchObject({ code: 0 })
+  expect(await result(details, 'org', 'show', made.id)).toMatchObject({
+    id: made.id,
+    quotas: { licenses: { limit: 7 } },
+  })
+  const log = await shell.cli('org', 'audit-log', '--org', made.id)
+  for (const action of ['created', 'suspended', 'reinstated']) expect(log.out).toContain(`organization.${action}`)
+  expect(log.out).not.toContain(secret)
+})
+
 test('rotates signing keys, and shows the status of every validator', async () => {
   const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
   expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)

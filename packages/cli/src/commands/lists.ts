@@ -31,6 +31,7 @@ export async function fetchList<T>(
   item: z.ZodType<T>,
   limit: number,
   query: Readonly<Record<string, string | undefined>> = {},
+  as?: 'operator',
 ): Promise<{ items: T[]; more: boolean }> {
   const items: T[] = []
   const parameters = new URLSearchParams()
@@ -38,7 +39,7 @@ export async function fetchList<T>(
   for (;;) {
     parameters.set('limit', String(Math.min(PAGE_SIZE, limit - items.length)))
     const { data } = await api.call(
-      { method: 'GET', path: `${path}?${parameters.toString()}`, retry: { attempts: 3 } },
+      { method: 'GET', path: `${path}?${parameters.toString()}`, retry: { attempts: 3 }, ...(as && { as }) },
       page(item),
     )
     items.push(...data.data)

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
+import { MAX_MACHINES } from '../vocabulary.ts'
 import { EXAMPLE_ID, name, timestamp } from './common.ts'
 
 export const plan = z.enum(['FREE', 'LITE', 'STANDARD']).meta({
@@ -88,21 +89,36 @@ export const createdOrganization = organization
   .meta({ id: 'CreatedOrganization', description: 'A new vendor with its first two secrets.' })
 
 export const createOrganization = z.strictObject({ name: organizationName, plan: plan.default('FREE') })
+function quotaLimit(most: number, example: number) {
+  return z
+    .int()
+    .min(0)
+    .max(most)
+    .nullable()
+    .optional()
+    .meta({ description: 'The new limit; null: the default.', example })
+}
 /** At most the largest `integer` of Postgres. */
-const quotaLimit = z.int().min(0).max(2_147_483_647).nullable().meta({
-  description: 'The new limit; null: the default.',
-  example: 2_000_000,
-})
+const countLimit = quotaLimit(2_147_483_647, 2_000_000)
+/** Names of quotas to change. A license has at most MAX_MACHINES machines, so a higher quota would have no effect. */
+const quotaLimits = z.strictObject({
+  licenses: countLimit,
+  products: countLimit,
+  customers: countLimit,
+  apiKeys: countLimit,
+  tokens: countLimit,
+  members: countLimit,
+  accessRules: countLimit,
+  signingKeys: countLimit,
+  machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
+} satisfies Record<Quota, z.ZodType>)
 export const updateOrganization = z.strictObject({
   name: organizationName.optional(),
   plan: plan.optional(),
-  quotas: z
-    .partialRecord(quotaName, quotaLimit)
-    .optional()
-    .meta({
-      description: 'The limits to change, by the names of the quotas. The others stay.',
-      example: { licenses: 2_000_000 },
-    }),
+  quotas: quotaLimits.optional().meta({
+    description: 'The limits to change, by the names of the quotas. The others stay.',
+    example: { licenses: 2_000_000 },
+  }),
 })
 
 const usage = z

@@ -4,7 +4,7 @@
  * count the rows, so no request does.
  */
 
-import { DEFAULT_QUOTAS, MAX_IMPORT_ROWS, type Quota, type QuotaUse } from '@keyward/contract'
+import { DEFAULT_QUOTAS, MAX_IMPORT_ROWS, MAX_MACHINES, type Quota, type QuotaUse } from '@keyward/contract'
 import { type JsonObject } from '@keyward/database'
 import { sql } from 'kysely'
 
@@ -47,7 +47,9 @@ const NOUNS: Record<Quota, string> = {
 /** Returns the limit of a quota. `changed`: the limits that the operator has changed for the organization. */
 export function limitOf(changed: JsonObject, quota: Quota): number {
   const limit = changed[quota]
-  return typeof limit === 'number' ? limit : DEFAULT_QUOTAS[quota]
+  if (typeof limit !== 'number') return DEFAULT_QUOTAS[quota]
+  // Was accepted above this bound before, without an effect.
+  return quota === 'machinesPerLicense' ? Math.min(limit, MAX_MACHINES) : limit
 }
 
 /**

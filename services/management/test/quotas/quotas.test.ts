@@ -133,6 +133,11 @@ test('policy.maxMachines may not exceed the quota machinesPerLicense', async () 
   const vendor = await createVendor(harness)
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 100_000 } })
   const patch = (policy: object) => vendor.call('PATCH', `licenses/${license.id}`, { body: { policy } })
+  const tooHigh = await harness.call('PATCH', `organizations/${vendor.id}`, {
+    body: { quotas: { machinesPerLicense: 100_001 } },
+  })
+  expect(outcome(tooHigh)).toBe('422 INVALID_REQUEST')
+  expect(tooHigh.text).toContain('#/quotas/machinesPerLicense')
   await setQuotas(vendor, { machinesPerLicense: 5 })
   const rejected = await patch({ maxMachines: 6 })
   expect(outcome(rejected)).toBe('403 QUOTA_EXCEEDED')

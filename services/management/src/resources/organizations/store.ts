@@ -81,11 +81,14 @@ export async function addOrganization(
 }
 
 /** Returns the limits that differ from the defaults after a change. Null sets a limit to its default. */
-function changedLimits(before: JsonObject, given: Partial<Record<Quota, number | null>>): Record<string, Json> {
+function changedLimits(
+  before: JsonObject,
+  given: { [name in Quota]?: number | null | undefined },
+): Record<string, Json> {
   const limits = new Map(Object.entries(before))
   for (const [name, limit] of Object.entries(given)) {
     if (limit === null) limits.delete(name)
-    else limits.set(name, limit)
+    else if (limit !== undefined) limits.set(name, limit)
   }
   return Object.fromEntries(limits)
 }
