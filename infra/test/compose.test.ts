@@ -132,6 +132,8 @@ test('passes neither master key nor operator token to the validator, and contain
     'EDGE',
     'CLIENT_IP_HEADER',
     'COUNTRY_HEADER',
+    'CORS_ORIGINS',
+    'LOG_LEVEL',
     'VALIDATOR_DATABASE_URL',
     'VALIDATOR_WORKERS',
     'STALE_AFTER',
@@ -195,3 +197,14 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
     for (const part of [...nodeArguments, ...Object.keys(env), ...Object.values(env)]) expect(text).toContain(part)
   },
 )
+
+/** Variables that the file fixes, or whose default is right on the networks of the file. */
+const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
+
+test.each(SERVICES)('passes every variable to the %s', (name) => {
+  const config = readFileSync(join(INFRA, `../services/${name}/src/config.ts`), 'utf8')
+  const taken = [...config.matchAll(/^ {2}([A-Z][A-Z_]{2,}): /gm)].map(([, variable]) => variable ?? '')
+  expect(taken.length).toBeGreaterThan(10)
+  const passed = compose.services[`${name}-1`]?.environment ?? {}
+  expect(taken.filter((variable) => !FIXED.test(variable) && !Object.hasOwn(passed, variable))).toEqual([])
+})
