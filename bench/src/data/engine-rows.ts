@@ -78,7 +78,7 @@ export function* tenants(sizes: Sizes): Generator<Change> {
     yield { entity: 'organization', id: organizationId(n), row: { id: organizationId(n) } }
   }
   for (let n = 0; n < ORGANIZATIONS * PRODUCTS_EACH; n++) {
-    const row = { id: idOf(2, n), organizationId: organizationId(Math.floor(n / PRODUCTS_EACH)) }
+    const row = { id: idOf(2, n), organizationId: organizationId(Math.floor(n / PRODUCTS_EACH)), entitlements: null }
     yield { entity: 'product', id: row.id, row }
   }
   for (let n = 0; n < sizes.licenses; n++) {
@@ -100,6 +100,7 @@ export function* licenses(sizes: Sizes): Generator<Change> {
       expiresAtMs: Infinity,
       maxMachines: sizes.machines + 2,
       used: sizes.machines,
+      entitlements: null,
     } as const
     yield { entity: 'license', id, row }
   }

@@ -12,6 +12,8 @@ export const DECIDE_PATH = '/decide'
 
 export const decideRequest = z.strictObject({
   organizationId: z.uuid(),
+  /** The product that the caller's API key is bound to. Absent: none. */
+  productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
   machineId: z.string().min(1).nullable(),
   /** An address as text, not a range. It is neither stored nor logged (docs/api.md#d1). */

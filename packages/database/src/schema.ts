@@ -13,6 +13,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 export type JsonObject = { readonly [key: string]: Json }
 /** Read as an object; written as JSON text, because pg converts an array to a Postgres array. */
 type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
+type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined, string | null>
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
@@ -47,6 +48,8 @@ export interface Database {
     organizationId: string
     kind: CredentialKind
     memberId: string | null
+    /** The product that an API key is bound to; the product may be gone. It never changes. */
+    productId: string | null
     name: string
     prefix: string
     secretHash: Bytes
@@ -54,7 +57,7 @@ export interface Database {
     expiresAt: Moment | null
     revokedAt: Moment | null
     /** The actor that made it; null for one that is older than this column. */
-    createdBy: ColumnType<JsonObject | null, string | null | undefined, string | null>
+    createdBy: JsonColumnOrNull
     /** The member from whose access token it descends. The member may be gone. */
     madeByMember: string | null
     createdAt: DefaultMoment
@@ -78,6 +81,8 @@ export interface Database {
     organizationId: string
     name: string
     metadata: DefaultJsonColumn
+    /** null: none. */
+    entitlements: JsonColumnOrNull
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -103,6 +108,8 @@ export interface Database {
     maxMachines: number | null
     expiresAt: Moment | null
     metadata: DefaultJsonColumn
+    /** Overrides of the product's entitlements; null: none. */
+    entitlements: JsonColumnOrNull
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
     suspendedAt: Moment | null

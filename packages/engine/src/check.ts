@@ -4,10 +4,14 @@
  * another generation, so a pair that no longer matches means that the row was removed.
  */
 
+import { MAX_VALUE_BYTES } from './memory/value-set.ts'
+
 /** A validation request after the caller was authenticated and its address and country were found. */
 export interface Check {
   /** Row of the organization that the credential belongs to. */
   organization: number
+  /** Row of the product that the credential is bound to: licenses of other products are unknown. 0: bound to none. */
+  product: number
   /** Holds the license key in its first `licenseKeyLength` bytes. */
   licenseKey: Uint8Array
   licenseKeyLength: number
@@ -74,6 +78,7 @@ export const MATCHED_CAPACITY = 1024
 export function createCheck(): Check {
   return {
     organization: -1,
+    product: 0,
     licenseKey: new Uint8Array(128),
     licenseKeyLength: 0,
     machineId: new Uint8Array(512),
@@ -115,6 +120,8 @@ export interface CredentialView {
   generation: number
   /** Row of the organization. */
   organization: number
+  /** Row of the product that it is bound to; 0: none. */
+  product: number
   revoked: boolean
   expiresAtMs: number
   /** The organization has an IP or COUNTRY rule in some scope, so checks depend on the client's address. */
@@ -122,5 +129,37 @@ export interface CredentialView {
 }
 
 export function createCredentialView(): CredentialView {
-  return { generation: 0, organization: -1, revoked: false, expiresAtMs: 0.5, addressRules: false }
+  return { generation: 0, organization: -1, product: 0, revoked: false, expiresAtMs: 0.5, addressRules: false }
+}
+
+/**
+ * The entitlements of a license in two parts, as they are stored: the defaults of its product, and its own. Each value has a
+ * row and a generation, which identify its bytes for the life of the index.
+ */
+export interface EntitlementsView {
+  /** Row of the product's value; 0: it has none. */
+  product: number
+  productGeneration: number
+  /** Row of the license's own value; 0: it has none. */
+  license: number
+  licenseGeneration: number
+  /** Holds the product's value in its first `productLength` bytes. */
+  productBytes: Uint8Array
+  productLength: number
+  /** Holds the license's own value in its first `licenseLength` bytes. */
+  licenseBytes: Uint8Array
+  licenseLength: number
+}
+
+export function createEntitlementsView(): EntitlementsView {
+  return {
+    product: 0,
+    productGeneration: 0,
+    license: 0,
+    licenseGeneration: 0,
+    productBytes: new Uint8Array(MAX_VALUE_BYTES),
+    productLength: 0,
+    licenseBytes: new Uint8Array(MAX_VALUE_BYTES),
+    licenseLength: 0,
+  }
 }

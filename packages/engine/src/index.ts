@@ -9,5 +9,6 @@ export { BUSY, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.
 export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
 export { INDEX_IS_FULL } from './write/capacity.ts'
 export { createIndex, type IndexOptions, type IndexStats, type IndexWriter } from './write/index-writer.ts'
+export { MAX_VALUE_BYTES } from './memory/value-set.ts'
 export type * from './model.ts'
 export type { SharedIndex } from './memory/shared-memory.ts'

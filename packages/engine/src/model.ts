@@ -16,6 +16,8 @@ export interface CredentialRecord {
   organizationId: Id
   /** SHA-256 of the secret: 32 bytes. */
   secretHash: Uint8Array
+  /** Licenses of other products are unknown to the credential. null: it is bound to no product. */
+  productId: Id | null
   /** Infinity: never expires. */
   expiresAtMs: number
   revoked: boolean
@@ -24,6 +26,8 @@ export interface CredentialRecord {
 export interface ProductRecord {
   id: Id
   organizationId: Id
+  /** The defaults of its licenses: up to 8,192 bytes, which the engine does not interpret. null: none. */
+  entitlements: Uint8Array | null
 }
 
 export interface CustomerRecord {
@@ -47,6 +51,8 @@ export interface LicenseRecord {
   maxMachines: number | null
   /** Machine slots taken, or machines recorded where there is no limit. */
   used: number
+  /** What it changes in its product's entitlements, in the same form. null: nothing. */
+  entitlements: Uint8Array | null
 }
 
 /** An address range; big-endian uint32 words, host bits zero. */

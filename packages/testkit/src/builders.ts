@@ -20,12 +20,23 @@ export async function insertOrganization(
 
 export async function insertProduct(
   pool: Queryable,
-  given: { organizationId: string; name?: string },
+  given: { organizationId: string; name?: string; entitlements?: object },
 ): Promise<string> {
   const id = uuidv7()
   const values = [id, given.organizationId, given.name ?? 'Editor']
   await pool.query('insert into products (id, organization_id, name) values ($1, $2, $3)', values)
+  if (given.entitlements) await setEntitlements(pool, 'products', id, given.entitlements)
   return id
+}
+
+/** A statement of its own, so that the other builders also work on schemas from before these columns. */
+async function setEntitlements(
+  pool: Queryable,
+  table: 'products' | 'licenses',
+  id: string,
+  entitlements: object,
+): Promise<void> {
+  await pool.query(`update ${table} set entitlements = $2 where id = $1`, [id, entitlements])
 }
 
 export async function insertCustomer(
@@ -49,6 +60,7 @@ export interface LicenseToInsert {
   readonly maxMachines?: number | null
   /** Default: never. */
   readonly expiresAt?: Date | null
+  readonly entitlements?: object
 }
 
 export interface InsertedLicense {
@@ -80,6 +92,7 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
       expiresAt,
     ],
   )
+  if (given.entitlements) await setEntitlements(pool, 'licenses', id, given.entitlements)
   return { id, key, productId, customerId }
 }
 
@@ -139,14 +152,27 @@ export async function insertApiKey(
     kind?: Exclude<SecretKind, 'ACCESS_TOKEN'>
     permissions?: string[]
     expiresAt?: Date
+    /** The product that the key is bound to. */
+    productId?: string
   },
 ): Promise<{ id: string; secret: string }> {
   const { kind, secret, prefix, hash } = createSecret(given.kind ?? 'API_KEY')
   const id = uuidv7()
+  const [column, value] = given.productId === undefined ? ['', ''] : [', product_id', ', $9']
+  const values = [
+    id,
+    given.organizationId,
+    kind,
+    'test',
+    prefix,
+    hash,
+    given.permissions ?? [],
+    given.expiresAt ?? null,
+  ]
   await pool.query(
-    `insert into credentials (id, organization_id, kind, name, prefix, secret_hash, permissions, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [id, given.organizationId, kind, 'test', prefix, hash, given.permissions ?? [], given.expiresAt ?? null],
+    `insert into credentials (id, organization_id, kind, name, prefix, secret_hash, permissions, expires_at${column})
+     values ($1, $2, $3, $4, $5, $6, $7, $8${value})`,
+    given.productId === undefined ? values : [...values, given.productId],
   )
   return { id, secret }
 }

@@ -13,6 +13,7 @@ export interface ColumnReader {
   repeatedUuid(name: string, options?: ColumnOptions): Uint8Array
   /** A `bytea`, or the UTF-8 bytes of a `text`; the view shares memory with what Postgres sent. */
   bytes(name: string, options?: ColumnOptions): Uint8Array
+  bytesOrNull(name: string, options?: ColumnOptions): Uint8Array | null
   text(name: string, options?: ColumnOptions): string
   integer(name: string, options?: ColumnOptions): number
   integerOrNull(name: string, options?: ColumnOptions): number | null
@@ -51,6 +52,7 @@ export function columnsOf(read: (columns: ColumnReader) => unknown): Column[] {
     uuidOrNull: record(null),
     repeatedUuid: record(bytes),
     bytes: record(bytes),
+    bytesOrNull: record(null),
     text: record(''),
     integer: record(0),
     integerOrNull: record(null),

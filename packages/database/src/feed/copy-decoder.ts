@@ -62,6 +62,11 @@ export class RowDecoder implements ColumnReader {
     return this.#view(this.#length())
   }
 
+  bytesOrNull(): Uint8Array | null {
+    const length = this.#length()
+    return length < 0 ? null : this.#view(length)
+  }
+
   text(): string {
     const end = this.#length() + this.#at
     const text = this.#buffer.toString('utf8', this.#at, end)

@@ -39,6 +39,9 @@ export interface Entity<Name extends string, Row> {
   readonly gone: (id: Id) => RowChange<Name, Row>
 }
 
+/** `jsonb` is sent as its text, which begins with a byte of its version otherwise. */
+const ENTITLEMENTS = { sql: 'entitlements::text', dependsOn: ['entitlements'] } as const
+
 /** Declares an entity. Text that a check of the table restricts is still `string`: the consumer validates it. */
 function entity<const Name extends string, Row extends { readonly id: Id }>(
   name: Name,
@@ -62,6 +65,7 @@ export const ORGANIZATION = entity('organization', 'O', 'organizations', (column
 export const PRODUCT = entity('product', 'P', 'products', (column): ProductRecord => ({
   id: column.uuid('id'),
   organizationId: column.uuid('organization_id'),
+  entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
 }))
 
 export const CUSTOMER = entity('customer', 'U', 'customers', (column): CustomerRecord => ({
@@ -77,6 +81,7 @@ export const CREDENTIAL = entity(
     id: column.uuid('id'),
     organizationId: column.uuid('organization_id'),
     secretHash: column.bytes('secret_hash'),
+    productId: column.uuidOrNull('product_id'),
     expiresAtMs: column.timeOrNever('expires_at'),
     revoked: column.isSet('revoked_at'),
   }),
@@ -112,6 +117,7 @@ export const LICENSE = entity(
     maxMachines: column.integerOrNull('max_machines'),
     /** Each machine that is added or removed is a change of its own, so it is no change of the license. */
     used: column.integer('used', { dependsOn: [] }),
+    entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
   }),
   { from: 'licenses join license_slots on license_slots.license_id = licenses.id' },
 )

@@ -10,6 +10,7 @@ import { Lookup, type LookupParts } from './lookup.ts'
 import { MachineSet } from './machine-set.ts'
 import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
 import { Slab } from './slab.ts'
+import { ValueSet } from './value-set.ts'
 
 export class IndexStore implements LookupParts {
   readonly memory: Memory
@@ -27,6 +28,7 @@ export class IndexStore implements LookupParts {
   readonly byKey: LinearHashTable
   readonly byRule: LinearHashTable
   readonly machines: MachineSet
+  readonly values: ValueSet
   readonly lookup: Lookup
 
   constructor(shared: SharedIndex) {
@@ -47,6 +49,9 @@ export class IndexStore implements LookupParts {
     this.byKey = this.#table('byKey', 'byKeyOverflow', 2, 6)
     this.byRule = this.#table('byRule', 'byRuleOverflow', 2, 4)
     this.machines = new MachineSet(this.#table('machines', 'machinesOverflow', 3, 4.4))
+    // The writer alone reads this table too.
+    const byValue = this.#table('byValue', 'byValueOverflow', 2, 7)
+    this.values = new ValueSet(this.#slab('values', ROW_WORDS), byValue, this.hash)
     this.lookup = new Lookup(this)
   }
 

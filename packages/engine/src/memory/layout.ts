@@ -32,7 +32,8 @@ export const LAYOUT = {
     scope: 1,
     children: 1,
     organization: 1,
-    spare: 7,
+    entitlements: 1,
+    spare: 6,
   },
   customer: {
     id: 4,
@@ -45,7 +46,7 @@ export const LAYOUT = {
     id: 4,
     generation: 1,
     secret: 7,
-    spare: 1,
+    product: 1,
     state: { mark: 1, revoked: 1, organization: 30 },
     expiry: 2,
   },
@@ -63,7 +64,20 @@ export const LAYOUT = {
   },
   extension: {
     license: 1,
-    spare: 7,
+    entitlements: 1,
+    spare: 6,
+  },
+  value: {
+    references: 1,
+    length: 1,
+    next: 1,
+    hash: 1,
+    generation: 1,
+    data: 11,
+  },
+  valueBlock: {
+    next: 1,
+    data: 15,
   },
   rule: {
     id: 4,
@@ -121,6 +135,8 @@ export const PRODUCT_FLAGS = 5
 export const PRODUCT_SCOPE = 6
 export const PRODUCT_CHILDREN = 7
 export const PRODUCT_ORGANIZATION = 8
+/** Row of the value, 0 when the product has no entitlements. */
+export const PRODUCT_ENTITLEMENTS = 9
 
 export const CUSTOMER_FLAGS = 5
 export const CUSTOMER_CHILDREN = 6
@@ -129,6 +145,8 @@ export const CUSTOMER_ORGANIZATION = 7
 /** The first words of the secret's SHA-256. */
 export const CREDENTIAL_SECRET = 5
 export const CREDENTIAL_SECRET_WORDS = 7
+/** Row of the product that the credential is bound to, 0 when it is bound to none. */
+export const CREDENTIAL_PRODUCT = 12
 export const CREDENTIAL_STATE = 13
 export const CREDENTIAL_REVOKED = 1 << 1
 export const CREDENTIAL_ORGANIZATION_SHIFT = 2
@@ -153,6 +171,22 @@ export const STATUS_REVOKED = 2
 
 /** Row of the license that the extension belongs to. */
 export const EXTENSION_LICENSE = 0
+/** Row of the value with the license's own entitlements, 0 when it has none. */
+export const EXTENSION_ENTITLEMENTS = 1
+
+/** How many rows refer to the value, see `value-set.ts`. */
+export const VALUE_REFERENCES = 0
+/** The length in bytes. */
+export const VALUE_LENGTH = 1
+/** Row of the first block, 0 when the value's own record holds all of its bytes. */
+export const VALUE_NEXT = 2
+export const VALUE_HASH = 3
+/** The first 44 bytes, as big-endian words. */
+export const VALUE_DATA = 5
+/** Row of the next block, 0 at the end. */
+export const VALUE_BLOCK_NEXT = 0
+/** The next 60 bytes, as big-endian words. */
+export const VALUE_BLOCK_DATA = 1
 
 /** A network's words, the hash of a machine id, a country as `c0 << 8 | c1`, or a customer's row. */
 export const RULE_VALUE = 5

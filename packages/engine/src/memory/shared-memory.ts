@@ -11,6 +11,7 @@ export const REGION_NAMES = [
   'customers',
   'licenses',
   'extensions',
+  'values',
   'scopes',
   'rules',
   'trieNodes',
@@ -20,6 +21,8 @@ export const REGION_NAMES = [
   'byKeyOverflow',
   'byRule',
   'byRuleOverflow',
+  'byValue',
+  'byValueOverflow',
   'machines',
   'machinesOverflow',
 ] as const
@@ -42,7 +45,7 @@ const HEADER_WORDS = 16
 const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
-/** A small index is this part of a large one: 8 MiB, for some thousands of rows. Allocators may fill all of it with zeros. */
+/** A small index is this part of a large one: 9 MiB, for some thousands of rows. Allocators may fill all of it with zeros. */
 const SMALL_PART = 1024
 /** The smallest part of its address space that a large index may be reduced to. */
 const LEAST_PART = 64
@@ -52,7 +55,7 @@ const LEAST_PART = 64
  */
 const SKIPPED_BYTES = 48
 
-/** Address space of a large index: 16 M licenses and customers, 8 M extensions, scopes and rules, 50 M machines. */
+/** Address space of a large index: 16 M licenses and customers, 8 M extensions, values, scopes and rules, 50 M machines. */
 const LARGE_BYTES: Record<RegionName, number> = {
   organizations: 128 * MIB,
   credentials: 128 * MIB,
@@ -60,6 +63,7 @@ const LARGE_BYTES: Record<RegionName, number> = {
   customers: 512 * MIB,
   licenses: 1024 * MIB,
   extensions: 256 * MIB,
+  values: 512 * MIB,
   scopes: 512 * MIB,
   rules: 512 * MIB,
   trieNodes: 1024 * MIB,
@@ -69,6 +73,8 @@ const LARGE_BYTES: Record<RegionName, number> = {
   byKeyOverflow: 256 * MIB,
   byRule: 256 * MIB,
   byRuleOverflow: 128 * MIB,
+  byValue: 128 * MIB,
+  byValueOverflow: 64 * MIB,
   machines: 1024 * MIB,
   machinesOverflow: 512 * MIB,
 }
@@ -139,6 +145,7 @@ function mapRegions<T>(make: (name: RegionName) => T): Record<RegionName, T> {
     customers: make('customers'),
     licenses: make('licenses'),
     extensions: make('extensions'),
+    values: make('values'),
     scopes: make('scopes'),
     rules: make('rules'),
     trieNodes: make('trieNodes'),
@@ -148,6 +155,8 @@ function mapRegions<T>(make: (name: RegionName) => T): Record<RegionName, T> {
     byKeyOverflow: make('byKeyOverflow'),
     byRule: make('byRule'),
     byRuleOverflow: make('byRuleOverflow'),
+    byValue: make('byValue'),
+    byValueOverflow: make('byValueOverflow'),
     machines: make('machines'),
     machinesOverflow: make('machinesOverflow'),
   }

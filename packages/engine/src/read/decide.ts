@@ -50,7 +50,7 @@ export function decide(
   verdict.matchedCount = 0
   const isOrganization = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
   const license = isOrganization ? store.lookup.findLicense(key, machineHash) : 0
-  if (license === 0) {
+  if (license === 0 || (check.product !== 0 && check.product !== productOf(store, license))) {
     setNotFound(verdict)
     return
   }
@@ -60,7 +60,11 @@ export function decide(
   else decideByRule(store, license, rule, nowMs, verdict)
 }
 
-/** No license of the organization has this key: no rule is evaluated (docs/api.md#v1). */
+function productOf(store: IndexStore, license: number): number {
+  return store.licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]! | 0
+}
+
+/** No license that the caller may check has this key: no rule is evaluated (docs/api.md#v1). */
 function setNotFound(verdict: Verdict): void {
   verdict.code = CODE.NOT_FOUND
   verdict.license = -1

@@ -3,14 +3,17 @@
  * meanwhile, so a result is consistent: all of it was in the index at one moment.
  */
 
-import type { Check, CredentialView, Verdict } from '../check.ts'
+import type { Check, CredentialView, EntitlementsView, Verdict } from '../check.ts'
 import { writeBytes } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
+  CREDENTIAL_PRODUCT,
   CREDENTIAL_REVOKED,
   CREDENTIAL_STATE,
   EXPIRY,
+  EXTENSION_ENTITLEMENTS,
+  EXTENSION_WORDS,
   GENERATION,
   ID,
   KIND_CREDENTIAL,
@@ -18,7 +21,10 @@ import {
   KIND_ORGANIZATION,
   KIND_PRODUCT,
   KIND_RULE,
+  LICENSE_EXTENSION,
+  LICENSE_PRODUCT,
   ORGANIZATION_ADDRESS_RULES,
+  PRODUCT_ENTITLEMENTS,
   ROW_DOUBLES,
   ROW_WORDS,
 } from '../memory/layout.ts'
@@ -78,10 +84,11 @@ export class IndexReader {
   }
 
   /**
-   * Finds the license with this key, the first `length` bytes, in the organization of a row. Writes its id (16 bytes) to
-   * `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the license's state do not matter.
+   * Finds the license with this key, the first `length` bytes, in the organization of a row, and in the product of a row
+   * unless that is 0. Writes its id (16 bytes) to `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the
+   * license's state do not matter.
    */
-  findLicense(organization: number, licenseKey: Uint8Array, length: number, id: Uint8Array): number {
+  findLicense(organization: number, product: number, licenseKey: Uint8Array, length: number, id: Uint8Array): number {
     const { licenses, lookup, organizations } = this.#store
     const key = this.#key
     this.#hashKey(organization, licenseKey, length, key)
@@ -89,6 +96,7 @@ export class IndexReader {
       if (!organizations.region.words[organization * ROW_WORDS + GENERATION]) return UNKNOWN
       const row = lookup.findLicense(key, null)
       if (row === 0) return UNKNOWN
+      if (product !== 0 && licenses.region.words[row * ROW_WORDS + LICENSE_PRODUCT] !== product) return UNKNOWN
       writeBytes(licenses.region.words, row * ROW_WORDS + ID, 4, id)
       return row
     })
@@ -120,6 +128,11 @@ export class IndexReader {
     return this.#read(() => this.#store.lookup.findId(KIND_ORGANIZATION, id) || UNKNOWN)
   }
 
+  /** Returns the row of the product with this id (16 bytes), UNKNOWN or BUSY. */
+  findProduct(id: Uint8Array): number {
+    return this.#read(() => this.#store.lookup.findId(KIND_PRODUCT, id) || UNKNOWN)
+  }
+
   /**
    * Reads what a check needs of the credential in a row. Returns false when the row is free, or busy. When the row holds
    * another credential now, `out.generation` differs from the one that the caller remembers.
@@ -135,12 +148,41 @@ export class IndexReader {
       const organization = state >>> CREDENTIAL_ORGANIZATION_SHIFT
       out.generation = words[row * ROW_WORDS + GENERATION]! | 0
       out.organization = organization
+      out.product = words[row * ROW_WORDS + CREDENTIAL_PRODUCT]! | 0
       out.revoked = (state & CREDENTIAL_REVOKED) !== 0
       out.expiresAtMs = doubles[row * ROW_DOUBLES + EXPIRY] ?? 0
       out.addressRules = store.organizations.region.words[organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES]! > 0
       if (lock.unchanged(version)) return out.generation !== 0
     }
     return false
+  }
+
+  /**
+   * Reads the entitlements of the license in a row, with their bytes unless `isKnown` returns true for their rows and
+   * generations. Returns false when the row's generation is another by now, or busy. A check does this only on request.
+   */
+  entitlements(
+    row: number,
+    generation: number,
+    out: EntitlementsView,
+    isKnown: (view: EntitlementsView) => boolean,
+  ): boolean {
+    const { extensions, licenses, products, values } = this.#store
+    const read = (): number => {
+      const { words } = licenses.region
+      if (words[row * ROW_WORDS + GENERATION] !== generation) return UNKNOWN
+      const product = words[row * ROW_WORDS + LICENSE_PRODUCT]!
+      const extension = words[row * ROW_WORDS + LICENSE_EXTENSION]!
+      out.product = products.region.words[product * ROW_WORDS + PRODUCT_ENTITLEMENTS]! | 0
+      out.license = extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_ENTITLEMENTS]! | 0
+      out.productGeneration = values.generation(out.product)
+      out.licenseGeneration = values.generation(out.license)
+      if (isKnown(out)) return row
+      out.productLength = out.product === 0 ? 0 : values.read(out.product, out.productBytes)
+      out.licenseLength = out.license === 0 ? 0 : values.read(out.license, out.licenseBytes)
+      return row
+    }
+    return this.#read(read) === row
   }
 
   /** Writes the id of the license in a row. Returns false when the row's generation is another by now, or busy. */

@@ -4,7 +4,13 @@
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
-import { EXTENSION_LICENSE, EXTENSION_WORDS, LICENSE_EXTENSION, ROW_WORDS } from '../memory/layout.ts'
+import {
+  EXTENSION_ENTITLEMENTS,
+  EXTENSION_LICENSE,
+  EXTENSION_WORDS,
+  LICENSE_EXTENSION,
+  ROW_WORDS,
+} from '../memory/layout.ts'
 import type { LicenseRecord } from '../model.ts'
 
 /** A field of the extension that is a number in its record. */
@@ -15,7 +21,7 @@ export interface ExtensionField {
   valueOf: (record: LicenseRecord) => number
 }
 
-/** The fields of licenses that are in the extension. */
+/** The fields of licenses that are in the extension, except the entitlements. */
 export const EXTENSION_FIELDS: readonly ExtensionField[] = []
 
 export class ExtensionWriter {
@@ -31,19 +37,23 @@ export class ExtensionWriter {
 
   /**
    * Writes the fields of a license's record, and allocates or frees its extension. Returns false when the index is too
-   * full for a new one. The license is then without these fields, because the rest of its row must always fit: it may
+   * full for a part of them. The license is then without that part, because the rest of its row must always fit: it may
    * be a revocation.
    */
   write(license: number, record: LicenseRecord): boolean {
+    const { extensions, licenses, values } = this.#store
     const isNeeded = this.#resolve(record)
-    let extension = this.#rowOf(license)
-    if (!isNeeded) {
+    const value = record.entitlements === null ? 0 : values.acquire(record.entitlements)
+    if (!isNeeded && value === 0) {
       this.remove(license)
-      return true
+      return record.entitlements === null
     }
-    const { extensions, licenses } = this.#store
+    let extension = this.#rowOf(license)
     if (extension === 0) {
-      if (!extensions.hasCapacity(1)) return false
+      if (!extensions.hasCapacity(1)) {
+        if (value !== 0) values.release(value)
+        return false
+      }
       extension = extensions.allocate()
       licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION] = extension
     }
@@ -51,16 +61,23 @@ export class ExtensionWriter {
     const base = extension * EXTENSION_WORDS
     words[base + EXTENSION_LICENSE] = license
     for (const { word } of this.#fields) words[base + word] = this.#wanted[word]!
-    return true
+    const former = words[base + EXTENSION_ENTITLEMENTS]!
+    words[base + EXTENSION_ENTITLEMENTS] = value
+    if (former !== 0) values.release(former)
+    return value !== 0 || record.entitlements === null
   }
 
   /** Returns whether the index holds the fields of the record exactly so. */
   isEqual(license: number, record: LicenseRecord): boolean {
-    const isNeeded = this.#resolve(record)
+    const { extensions, values } = this.#store
+    const isNeeded = this.#resolve(record) || record.entitlements !== null
     const extension = this.#rowOf(license)
     if (extension === 0 || !isNeeded) return (extension === 0) === !isNeeded
-    const { words } = this.#store.extensions.region
+    const value = record.entitlements === null ? 0 : values.find(record.entitlements)
+    if (value === 0 && record.entitlements !== null) return false
+    const { words } = extensions.region
     const base = extension * EXTENSION_WORDS
+    if (words[base + EXTENSION_ENTITLEMENTS] !== value) return false
     return this.#fields.every(({ word }) => words[base + word] === this.#wanted[word])
   }
 
@@ -68,11 +85,14 @@ export class ExtensionWriter {
   remove(license: number): void {
     const extension = this.#rowOf(license)
     if (extension === 0) return
-    this.#store.licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION] = 0
-    this.#store.extensions.free(extension)
+    const { extensions, licenses, values } = this.#store
+    const value = extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_ENTITLEMENTS]!
+    if (value !== 0) values.release(value)
+    licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION] = 0
+    extensions.free(extension)
   }
 
-  /** Fills `#wanted`. Returns whether the record needs an extension. */
+  /** Fills `#wanted`. Returns whether a field of it is not the default. */
   #resolve(record: LicenseRecord): boolean {
     let isNeeded = false
     for (const { word, valueOf } of this.#fields) {

@@ -43,7 +43,7 @@ export interface IndexOptions {
 }
 
 export interface IndexStats {
-  rows: Record<Change['entity'] | 'extension' | 'scope' | 'trieNode', number>
+  rows: Record<Change['entity'] | 'extension' | 'value' | 'scope' | 'trieNode', number>
   /** Bytes in use, by slab and table. */
   bytes: Record<string, number>
   /** Bytes in use, all together. */
@@ -78,6 +78,7 @@ export class IndexWriter {
     this.#store.byId.initialize()
     this.#store.byKey.initialize()
     this.#store.byRule.initialize()
+    this.#store.values.table.initialize()
     this.#store.machines.table.initialize()
     this.#lock = new WriteLock(this.#store.memory.control, onSection)
     const scopes = new ScopeWriter(this.#store)
@@ -197,12 +198,14 @@ export class IndexWriter {
       customers: store.customers.usedBytes,
       licenses: store.licenses.usedBytes,
       extensions: store.extensions.usedBytes,
+      values: store.values.slab.usedBytes,
       scopes: store.scopes.usedBytes,
       rules: store.rules.usedBytes,
       trieNodes: store.nodes.usedBytes,
       byId: store.byId.usedBytes,
       byKey: store.byKey.usedBytes,
       byRule: store.byRule.usedBytes,
+      byValue: store.values.table.usedBytes,
       machines: store.machines.table.usedBytes,
     }
     return {
@@ -213,6 +216,7 @@ export class IndexWriter {
         customer: store.customers.live,
         license: store.licenses.live,
         extension: store.extensions.live,
+        value: store.values.table.entries,
         machine: store.machines.table.entries,
         rule: store.rules.live,
         scope: store.scopes.live,

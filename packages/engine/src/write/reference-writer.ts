@@ -6,6 +6,7 @@
 import { readWord } from '../memory/bits.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
+  CREDENTIAL_PRODUCT,
   CREDENTIAL_REVOKED,
   CREDENTIAL_SECRET,
   CREDENTIAL_SECRET_WORDS,
@@ -21,15 +22,18 @@ import {
   MARK,
   ORGANIZATION_CHILDREN,
   PRODUCT_CHILDREN,
+  PRODUCT_ENTITLEMENTS,
   PRODUCT_ORGANIZATION,
   ROW_DOUBLES,
   ROW_WORDS,
 } from '../memory/layout.ts'
 import type { Change, CredentialChange, CredentialRecord, CustomerRecord, Id, ProductRecord } from '../model.ts'
+import { INDEX_IS_FULL } from './capacity.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 
 const UNKNOWN_ORGANIZATION = 'organizationId refers to no organization'
+const UNKNOWN_PRODUCT = 'productId refers to no product of the organization'
 const OTHER_ORGANIZATION = 'organizationId must not change'
 const IN_USE = 'other rows refer to the row'
 
@@ -50,8 +54,18 @@ export class ReferenceWriter {
     return null
   }
 
+  /** A product whose entitlements do not fit keeps its former ones, and is rejected nevertheless. */
   upsertProduct(record: ProductRecord): string | null {
-    return this.#upsertOwned(KIND_PRODUCT, record, ROW_WORDS, PRODUCT_ORGANIZATION)
+    const reason = this.#upsertOwned(KIND_PRODUCT, record, ROW_WORDS, PRODUCT_ORGANIZATION)
+    if (reason !== null) return reason
+    const { products, values } = this.#rows.store
+    const value = record.entitlements === null ? 0 : values.acquire(record.entitlements)
+    if (value === 0 && record.entitlements !== null) return INDEX_IS_FULL
+    const at = this.#find(KIND_PRODUCT, record.id) * ROW_WORDS + PRODUCT_ENTITLEMENTS
+    const former = products.region.words[at]!
+    products.region.words[at] = value
+    if (former !== 0) values.release(former)
+    return null
   }
 
   upsertCustomer(record: CustomerRecord): string | null {
@@ -61,12 +75,14 @@ export class ReferenceWriter {
   upsertCredential(record: CredentialRecord): string | null {
     const organization = this.#find(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return UNKNOWN_ORGANIZATION
+    const product = this.#productOf(record, organization)
+    if (product === null) return UNKNOWN_PRODUCT
     const { lookup, credentials } = this.#rows.store
     let row = this.#find(KIND_CREDENTIAL, record.id)
     if (row === 0) row = this.#rows.create(KIND_CREDENTIAL, record.id)
     else {
       lookup.removeSecret(row)
-      this.#addChild(this.#organizationOfCredential(row), -1)
+      this.#countAtParents(row, -1)
     }
     const { words, doubles } = credentials.region
     const base = row * ROW_WORDS
@@ -76,11 +92,12 @@ export class ReferenceWriter {
     }
     // Readers that remember which row the former secret led to must look it up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
+    words[base + CREDENTIAL_PRODUCT] = product
     words[base + CREDENTIAL_STATE] =
       (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (record.revoked ? CREDENTIAL_REVOKED : 0) | this.#rows.mark
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     lookup.addSecret(row)
-    this.#addChild(organization, 1)
+    this.#countAtParents(row, 1)
     return null
   }
 
@@ -89,10 +106,14 @@ export class ReferenceWriter {
     if (change.entity === 'organization') return change.row === null ? 0 : this.#find(KIND_ORGANIZATION, change.id)
     if (change.row === null) return 0
     const organization = this.#find(KIND_ORGANIZATION, change.row.organizationId)
-    const { credentials, customers, products } = this.#rows.store
+    const { credentials, customers, products, values } = this.#rows.store
     switch (change.entity) {
       case 'product': {
         const row = this.#find(KIND_PRODUCT, change.id)
+        const { entitlements } = change.row
+        const value = entitlements === null ? 0 : values.find(entitlements)
+        if (value === 0 && entitlements !== null) return 0
+        if (products.region.words[row * ROW_WORDS + PRODUCT_ENTITLEMENTS] !== value) return 0
         return products.region.words[row * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? row : 0
       }
       case 'customer': {
@@ -105,6 +126,7 @@ export class ReferenceWriter {
         const { words, doubles } = credentials.region
         const state = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (change.row.revoked ? CREDENTIAL_REVOKED : 0)
         const isSame =
+          words[row * ROW_WORDS + CREDENTIAL_PRODUCT] === this.#productOf(change.row, organization) &&
           (words[row * ROW_WORDS + CREDENTIAL_STATE]! & ~MARK) === state &&
           doubles[row * ROW_DOUBLES + EXPIRY] === change.row.expiresAtMs
         return isSame ? row : 0
@@ -120,6 +142,13 @@ export class ReferenceWriter {
     if (row === 0) return
     const { words, doubles } = this.#rows.store.credentials.region
     if (record === null || !this.#hasSecret(row, record.secretHash)) {
+      this.removeCredential(row)
+      return
+    }
+    // A credential that will be bound to another product is valid for neither until then.
+    const bound = words[row * ROW_WORDS + CREDENTIAL_PRODUCT]!
+    const product = this.#productOf(record, this.#organizationOfCredential(row))
+    if (product !== 0 && product !== bound) {
       this.removeCredential(row)
       return
     }
@@ -139,6 +168,8 @@ export class ReferenceWriter {
     const { words } = this.#rows.store.products.region
     if (words[row * ROW_WORDS + PRODUCT_CHILDREN] !== 0) return IN_USE
     this.#addChild(words[row * ROW_WORDS + PRODUCT_ORGANIZATION]!, -1)
+    const value = words[row * ROW_WORDS + PRODUCT_ENTITLEMENTS]!
+    if (value !== 0) this.#rows.store.values.release(value)
     this.#scopes.abandon(KIND_PRODUCT, row)
     this.#rows.destroy(KIND_PRODUCT, row)
     return null
@@ -153,18 +184,13 @@ export class ReferenceWriter {
   }
 
   removeCredential(row: number): string | null {
-    this.#addChild(this.#organizationOfCredential(row), -1)
+    this.#countAtParents(row, -1)
     this.#rows.store.lookup.removeSecret(row)
     this.#rows.destroy(KIND_CREDENTIAL, row)
     return null
   }
 
-  #upsertOwned(
-    kind: number,
-    record: ProductRecord | CustomerRecord,
-    rowWords: number,
-    organizationWord: number,
-  ): string | null {
+  #upsertOwned(kind: number, record: CustomerRecord, rowWords: number, organizationWord: number): string | null {
     const organization = this.#find(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return UNKNOWN_ORGANIZATION
     const { words } = this.#rows.store.lookup.slab(kind).region
@@ -191,6 +217,22 @@ export class ReferenceWriter {
   #organizationOfCredential(row: number): number {
     const { words } = this.#rows.store.credentials.region
     return words[row * ROW_WORDS + CREDENTIAL_STATE]! >>> CREDENTIAL_ORGANIZATION_SHIFT
+  }
+
+  /** Returns the row of the product that a credential is bound to, 0 for none, or null when the product is unknown. */
+  #productOf({ productId }: CredentialRecord, organization: number): number | null {
+    if (productId === null) return 0
+    const { words } = this.#rows.store.products.region
+    const product = this.#find(KIND_PRODUCT, productId)
+    return product !== 0 && words[product * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? product : null
+  }
+
+  /** Counts a credential in (1) or out (-1) at its organization and at the product that it is bound to. */
+  #countAtParents(credential: number, by: 1 | -1): void {
+    this.#addChild(this.#organizationOfCredential(credential), by)
+    const { credentials, products } = this.#rows.store
+    const product = credentials.region.words[credential * ROW_WORDS + CREDENTIAL_PRODUCT]!
+    if (product !== 0) products.region.words[product * ROW_WORDS + PRODUCT_CHILDREN]! += by
   }
 
   #addChild(organization: number, count: number): void {

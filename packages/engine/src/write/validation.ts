@@ -3,6 +3,7 @@
  * and never stored, because a check would get a wrong verdict from it.
  */
 
+import { MAX_VALUE_BYTES } from '../memory/value-set.ts'
 import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord, Network } from '../model.ts'
 
 const ID_BYTES = 16
@@ -10,6 +11,7 @@ const SECRET_HASH_BYTES = 32
 const MAX_COUNT = 0x7fffffff
 
 const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
+const ENTITLEMENTS_LENGTH = `entitlements must have 1 to ${MAX_VALUE_BYTES} bytes`
 const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const MACHINE_ID_EMPTY = 'machineId must not be empty'
@@ -20,9 +22,10 @@ export function validationError(change: Change): string | null {
   if (id.length !== ID_BYTES) return ID_LENGTH
   switch (change.entity) {
     case 'organization':
-    case 'product':
     case 'customer':
       return null
+    case 'product':
+      return change.row === null || isValue(change.row.entitlements) ? null : ENTITLEMENTS_LENGTH
     case 'credential':
       return change.row === null ? null : credentialError(change.row)
     case 'license':
@@ -40,6 +43,7 @@ export function validationError(change: Change): string | null {
 
 function credentialError(row: CredentialRecord): string | null {
   if (row.secretHash.length !== SECRET_HASH_BYTES) return `secretHash must have ${SECRET_HASH_BYTES} bytes`
+  if (row.productId !== null && row.productId.length !== ID_BYTES) return ID_LENGTH
   return Number.isNaN(row.expiresAtMs) ? EXPIRY_NUMBER : null
 }
 
@@ -49,6 +53,7 @@ function licenseError(row: LicenseRecord): string | null {
   if (Number.isNaN(row.expiresAtMs)) return EXPIRY_NUMBER
   if (row.maxMachines !== null && !isCount(row.maxMachines))
     return `maxMachines must be null or an integer from 0 to ${MAX_COUNT}`
+  if (!isValue(row.entitlements)) return ENTITLEMENTS_LENGTH
   return isCount(row.used) ? null : USED_COUNT
 }
 
@@ -85,6 +90,10 @@ function networkError(network: Network): string | null {
     return bits < 32 && word << bits !== 0
   })
   return hostBitsSet ? 'network must not have host bits set' : null
+}
+
+function isValue(value: Uint8Array | null): boolean {
+  return value === null || (value.length > 0 && value.length <= MAX_VALUE_BYTES)
 }
 
 function isCount(value: number): boolean {

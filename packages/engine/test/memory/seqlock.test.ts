@@ -100,7 +100,7 @@ test('readers return busy when a section never ends', () => {
   reader.decide(createCheck(), 0, verdict)
   expect(verdict.busy).toBe(true)
   expect(reader.findCredential(new Uint8Array(32))).toBe(BUSY)
-  expect(reader.findLicense(1, new Uint8Array(3), 3, new Uint8Array(16))).toBe(BUSY)
+  expect(reader.findLicense(1, 0, new Uint8Array(3), 3, new Uint8Array(16))).toBe(BUSY)
   version[VERSION] = 2
   reader.decide(createCheck(), 0, verdict)
   expect(verdict.busy).toBe(false)

@@ -39,7 +39,7 @@ interface Scenario {
   }
   cases: {
     case: string
-    check: { key: string; machineId?: string; ip?: string; country?: string; organization?: string }
+    check: { key: string; machineId?: string; ip?: string; country?: string; organization?: string; product?: string }
     code: string
     decidedBy?: string
     matched?: string[]
@@ -82,7 +82,7 @@ function changesOf({ world }: Scenario, names: Names): Change[] {
     changes.push({ entity: 'organization', id: organizationOf(name), row: { id: organizationOf(name) } })
   }
   for (const { name, organization } of world.products) {
-    const row = { id: names.id('product', name), organizationId: organizationOf(organization) }
+    const row = { id: names.id('product', name), organizationId: organizationOf(organization), entitlements: null }
     changes.push({ entity: 'product', id: row.id, row })
   }
   for (const { name, organization } of world.customers) {
@@ -120,6 +120,7 @@ function licenseChanges(license: Scenario['world']['licenses'][number], names: N
     expiresAtMs: license.expiresInMs === undefined ? Infinity : NOW + license.expiresInMs,
     maxMachines: license.maxMachines ?? null,
     used: machines.length,
+    entitlements: null,
   } as const
   return [
     { entity: 'license', id, row },
@@ -173,11 +174,12 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
     expect(writer.apply(changesOf(scenario, names))).toEqual([])
     const reader = openIndex(writer.shared)
     for (const one of scenario.cases) {
-      const { key, machineId, ip, country, organization } = one.check
+      const { key, machineId, ip, country, organization, product } = one.check
       const outcome = decideNow(
         reader,
         {
           organizationId: names.id('organization', organization ?? DEFAULT_ORGANIZATION),
+          productId: product === undefined ? null : names.id('product', product),
           licenseKey: utf8.encode(key),
           machineId: machineId === undefined ? null : utf8.encode(machineId),
           address: ip === undefined ? null : parseNetwork(ip),

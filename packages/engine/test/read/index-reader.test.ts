@@ -1,7 +1,27 @@
 import { expect, test } from 'vitest'
 
-import { CLAIM_SLOT, CODES, createCredentialView, createIndex, type IndexReader, openIndex } from '../../src/index.ts'
-import { credential, decide, idOf, LICENSE, license, machine, ORGANIZATION, rule, tenant } from '../support/rows.ts'
+import {
+  type Change,
+  CLAIM_SLOT,
+  CODES,
+  createCredentialView,
+  createEntitlementsView,
+  createIndex,
+  type IndexReader,
+  openIndex,
+} from '../../src/index.ts'
+import {
+  credential,
+  decide,
+  idOf,
+  LICENSE,
+  license,
+  machine,
+  ORGANIZATION,
+  PRODUCT,
+  rule,
+  tenant,
+} from '../support/rows.ts'
 
 const utf8 = new TextEncoder()
 const SECRET = new Uint8Array(32).fill(7)
@@ -192,7 +212,7 @@ test('finds a license by its key in its own organization alone, and writes its i
   const [organization, foreign] = [reader.findOrganization(ORGANIZATION), reader.findOrganization(other)]
   const id = new Uint8Array(16)
   const find = (row: number, text: string): number =>
-    reader.findLicense(row, utf8.encode(`${text} and more`), text.length, id)
+    reader.findLicense(row, 0, utf8.encode(`${text} and more`), text.length, id)
   expect(find(organization, 'KEY')).toBe(decide(reader, '').license)
   expect(id).toEqual(LICENSE)
   expect([find(foreign, 'KEY'), find(organization, 'KEY '), find(1_000_000, 'KEY')]).toEqual([-1, -1, -1])
@@ -206,7 +226,59 @@ test('finds a suspended, expired or blacklisted license too', () => {
   writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])
   const found = (['active', 'suspended', 'revoked'] as const).map((status) => {
     writer.apply([license({ status, expiresAtMs: 0 })])
-    return reader.findLicense(reader.findOrganization(ORGANIZATION), utf8.encode('KEY'), 3, new Uint8Array(16)) > 0
+    return reader.findLicense(reader.findOrganization(ORGANIZATION), 0, utf8.encode('KEY'), 3, new Uint8Array(16)) > 0
   })
   expect(found).toEqual([true, true, true])
+})
+
+test('a bound credential contains its product, and finds licenses of that product alone', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const other = idOf(2, 2)
+  const row = { id: other, organizationId: ORGANIZATION, entitlements: null }
+  writer.apply([...tenant(), { entity: 'product', id: other, row }, credential({ productId: other })])
+  const view = createCredentialView()
+  expect(reader.credential(reader.findCredential(new Uint8Array(32).fill(7)), view)).toBe(true)
+  expect(view.product).toBe(reader.findProduct(other))
+  const find = (product: number): number =>
+    reader.findLicense(view.organization, product, utf8.encode('KEY'), 3, new Uint8Array(16))
+  expect(find(view.product)).toBe(-1)
+  expect(find(reader.findProduct(PRODUCT))).toBeGreaterThan(0)
+  // The product is in use by the credential, like an organization by its rows.
+  const removal: Change = { entity: 'product', id: other, row: null }
+  expect(writer.apply([removal])).toEqual([{ change: removal, reason: 'other rows refer to the row' }])
+  expect(writer.apply([removal, { entity: 'credential', id: idOf(5), row: null }])).toEqual([])
+  expect(reader.findProduct(other)).toBe(-1)
+})
+
+test('reads entitlements with their bytes, or without when the caller knows them', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const product = (entitlements: Uint8Array | null): Change => {
+    return { entity: 'product', id: PRODUCT, row: { id: PRODUCT, organizationId: ORGANIZATION, entitlements } }
+  }
+  writer.apply([...tenant(), product(utf8.encode('{"a": 1}'))])
+  const view = createEntitlementsView()
+  const { license: row, licenseGeneration } = decide(reader, 'm')
+  const read = (isKnown: boolean): [boolean, string, string] => {
+    view.productBytes.fill(0)
+    view.licenseBytes.fill(0)
+    const isThere = reader.entitlements(row, licenseGeneration, view, () => isKnown)
+    const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)))
+    return [isThere, text(view.productBytes), text(view.licenseBytes)]
+  }
+  expect(read(false)).toEqual([true, '{"a": 1}', ''])
+  const { productGeneration } = view
+  expect(read(true)).toEqual([true, '', ''])
+  writer.apply([license({ entitlements: utf8.encode('{"b": 2}') })])
+  expect(read(false)).toEqual([true, '{"a": 1}', '{"b": 2}'])
+  expect(view.productGeneration).toBe(productGeneration)
+  writer.apply([product(utf8.encode('{"a": 2}'))])
+  expect(read(false)).toEqual([true, '{"a": 2}', '{"b": 2}'])
+  expect(view.productGeneration).not.toBe(productGeneration)
+  writer.apply([product(null), license({})])
+  expect(read(false)).toEqual([true, '', ''])
+  expect([view.product, view.license]).toEqual([0, 0])
+  writer.apply([{ entity: 'license', id: LICENSE, row: null }])
+  expect(read(false)[0]).toBe(false)
 })

@@ -3,6 +3,7 @@
 import {
   CODES,
   createCheck,
+  createEntitlementsView,
   createVerdict,
   type Check,
   type Code,
@@ -10,7 +11,7 @@ import {
   type Verdict,
 } from '../../src/index.ts'
 import { NOW, type History } from './history.ts'
-import { hex, type NaiveCheck, naiveDecide, type NaiveVerdict } from './naive.ts'
+import { hex, type NaiveCheck, naiveDecide, naiveEntitlements, type NaiveVerdict, type World } from './naive.ts'
 
 export interface Outcome {
   code: Code | 'busy'
@@ -22,6 +23,8 @@ export interface Outcome {
   expiresAtMs: number
   used: number
   max: number
+  /** The stored bytes of the product and of the license, in hexadecimal; null: the key is unknown. */
+  entitlements: [product: string, own: string] | null
 }
 
 const SLOTS = ['none', 'claim', 'record'] as const
@@ -29,6 +32,7 @@ const SLOTS = ['none', 'claim', 'record'] as const
 export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): void {
   const { address } = check
   out.organization = reader.findOrganization(check.organizationId)
+  out.product = check.productId === null ? 0 : rowOfProduct(reader, check.productId)
   out.licenseKey = check.licenseKey
   out.licenseKeyLength = check.licenseKey.length
   out.machineId = check.machineId ?? new Uint8Array(0)
@@ -39,6 +43,21 @@ export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): v
   out.a2 = address?.words[2] ?? 0
   out.a3 = address?.words[3] ?? 0
   out.country = check.country === null ? 0 : (check.country.charCodeAt(0) << 8) | check.country.charCodeAt(1)
+}
+
+/** Returns the row of a product, or one that no product has. */
+function rowOfProduct(reader: IndexReader, id: Uint8Array): number {
+  const row = reader.findProduct(id)
+  return row < 0 ? 0x7fffffff : row
+}
+
+const view = createEntitlementsView()
+
+function entitlementsOf(reader: IndexReader, verdict: Verdict): Outcome['entitlements'] {
+  if (verdict.license < 0) return null
+  if (!reader.entitlements(verdict.license, verdict.licenseGeneration, view, () => false)) return null
+  const bytes = (of: Uint8Array, length: number): string => hex(of.subarray(0, length))
+  return [bytes(view.productBytes, view.productLength), bytes(view.licenseBytes, view.licenseLength)]
 }
 
 export function decideNow(reader: IndexReader, check: NaiveCheck, nowMs: number): Outcome {
@@ -71,10 +90,11 @@ function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
     expiresAtMs: verdict.expiresAtMs,
     used: verdict.used,
     max: verdict.max,
+    entitlements: entitlementsOf(reader, verdict),
   }
 }
 
-export function expected(verdict: NaiveVerdict): Outcome {
+export function expected(world: World, verdict: NaiveVerdict): Outcome {
   const { license } = verdict
   return {
     code: verdict.code,
@@ -86,6 +106,7 @@ export function expected(verdict: NaiveVerdict): Outcome {
     expiresAtMs: license?.expiresAtMs ?? Infinity,
     used: license?.used ?? 0,
     max: license?.maxMachines ?? -1,
+    entitlements: license === null ? null : naiveEntitlements(world, license),
   }
 }
 
@@ -100,7 +121,7 @@ export function differences(
   for (let i = 0; i < checks; i++) {
     const check = world.randomCheck()
     const now = NOW + world.random.int(3) - 1
-    const naive = expected(naiveDecide(world, check, now))
+    const naive = expected(world, naiveDecide(world, check, now))
     const outcome = decideNow(reader, check, now)
     if (JSON.stringify(outcome) !== JSON.stringify(naive)) found.push({ check, now, outcome, naive })
     onOutcome(outcome)

@@ -53,6 +53,7 @@ function license(kind: number, fields: Partial<LicenseRecord>): Change {
     expiresAtMs: Infinity,
     maxMachines: 1,
     used: 1,
+    entitlements: null,
     ...fields,
   }
   return { entity: 'license', id: row.id, row }
@@ -81,7 +82,7 @@ export function begin(writer: IndexWriter): void {
   const organizationId = idOf(ids.organization)
   writer.apply([
     { entity: 'organization', id: organizationId, row: { id: organizationId } },
-    { entity: 'product', id: idOf(ids.product), row: { id: idOf(ids.product), organizationId } },
+    { entity: 'product', id: idOf(ids.product), row: { id: idOf(ids.product), organizationId, entitlements: null } },
     { entity: 'customer', id: idOf(ids.customer), row: { id: idOf(ids.customer), organizationId } },
     license(ids.guarded, { status: 'suspended' }),
     license(ids.counted, { maxMachines: 1, used: 1, expiresAtMs: 1 }),

@@ -25,6 +25,9 @@ const MACHINES = ['m', 'm0', 'm1', 'M1', 'ma', 'a-rather-long-machine-id-of-many
 const COUNTRIES = ['DE', 'FR', 'XK']
 const EXPIRIES = [Infinity, Infinity, Infinity, NOW + 1, NOW, NOW - 1, NOW + 100_000]
 
+/** Lengths around those at which a value needs another block. */
+const VALUE_LENGTHS = [2, 43, 44, 45, 103, 104, 105, 164, 165, 1000]
+
 const utf8 = new TextEncoder()
 
 export class History implements World {
@@ -46,8 +49,8 @@ export class History implements World {
     const { random: r } = this
     const dice = r.int(100)
     if (this.organizations.length === 0 || dice < 2) return this.addOrganization()
-    if (this.products.length === 0 || dice < 6) return this.addOwned('product', this.products)
-    if (this.customers.length === 0 || dice < 10) return this.addOwned('customer', this.customers)
+    if (this.products.length === 0 || dice < 6) return this.putProduct()
+    if (this.customers.length === 0 || dice < 10) return this.addCustomer()
     if (dice < 13) return this.putCredential()
     if (this.licenses.length === 0 || dice < 30) return this.putLicense()
     if (dice < 60) return this.putRule()
@@ -92,8 +95,11 @@ export class History implements World {
   }
 
   randomCheck(r: Random = this.random): NaiveCheck {
+    const organizationId = r.pick(this.organizations).id
+    const products = this.products.filter((one) => one.organizationId === organizationId)
     return {
-      organizationId: r.pick(this.organizations).id,
+      organizationId,
+      productId: products.length === 0 || r.chance(0.8) ? null : r.pick(products).id,
       licenseKey: this.licenses.length > 0 && r.chance(0.9) ? r.pick(this.licenses).key : utf8.encode(r.pick(KEYS)),
       machineId: r.chance(0.2) ? null : utf8.encode(r.pick(MACHINES)),
       address: r.chance(0.2) ? null : randomNetwork(r, true),
@@ -107,18 +113,33 @@ export class History implements World {
     return [{ entity: 'organization', id: row.id, row }]
   }
 
-  private addOwned(entity: 'product' | 'customer', rows: ProductRecord[]): Change[] {
+  private putProduct(): Change[] {
+    const { random: r } = this
+    const known = r.chance(0.4) ? this.products[r.int(this.products.length || 1)] : undefined
+    const row: ProductRecord = {
+      id: known?.id ?? r.bytes(16),
+      organizationId: known?.organizationId ?? r.pick(this.organizations).id,
+      entitlements: randomValue(r),
+    }
+    put(this.products, row)
+    return [{ entity: 'product', id: row.id, row }]
+  }
+
+  private addCustomer(): Change[] {
     const row = { id: this.random.bytes(16), organizationId: this.random.pick(this.organizations).id }
-    rows.push(row)
-    return [{ entity, id: row.id, row }]
+    this.customers.push(row)
+    return [{ entity: 'customer', id: row.id, row }]
   }
 
   private putCredential(): Change[] {
     const { random: r } = this
     const known = r.chance(0.5) ? this.credentials[r.int(this.credentials.length || 1)] : undefined
+    const organizationId = known?.organizationId ?? r.pick(this.organizations).id
+    const products = this.products.filter((one) => one.organizationId === organizationId)
     const row: CredentialRecord = {
       id: known?.id ?? r.bytes(16),
-      organizationId: known?.organizationId ?? r.pick(this.organizations).id,
+      organizationId,
+      productId: products.length === 0 || r.chance(0.4) ? null : r.pick(products).id,
       secretHash: known?.secretHash ?? r.bytes(32),
       expiresAtMs: r.pick(EXPIRIES),
       revoked: r.chance(0.3),
@@ -149,6 +170,7 @@ export class History implements World {
       expiresAtMs: r.pick(EXPIRIES),
       maxMachines: r.chance(0.3) ? null : r.int(5),
       used: known?.used ?? 0,
+      entitlements: randomValue(r),
     }
     put(this.licenses, row)
     return [{ entity: 'license', id, row }]
@@ -229,10 +251,16 @@ export class History implements World {
     const row = rows[index]
     if (row === undefined) return []
     rows.splice(index, 1)
+    const credentials = this.credentials.filter((one) => one.productId === row.id)
+    this.credentials = this.credentials.filter((one) => one.productId !== row.id)
     const rules = this.removeRules(
       (rule) => rule.scopeId === row.id || (rule.type === 'CUSTOMER' && rule.customerId === row.id),
     )
-    return this.random.shuffle<Change>([{ entity, id: row.id, row: null }, ...rules])
+    return this.random.shuffle<Change>([
+      { entity, id: row.id, row: null },
+      ...credentials.map(({ id }): Change => ({ entity: 'credential', id, row: null })),
+      ...rules,
+    ])
   }
 
   private removeCredential(): Change[] {
@@ -271,6 +299,11 @@ export function changesBetween(before: History, after: History): Change[] {
     }
   }
   return changes
+}
+
+/** Returns one of few values, or null. */
+function randomValue(r: Random): Uint8Array | null {
+  return r.chance(0.5) ? null : new Uint8Array(r.pick(VALUE_LENGTHS)).fill(r.int(3))
 }
 
 /** Returns a network of few distinct bits, so that networks nest. `whole`: an address. */

@@ -4,10 +4,11 @@
  * It uses only types of the engine's code.
  */
 
-import type { AccessRuleRecord, Code, Id, LicenseRecord, Network } from '../../src/index.ts'
+import type { AccessRuleRecord, Code, Id, LicenseRecord, Network, ProductRecord } from '../../src/index.ts'
 
 /** The stored rows. */
 export interface World {
+  products: ProductRecord[]
   licenses: LicenseRecord[]
   rules: AccessRuleRecord[]
   /** The machines that hold a slot, or are recorded where the license has no machine limit. */
@@ -17,6 +18,8 @@ export interface World {
 /** The request of an app, after its API key was authenticated and its address and country were found. */
 export interface NaiveCheck {
   organizationId: Id
+  /** The product that the API key is bound to; null: none. */
+  productId: Id | null
   licenseKey: Uint8Array
   machineId: Uint8Array | null
   /** null: unknown. */
@@ -41,9 +44,12 @@ const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
 
 /** Decides a check at `nowMs`. */
 export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): NaiveVerdict {
-  // V1: an unknown key is NOT_FOUND, and no rule is evaluated.
+  // V1: an unknown key is NOT_FOUND, and no rule is evaluated. V12: so is the key of a product that the API key is not for.
   const license = world.licenses.find(
-    (one) => same(one.organizationId, check.organizationId) && same(one.key, check.licenseKey),
+    (one) =>
+      same(one.organizationId, check.organizationId) &&
+      same(one.key, check.licenseKey) &&
+      (check.productId === null || same(one.productId, check.productId)),
   )
   if (license === undefined) {
     return { code: 'NOT_FOUND', license: null, matched: [], decidedBy: null, excluded: false, slot: 'none' }
@@ -77,6 +83,12 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   if (isKnown(world, license, machineId)) return { ...verdict, code: 'VALID' }
   if (limit === null) return { ...verdict, code: 'VALID', slot: 'record' }
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
+}
+
+/** V13: a license has the entitlements of its product and its own. Merging them is not the engine's job. */
+export function naiveEntitlements(world: World, license: LicenseRecord): [product: string, own: string] {
+  const product = world.products.find((one) => same(one.id, license.productId))
+  return [hex(product?.entitlements ?? new Uint8Array(0)), hex(license.entitlements ?? new Uint8Array(0))]
 }
 
 /** V9: revoked before suspended before expired; a license expires at the very millisecond `expiresAtMs`. */

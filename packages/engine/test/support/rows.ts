@@ -29,7 +29,7 @@ export const LICENSE = idOf(4)
 export function tenant(): Change[] {
   return [
     { entity: 'organization', id: ORGANIZATION, row: { id: ORGANIZATION } },
-    { entity: 'product', id: PRODUCT, row: { id: PRODUCT, organizationId: ORGANIZATION } },
+    { entity: 'product', id: PRODUCT, row: { id: PRODUCT, organizationId: ORGANIZATION, entitlements: null } },
     { entity: 'customer', id: CUSTOMER, row: { id: CUSTOMER, organizationId: ORGANIZATION } },
     license({}),
   ]
@@ -46,6 +46,7 @@ export function license(fields: Partial<LicenseRecord>): Change {
     expiresAtMs: Infinity,
     maxMachines: 5,
     used: 0,
+    entitlements: null,
     ...fields,
   }
   return { entity: 'license', id: row.id, row }
@@ -56,6 +57,7 @@ export function credential(fields: Partial<CredentialRecord>): Change {
     id: idOf(5),
     organizationId: ORGANIZATION,
     secretHash: new Uint8Array(32).fill(7),
+    productId: null,
     expiresAtMs: Infinity,
     revoked: false,
     ...fields,

@@ -9,6 +9,7 @@ import {
   LICENSE_EXTENSION,
   ROW_WORDS,
 } from '../../src/memory/layout.ts'
+import { MAX_VALUE_BYTES } from '../../src/memory/value-set.ts'
 import { type ExtensionField, ExtensionWriter } from '../../src/write/extension-writer.ts'
 import { LicenseWriter } from '../../src/write/license-writer.ts'
 import { RowWriter } from '../../src/write/row-writer.ts'
@@ -96,6 +97,34 @@ test('writes a license without its extension when none fits, until one is free',
   remove(1)
   expect(writer.upsert(record(next, 1, null))).toBeNull()
   expect(extensionOf(next)?.[3]).toBe(1)
+})
+
+test('a license without room for its entitlements is written without them, and revoked all the same', () => {
+  const { store, writer, extensionOf } = setUp()
+  const filler = (n: number): Uint8Array => new Uint8Array(MAX_VALUE_BYTES).fill(n & 255).fill(n >> 8, 100)
+  expect(writer.upsert({ ...record(1, 0, null), entitlements: filler(0) })).toBeNull()
+  let last = 0
+  while (store.values.acquire(filler(last + 1)) !== 0) last++
+  const changed = { ...record(1, 0, null), entitlements: filler(last + 2), status: 'revoked' as const }
+  expect(writer.upsert(changed)).toBe('the index is full')
+  expect(extensionOf(1)).toBeNull()
+  expect(writer.findEqual({ ...changed, entitlements: null })).toBeGreaterThan(0)
+  expect(writer.findEqual(changed)).toBe(0)
+  store.values.release(store.values.find(filler(1)))
+  expect(writer.upsert(changed)).toBeNull()
+  expect(writer.findEqual(changed)).toBeGreaterThan(0)
+})
+
+test('licenses with equal entitlements share one value, which is freed with the last of them', () => {
+  const { store, writer, extensionOf, remove } = setUp()
+  const entitlements = utf8.encode('{"seats": 5}')
+  for (let n = 1; n <= 50; n++) writer.upsert({ ...record(n, 0, null), entitlements: Uint8Array.from(entitlements) })
+  expect([store.extensions.live, store.values.slab.live]).toEqual([50, 1])
+  for (let n = 1; n <= 49; n++) writer.upsert(record(n, 0, null))
+  expect([store.extensions.live, store.values.slab.live]).toEqual([1, 1])
+  expect(extensionOf(50)?.[1]).toBe(store.values.find(entitlements))
+  remove(50)
+  expect([store.extensions.live, store.values.slab.live]).toEqual([0, 0])
 })
 
 test('licenses without such fields allocate no extension', () => {

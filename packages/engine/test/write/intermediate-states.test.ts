@@ -8,15 +8,18 @@ import { expect, test } from 'vitest'
 
 import {
   type Change,
+  CODE,
+  createCheck,
   createCredentialView,
   createIndex,
+  createVerdict,
   type IndexReader,
   type IndexStats,
   type IndexWriter,
   openIndex,
   type Rejected,
 } from '../../src/index.ts'
-import { decideNow, differences } from '../support/comparison.ts'
+import { decideNow, differences, fillCheck } from '../support/comparison.ts'
 import { changesBetween, History, NOW } from '../support/history.ts'
 import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
 
@@ -57,17 +60,23 @@ function naiveAllows(world: History, { check, secretHash, nowMs }: Story['checks
   if (secretHash !== null) {
     const credential = world.credentials.find((one) => hex(one.secretHash) === hex(secretHash))
     if (credential === undefined || credential.revoked || credential.expiresAtMs <= nowMs) return false
+    return naiveDecide(world, { ...check, productId: credential.productId }, nowMs).code === 'VALID'
   }
   return naiveDecide(world, check, nowMs).code === 'VALID'
 }
 
 function allows(reader: IndexReader, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
+  const filled = createCheck()
+  fillCheck(reader, check, filled)
   if (secretHash !== null) {
     const view = createCredentialView()
     const row = reader.findCredential(secretHash)
     if (row < 0 || !reader.credential(row, view) || view.revoked || view.expiresAtMs <= nowMs) return false
+    filled.product = view.product
   }
-  return decideNow(reader, check, nowMs).code === 'VALID'
+  const verdict = createVerdict()
+  reader.decide(filled, nowMs, verdict)
+  return verdict.code === CODE.VALID
 }
 
 /** How the story's changes reach the index, and in which sections. */

@@ -38,6 +38,7 @@ const license = (n: number, customerId: Uint8Array): Change => ({
     expiresAtMs: Infinity,
     maxMachines: null,
     used: 0,
+    entitlements: null,
   },
 })
 
@@ -61,7 +62,7 @@ function world(): IndexWriter {
   const writer = createIndex({ reserve: 'large' })
   writer.apply([
     { entity: 'organization', id: organizationId, row: { id: organizationId } },
-    { entity: 'product', id: productId, row: { id: productId, organizationId } },
+    { entity: 'product', id: productId, row: { id: productId, organizationId, entitlements: null } },
     { entity: 'customer', id: merged, row: { id: merged, organizationId } },
     { entity: 'customer', id: remaining, row: { id: remaining, organizationId } },
     ...Array.from({ length: LICENSES }, (_, n) => license(n, merged)),
@@ -114,7 +115,7 @@ test('no check passes while a reload contains the merge', () => {
   writer.beginReload()
   writer.receive([
     { entity: 'organization', id: organizationId, row: { id: organizationId } },
-    { entity: 'product', id: productId, row: { id: productId, organizationId } },
+    { entity: 'product', id: productId, row: { id: productId, organizationId, entitlements: null } },
     { entity: 'customer', id: remaining, row: { id: remaining, organizationId } },
   ])
   writer.receive([rule(remaining)])

@@ -13,7 +13,7 @@ const REJECTED: [string, Change, string][] = [
   ['an id of 15 bytes', { entity: 'organization', id: short, row: { id: short } }, 'an id must have 16 bytes'],
   [
     'a product of an unknown organization',
-    { entity: 'product', id: idOf(2, 9), row: { id: idOf(2, 9), organizationId: other } },
+    { entity: 'product', id: idOf(2, 9), row: { id: idOf(2, 9), organizationId: other, entitlements: null } },
     'organizationId refers to no organization',
   ],
   [
@@ -21,6 +21,26 @@ const REJECTED: [string, Change, string][] = [
     credential({ organizationId: other }),
     'organizationId refers to no organization',
   ],
+  [
+    'a product with empty entitlements',
+    {
+      entity: 'product',
+      id: PRODUCT,
+      row: { id: PRODUCT, organizationId: ORGANIZATION, entitlements: new Uint8Array(0) },
+    },
+    'entitlements must have 1 to 8192 bytes',
+  ],
+  [
+    'entitlements that are too long',
+    license({ entitlements: new Uint8Array(8193) }),
+    'entitlements must have 1 to 8192 bytes',
+  ],
+  [
+    'a credential for an unknown product',
+    credential({ productId: idOf(2, 9) }),
+    'productId refers to no product of the organization',
+  ],
+  ['a credential for a product whose id is short', credential({ productId: short }), 'an id must have 16 bytes'],
   ['a short hash', credential({ secretHash: short }), 'secretHash must have 32 bytes'],
   ['a credential whose expiry is not a number', credential({ expiresAtMs: NaN }), 'expiresAtMs must be a number'],
   [

@@ -54,6 +54,7 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
       'credentials.name',
       'credentials.permissions',
       'credentials.memberId',
+      'credentials.productId',
       'credentials.expiresAt',
       'credentials.revokedAt',
       'credentials.createdBy',
@@ -109,7 +110,7 @@ export function readCredential(
       organizationId: '',
       permissions: new Set(),
       actor: { type: 'OPERATOR' },
-      credential: { id: 'operator', expiresAt: null, madeByMember: null },
+      credential: { id: 'operator', expiresAt: null, productId: null, madeByMember: null },
       isSuspended: false,
     }
   if (!parseSecret(secret)) throw unauthenticated(REJECTED)
@@ -131,7 +132,12 @@ export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller
     organizationId: row.organizationId,
     permissions,
     actor: actorOf(row),
-    credential: { id: row.id, expiresAt: row.expiresAt, madeByMember: row.madeByMember ?? row.memberId },
+    credential: {
+      id: row.id,
+      expiresAt: row.expiresAt,
+      productId: row.productId,
+      madeByMember: row.madeByMember ?? row.memberId,
+    },
     isSuspended: row.suspendedAt !== null,
   }
 }

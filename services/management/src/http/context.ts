@@ -18,6 +18,8 @@ export interface CallerCredential {
   id: string
   /** Null: never. */
   expiresAt: Date | null
+  /** The product that an API key is bound to. Null: none. */
+  productId: string | null
   /** The member from whose access token it descends, directly or through other credentials. Null: none. */
   madeByMember: string | null
 }

@@ -21,13 +21,16 @@ function rejection(code: Exclude<Code, 'VALID'>): ApiError {
 export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
   const { licenseKey, fingerprint: machineId } = call.body
   const { ip, country } = call.origin()
-  const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country })
+  const { productId } = call.credential
+  const bound = productId === null ? {} : { productId }
+  const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country, ...bound })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
   if (verdict.needsSlot) throw new ApiError('MACHINE_NOT_ACTIVE')
   return issueLicenseFile(call, {
     async find(snapshot) {
       const license = await selectLicenses(snapshot).where('licenses.key', '=', licenseKey).executeTakeFirst()
-      if (!license) throw rejection('NOT_FOUND') // deleted since the verdict
+      const isOfProduct = productId === null || license?.productId === productId
+      if (!license || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
       return license
     },
     machineId: machineId ?? null,

@@ -30,7 +30,8 @@ export class Decider {
     const machineId = encoder.encode(request.machineId ?? '')
     if (machineId.length > MAX_MACHINE_ID_BYTES) return null
     check.organization = this.#reader.findOrganization(uuidToBytes(request.organizationId))
-    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0) return NOT_FOUND
+    if (request.productId !== undefined) check.product = this.#reader.findProduct(uuidToBytes(request.productId))
+    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0 || check.product < 0) return NOT_FOUND
     check.licenseKey = key
     check.licenseKeyLength = key.length
     check.machineId = machineId

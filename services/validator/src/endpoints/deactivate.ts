@@ -51,7 +51,13 @@ export class Deactivation {
       return exchange.fail('INVALID_REQUEST')
     if (body.licenseKeyLength > MAX_LICENSE_KEY_BYTES) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)
-    const row = reader.findLicense(credential.organization, body.licenseKey, body.licenseKeyLength, licenseId)
+    const row = reader.findLicense(
+      credential.organization,
+      credential.product,
+      body.licenseKey,
+      body.licenseKeyLength,
+      licenseId,
+    )
     if (row === BUSY) return exchange.fail('UNAVAILABLE')
     if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
     const machineId = body.machineId.slice(0, body.machineIdLength)

@@ -65,6 +65,7 @@ export class Validation {
   readonly #check: Check & RequestBody = {
     ...createRequestBody(),
     organization: -1,
+    product: 0,
     addressFamily: 0,
     a0: 0,
     a1: 0,
@@ -92,6 +93,7 @@ export class Validation {
       if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST')
     }
     check.organization = credential.organization
+    check.product = credential.product
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)
     else check.addressFamily = check.country = 0
     if (check.licenseKeyLength > MAX_LICENSE_KEY_BYTES) setNotFound(verdict)

@@ -67,6 +67,7 @@ const scenarioSchema = z.object({
         ip: z.string().optional(),
         country: z.string().optional(),
         organization: z.string().optional(),
+        product: z.string().optional(),
       }),
       code: z.enum(CODES),
       slot: z.enum(['claim', 'record']).optional(),
@@ -86,10 +87,10 @@ const scenarios = readdirSync(FOLDER)
 
 let database: TestDatabase
 let validator: RunningValidator
-/** The API key of each organization, by scenario and name. */
+/** The API key of each organization and product, by scenario and name. */
 const secrets = new Map<string, string>()
-/** The id of each organization, by scenario and name. */
-const organizations = new Map<string, string>()
+/** The id of each organization and product, by scenario and name. */
+const ownerIds = new Map<string, string>()
 
 async function insertWorld({ scenario, world }: Scenario): Promise<void> {
   const { pool } = database
@@ -100,13 +101,19 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
   for (const name of world.organizations) {
     const organizationId = await insertOrganization(pool)
     ids.set(`organization ${name}`, organizationId)
-    organizations.set(`${scenario} ${name}`, organizationId)
-    secrets.set(`${scenario} ${name}`, (await insertApiKey(pool, { organizationId })).secret)
+    ownerIds.set(`${scenario} organization ${name}`, organizationId)
+    secrets.set(`${scenario} organization ${name}`, (await insertApiKey(pool, { organizationId })).secret)
   }
   const owner = (row: { organization?: string | undefined }): { organizationId: string } => ({
     organizationId: idOf('organization', row.organization ?? first),
   })
-  for (const row of world.products) ids.set(`product ${row.name}`, await insertProduct(pool, owner(row)))
+  for (const row of world.products) {
+    const productId = await insertProduct(pool, owner(row))
+    ids.set(`product ${row.name}`, productId)
+    ownerIds.set(`${scenario} product ${row.name}`, productId)
+    const bound = await insertApiKey(pool, { ...owner(row), productId })
+    secrets.set(`${scenario} product ${row.name}`, bound.secret)
+  }
   for (const row of world.customers) ids.set(`customer ${row.name}`, await insertCustomer(pool, owner(row)))
   for (const row of world.licenses) {
     const license = await insertLicense(pool, {
@@ -152,9 +159,10 @@ afterAll(async () => {
 
 function request(scenario: Scenario, { check }: Case, path: string, body: object): Promise<Reply> {
   const organization = check.organization ?? scenario.world.organizations[0] ?? ''
+  const owner = check.product === undefined ? `organization ${organization}` : `product ${check.product}`
   return send(validator.port, path, {
     body,
-    secret: secrets.get(`${scenario.scenario} ${organization}`) ?? '',
+    secret: secrets.get(`${scenario.scenario} ${owner}`) ?? '',
     headers: {
       ...(check.ip === undefined ? {} : { 'cf-connecting-ip': check.ip }),
       ...(check.country === undefined ? {} : { 'x-country': check.country }),
@@ -170,7 +178,8 @@ async function decide(scenario: Scenario, { check }: Case): Promise<unknown> {
   const organization = check.organization ?? scenario.world.organizations[0] ?? ''
   const { secret = '', snapshot } = rows[0] ?? {}
   const body = {
-    organizationId: organizations.get(`${scenario.scenario} ${organization}`),
+    organizationId: ownerIds.get(`${scenario.scenario} organization ${organization}`),
+    ...(check.product !== undefined && { productId: ownerIds.get(`${scenario.scenario} product ${check.product}`) }),
     licenseKey: check.key,
     machineId: check.machineId === undefined || check.machineId === '' ? null : check.machineId,
     ip: check.ip ?? null,

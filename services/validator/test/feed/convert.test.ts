@@ -16,6 +16,7 @@ const LICENSE: LicenseRow = {
   expiresAtMs: Infinity,
   maxMachines: 5,
   used: 0,
+  entitlements: null,
 }
 const RULE: RuleRow = {
   id: id(5),

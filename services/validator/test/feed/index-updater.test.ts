@@ -20,6 +20,7 @@ const LICENSE: Change = {
     expiresAtMs: Infinity,
     maxMachines: 2,
     used: 0,
+    entitlements: null,
   },
 }
 
@@ -30,7 +31,7 @@ function createWorld(): { updater: IndexUpdater; machines: () => number } {
   const organizationId = id(1)
   const rows: Change[] = [
     { entity: 'organization', id: id(1), row: { id: id(1) } },
-    { entity: 'product', id: id(2), row: { id: id(2), organizationId } },
+    { entity: 'product', id: id(2), row: { id: id(2), organizationId, entitlements: null } },
     { entity: 'customer', id: id(3), row: { id: id(3), organizationId } },
     LICENSE,
   ]

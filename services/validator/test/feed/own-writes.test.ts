@@ -12,7 +12,14 @@ function machine(n: number, name: string, held: boolean, used: number): Change {
 
 function license(n: number, used: number): Change {
   const key = bytes(`key ${n}`)
-  const row = { organizationId: id(9), productId: id(9), customerId: id(9), key, status: 'active' as const }
+  const row = {
+    organizationId: id(9),
+    productId: id(9),
+    customerId: id(9),
+    key,
+    status: 'active' as const,
+    entitlements: null,
+  }
   return { entity: 'license', id: id(n), row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, used } }
 }
 

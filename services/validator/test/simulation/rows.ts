@@ -37,9 +37,17 @@ export function changeOf(
   switch (table) {
     case 'organization':
       return { entity: table, id, row: state.organization.has(number) ? { id } : null }
-    case 'product':
+    case 'product': {
+      const row = state.product.get(number)
+      if (row === undefined) return { entity: table, id, row: null }
+      return {
+        entity: table,
+        id,
+        row: { id, organizationId: idOf('organization', row.organization), entitlements: null },
+      }
+    }
     case 'customer': {
-      const row = state[table].get(number)
+      const row = state.customer.get(number)
       return { entity: table, id, row: row ? { id, organizationId: idOf('organization', row.organization) } : null }
     }
     case 'credential': {
@@ -47,7 +55,9 @@ export function changeOf(
       if (row === undefined) return { entity: table, id, row: null }
       const organizationId = idOf('organization', row.organization)
       const secretHash = secretHashOf(number)
-      return { entity: table, id, row: { id, organizationId, secretHash, expiresAtMs: Infinity, revoked: row.revoked } }
+      const { revoked } = row
+      const always = { productId: null, expiresAtMs: Infinity }
+      return { entity: table, id, row: { id, organizationId, secretHash, revoked, ...always } }
     }
     case 'license':
       return { entity: table, id, row: licenseRow(state, number, id) }
@@ -78,6 +88,7 @@ function licenseRow(state: State, number: number, id: Uint8Array): Extract<FeedC
     expiresAtMs: Infinity,
     maxMachines: row.max,
     used: usedOf(state, number),
+    entitlements: null,
   }
 }
 

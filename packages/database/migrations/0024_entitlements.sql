@@ -1,0 +1,59 @@
+-- Entitlements of products and licenses, and API keys that are bound to a product.
+--
+-- Validators of earlier versions do not read these columns and go on following. To them, a bound key is unbound: upgrade all
+-- validators before keys are bound (docs/operations/upgrade.md).
+
+-- null: none. The text of jsonb has spaces that the limit of the API, 4 KiB, does not count.
+alter table products add column entitlements jsonb
+  constraint products_entitlements check (jsonb_typeof(entitlements) = 'object' and octet_length(entitlements::text) <= 8192);
+alter table licenses add column entitlements jsonb
+  constraint licenses_entitlements check (jsonb_typeof(entitlements) = 'object' and octet_length(entitlements::text) <= 8192);
+
+-- The licenses of a product with entitlements of their own, the longest first: whether new defaults of the product fit is
+-- read from here.
+create index licenses_entitlements on licenses (product_id, octet_length(entitlements::text))
+  where entitlements is not null;
+
+-- Without a foreign key, because a revoked key keeps the product that it was bound to after the product was deleted.
+alter table credentials add column product_id uuid
+  constraint credentials_product check (kind = 'API_KEY' or product_id is null);
+create index credentials_product on credentials (product_id) where product_id is not null;
+
+-- Also revokes the keys when a product is deleted with a hand-written statement. A key whose product does not exist would be
+-- rejected by validators, but a product with the same id could be restored.
+create function revoke_keys_of_products() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  update credentials set revoked_at = now()
+  where product_id in (select id from old_rows) and revoked_at is null;
+  return null;
+end $$;
+create trigger products_revoke_keys after delete on products referencing old table as old_rows
+  for each statement execute function revoke_keys_of_products();
+
+-- The binding of a key is immutable, so that nobody widens what a secret in shipped apps can check.
+create function keep_product_of_key() returns trigger language plpgsql set search_path = public, pg_temp as $$
+begin
+  raise exception 'The product of a credential cannot be changed' using errcode = '23514';
+end $$;
+create trigger credentials_keep_product before update of product_id on credentials
+  for each row when (old.product_id is distinct from new.product_id) execute function keep_product_of_key();
+
+select
+  log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, product_id, expires_at, revoked_at',
+    $$kind = 'API_KEY' and revoked_at is null$$),
+  log_changes_of('products', 'P', 'id, organization_id, entitlements'),
+  log_changes_of('licenses', 'L', 'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, '
+    'entitlements');
+
+-- Adds to the grants of earlier migrations.
+alter function grant_validator() rename to grant_validator_before_entitlements;
+create function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  perform grant_validator_before_entitlements();
+  if exists (select from pg_roles where rolname = 'keyward_validator') then
+    grant select (entitlements) on products, licenses to keyward_validator;
+    grant select (product_id) on credentials to keyward_validator;
+  end if;
+end $$;

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+
+import { createIndex } from '../../src/index.ts'
+import { IndexStore } from '../../src/memory/index-store.ts'
+import { MAX_VALUE_BYTES } from '../../src/memory/value-set.ts'
+import { random } from '../support/random.ts'
+
+function setUp() {
+  const { values } = new IndexStore(createIndex({ reserve: 'small' }).shared)
+  const buffer = new Uint8Array(MAX_VALUE_BYTES)
+  const read = (row: number): Uint8Array => buffer.slice(0, values.read(row, buffer))
+  return { values, read }
+}
+
+test('holds each distinct value once while there are references to it', () => {
+  const { values, read } = setUp()
+  const r = random(1)
+  const pool = Array.from({ length: 60 }, (_, n) => r.bytes([1, 43, 44, 45, 104, 105, 300, 4096][n % 8]!))
+  const references = new Map<Uint8Array, { row: number; count: number }>()
+  const wrong: unknown[] = []
+  for (let step = 0; step < 5_000; step++) {
+    const value = r.pick(pool)
+    const known = references.get(value)
+    if (values.find(Uint8Array.from(value)) !== (known?.row ?? 0)) wrong.push(step)
+    if (known !== undefined && r.chance(0.5)) {
+      values.release(known.row)
+      if (known.count === 1) references.delete(value)
+      else known.count--
+    } else {
+      const row = values.acquire(Uint8Array.from(value))
+      if (row === 0 || (known !== undefined && row !== known.row)) wrong.push(step)
+      references.set(value, { row, count: (known?.count ?? 0) + 1 })
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(values.table.entries).toBe(references.size)
+  for (const [value, { row }] of references) expect(read(row)).toEqual(value)
+  for (const { row, count } of references.values()) for (let i = 0; i < count; i++) values.release(row)
+  expect([values.table.entries, values.slab.live]).toEqual([0, 0])
+})
+
+test('gives a value that reuses a row another generation', () => {
+  const { values } = setUp()
+  const first = values.acquire(new Uint8Array([1]))
+  const generation = values.generation(first)
+  values.release(first)
+  const second = values.acquire(new Uint8Array([2]))
+  expect(second).toBe(first)
+  expect(values.generation(second)).not.toBe(generation)
+})
+
+test('stores no part of a value that does not fit, and further references to a stored one', () => {
+  const { values, read } = setUp()
+  let last = 0
+  const valueOf = (n: number): Uint8Array => new Uint8Array(MAX_VALUE_BYTES).fill(n & 255).fill(n >> 8, 100)
+  while (values.acquire(valueOf(last + 1)) !== 0) last++
+  const live = values.slab.live
+  expect(last).toBeGreaterThan(10)
+  expect(values.acquire(valueOf(last + 2))).toBe(0)
+  expect(values.slab.live).toBe(live)
+  const row = values.acquire(valueOf(1))
+  expect(read(row)).toEqual(valueOf(1))
+  values.release(row)
+  values.release(row)
+  expect(values.acquire(valueOf(last + 2))).toBeGreaterThan(0)
+})
+
+test('a read of a row that is being written ends, whatever the row holds', () => {
+  const { values } = setUp()
+  const { words } = values.slab.region
+  words.fill(-1, 16, 64)
+  expect(values.read(1, new Uint8Array(MAX_VALUE_BYTES))).toBe(MAX_VALUE_BYTES)
+  words.fill(3, 16, 64)
+  expect(values.read(1, new Uint8Array(MAX_VALUE_BYTES))).toBe(3)
+})
