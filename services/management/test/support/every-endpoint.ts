@@ -1,0 +1,85 @@
+/**
+ * Sends requests to any endpoint of one service with two organizations, and validates every response against the OpenAPI document.
+ * The list of endpoints comes from their definitions, so it includes new ones.
+ */
+
+import { expect } from 'vitest'
+import { z } from 'zod'
+
+import { endpoints } from '../../src/endpoints.ts'
+import type { Endpoint } from '../../src/http/endpoint.ts'
+import { createResponseValidator, documentSchema, type ResponseValidator } from './conformance.ts'
+import {
+  type ApiResponse,
+  type CallOptions,
+  type Harness,
+  operatorToken,
+  startHarnessWithValidator,
+} from './harness.ts'
+import { type Request, validRequest } from './requests.ts'
+import { createVendor, type Vendor } from './vendor.ts'
+
+/** An id that no resource has. */
+export const UNKNOWN_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
+
+export interface EveryEndpoint {
+  harness: Harness
+  vendor: Vendor
+  stranger: Vendor
+  /** Returns the secret of a credential that the endpoint accepts. */
+  credential(endpoint: Endpoint, owner?: Vendor): string
+  /** Creates the resources of a valid request. */
+  make(endpoint: Endpoint): Promise<Request>
+  /** Sends a request with a credential that the endpoint accepts, and fails the test when the response is not documented. */
+  send(endpoint: Endpoint, request: Request, options?: CallOptions): Promise<ApiResponse>
+}
+
+export async function startEveryEndpoint(): Promise<EveryEndpoint> {
+  const harness = await startHarnessWithValidator()
+  const vendor = await createVendor(harness)
+  const stranger = await createVendor(harness, 'STANDARD', 'Stranger')
+  const document = await harness.call('GET', '/openapi.json', { token: null })
+  const validator: ResponseValidator = createResponseValidator(documentSchema.parse(document.body))
+  const credential = (endpoint: Endpoint, owner = vendor): string => {
+    if (endpoint.access.kind === 'operator') return operatorToken
+    return endpoint.access.kind === 'apiKey' ? owner.apiKey : owner.managementToken
+  }
+  return {
+    harness,
+    vendor,
+    stranger,
+    credential,
+    make: (endpoint) => validRequest(endpoint.definition.operationId, { harness, vendor }),
+    async send(endpoint, request, options = {}) {
+      const method = endpoint.definition.method.toUpperCase()
+      const body = options.raw === undefined && request.body !== undefined ? { body: request.body } : {}
+      const response = await harness.call(method, request.path, { token: credential(endpoint), ...body, ...options })
+      expect(validator.violation(endpoint, response)).toBeNull()
+      expect(response.headers.get('x-request-id')).toBeTruthy()
+      return response
+    },
+  }
+}
+
+/** Returns a request whose path names no resource. A check that comes before the handler rejects it as any other. */
+export function unknownRequest({ definition }: Endpoint): Request {
+  return { path: definition.path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
+}
+
+export const takesBody = ({ definition }: Endpoint) => definition.body !== undefined || definition.rows !== undefined
+export const canHaveBody = ({ definition }: Endpoint) => definition.method === 'post' || definition.method === 'patch'
+export const isList = ({ definition }: Endpoint) => definition.query?.shape['cursor'] !== undefined
+export const isRepeatable = ({ definition }: Endpoint) => definition.method === 'post' && definition.readOnly !== true
+export const hasParams = (endpoint: Endpoint) => endpoint.definition.params !== undefined
+
+/** Returns the endpoints that fulfil the condition, with their names, as `test.each` takes them. */
+export function named(condition: (endpoint: Endpoint) => boolean = () => true): [string, Endpoint][] {
+  return endpoints.filter(condition).map((one) => [one.definition.operationId, one])
+}
+
+/** Returns the body of a response as it is stored for a repeated request. */
+export function withoutSecrets({ definition }: Endpoint, body: unknown): unknown {
+  const record = z.record(z.string(), z.unknown()).safeParse(body)
+  if (!record.success || !definition.secrets) return body
+  return Object.fromEntries(Object.entries(record.data).filter(([name]) => !definition.secrets?.includes(name)))
+}
