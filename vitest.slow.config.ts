@@ -1,6 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
-import { globalSettings, settings, SLOW_TESTS } from './vitest.config.ts'
+import { globalSettings, PROPERTY_TESTS, settings, SLOW_TESTS } from './vitest.config.ts'
 
 /** `npm run test:slow`: tests that start whole programs, wait in real time, or try very many cases. */
-export default defineConfig({ test: { ...globalSettings, ...settings, include: SLOW_TESTS } })
+export default defineConfig({
+  test: {
+    ...globalSettings,
+    ...settings,
+    include: [...SLOW_TESTS, ...PROPERTY_TESTS],
+    env: { KEYWARD_SLOW: '1' },
+  },
+})

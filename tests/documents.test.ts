@@ -112,7 +112,7 @@ test('every JSON example in a document is valid JSON', () => {
 
 test('docs/configuration.md lists exactly the variables that the programs read', () => {
   const sources = projectFiles().filter((path) =>
-    /^services\/[^/]+\/src\/config\.ts$|^infra\/(?:start\/config|migrate\/main)\.ts$/.test(path),
+    /^services\/[^/]+\/src\/config\.ts$|^infra\/(?:start\/config|migrate\/command)\.ts$/.test(path),
   )
   const taken = sources.flatMap((path) => [...read(path).matchAll(/^ +([A-Z][A-Z_]{2,}): /gm)].map(([, name]) => name))
   const table = read('docs/configuration.md')

@@ -1,6 +1,6 @@
 /**
  * A browser hides from a page why a request failed. The page is simulated here by a global `location`, as browsers
- * define it, and by a `fetch` that fails as theirs does; `browser.test.ts` has the same case in a real browser.
+ * define it, and by a `fetch` that fails as theirs does; `browser.slow.test.ts` has the same case in a real browser.
  */
 
 import { afterEach, describe, expect, test, vi } from 'vitest'

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { LinearHashTable, NONE } from '../../src/memory/linear-hash-table.ts'
 import { Region } from '../../src/memory/shared-memory.ts'
 import { random } from '../support/random.ts'
+import { worlds } from '../support/worlds.ts'
 
 /** More than any table here needs, and so much that allocators do not fill it with zeros. */
 const REGION_BYTES = 64 * 2 ** 20
@@ -36,7 +37,7 @@ function positionOf(table: LinearHashTable, hash: number, second: number): numbe
 }
 
 test.each([2, 3] as const)('a table of %i-word entries holds what a Map holds, while entries come and go', (words) => {
-  for (let seed = 1; seed <= 20; seed++) {
+  for (let seed = 1; seed <= worlds(8, 20); seed++) {
     const r = random(seed)
     const table = makeTable(words)
     const map = new Map<number, { second: number; third: number }[]>()

@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { type Change, createIndex, openIndex } from '../../src/index.ts'
 import { differences } from '../support/comparison.ts'
 import { History } from '../support/history.ts'
+import { worlds } from '../support/worlds.ts'
 
-const WORLDS = 30
+const WORLDS = worlds(6, 30)
 const STEPS = 120
 
 /** Returns a batch of several transactions. */

@@ -22,9 +22,9 @@ import {
 import { decideNow, differences, fillCheck } from '../support/comparison.ts'
 import { changesBetween, History, NOW } from '../support/history.ts'
 import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
+import { worlds } from '../support/worlds.ts'
 
-const LONG = Number(process.env['KEYWARD_LONG'] ?? 0) > 0
-const WORLDS = LONG ? 5_000 : 200
+const WORLDS = worlds(50, 200, 5_000)
 const FIRST = Number(process.env['KEYWARD_SEED'] ?? 1)
 const CHECKS = 40
 
