@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { endChildren, freePort, metric, type Service, startValidator, until, untilReady } from './support/children.ts'
 import { check, deactivate } from './support/client.ts'
+import { chunkings, framings, requestLines } from './support/framings.ts'
 import { byLength, figure, quantiles, seedOr } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
@@ -69,6 +70,11 @@ function post(path: string, headers: string, body: string): string {
 const validation = (): string => JSON.stringify({ license: key, fingerprint: 'other' })
 const good = (): string => post('/api/v2/license/validate', `Content-Length: ${validation().length}`, validation())
 
+function inChunks(body: string): string {
+  const [first, rest] = [body.slice(0, 9), body.slice(9)]
+  return `9\r\n${first}\r\n${rest.length.toString(16)}\r\n${rest}\r\n0\r\n\r\n`
+}
+
 function theft(): string {
   const body = JSON.stringify({ licenseKey: key, fingerprint: 'victim' })
   return post('/api/v1/deactivate', `Content-Length: ${body.length}`, body)
@@ -105,6 +111,22 @@ function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Prom
   })
 }
 
+/** Sends the second part when the first one has been read, and resolves to everything received. */
+function inTwoPackets(whole: string, at: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(validator.port, '127.0.0.1').setNoDelay(true)
+    let text = ''
+    const timer = setTimeout(() => socket.destroy(), 500)
+    socket.on('data', (data) => (text += data.toString('latin1'))).on('error', () => undefined)
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(text)
+    })
+    socket.write(Buffer.from(whole.slice(0, at), 'latin1'))
+    setTimeout(() => socket.write(Buffer.from(whole.slice(at), 'latin1')), 15)
+  })
+}
+
 /**
  * Returns the responses of endpoints. Rejections of the parser are no JSON. Responses 404 and 405 are excluded, because a
  * mutated second request mostly has an unknown path or method.
@@ -114,51 +136,6 @@ const answersIn = (text: string): number =>
     .length
 const residentKib = async (): Promise<number> =>
   Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${validator.pid}/status`, 'utf8'))?.[1])
-
-const framings: [string, string][] = [
-  ['two lengths', 'Content-Length: 0\r\nContent-Length: $'],
-  ['two lengths, the other way round', 'Content-Length: $\r\nContent-Length: 0'],
-  ['two equal lengths', 'Content-Length: $\r\nContent-Length: $'],
-  ['an empty length', 'Content-Length:'],
-  ['a length of spaces', 'Content-Length:   '],
-  ['a signed length', 'Content-Length: +$'],
-  ['a negative length', 'Content-Length: -$'],
-  ['a hex length', 'Content-Length: 0x10'],
-  ['a list of lengths', 'Content-Length: 0, $'],
-  ['a length with a space', 'Content-Length: 1 0'],
-  ['a length with a tab', 'Content-Length: $\t'],
-  ['a length with letters', 'Content-Length: 0a'],
-  ['a length in another script', 'Content-Length: \u0661'],
-  ['a length that is too large for a number', `Content-Length: ${'9'.repeat(40)}`],
-  ['a length that wraps around', 'Content-Length: 4294967296'],
-  ['chunks', 'Transfer-Encoding: chunked'],
-  ['chunks and a length', 'Transfer-Encoding: chunked\r\nContent-Length: 5'],
-  ['a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked'],
-  ['chunks twice', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
-  ['an unknown encoding', 'Transfer-Encoding: cow'],
-  ['an encoding of capitals', 'TRANSFER-ENCODING: CHUNKED'],
-  ['a quoted encoding', 'Transfer-Encoding: "chunked"'],
-  ['an encoding behind a tab', 'Transfer-Encoding:\tchunked'],
-  ['an encoding with a vertical tab', 'Transfer-Encoding: \x0bchunked'],
-  ['a list of encodings', 'Transfer-Encoding: gzip, chunked'],
-  ['a folded encoding', 'Transfer-Encoding:\r\n chunked'],
-  ['an encoding folded into another header', 'X-A: b\r\n Transfer-Encoding: chunked'],
-  ['a folded length', 'Content-Length: 5\r\n 0'],
-  ['a space before the colon', 'Transfer-Encoding : chunked'],
-  ['a space before the name', ' Transfer-Encoding: chunked'],
-  ['a tab in the name', 'Content-Length\t: 5'],
-  ['a NUL in a name', 'Content-\0Length: 5'],
-  ['a NUL in a value', 'X-A: \0\r\nContent-Length: $'],
-  ['a bare line feed in a value', 'X-A: b\nTransfer-Encoding: chunked'],
-  ['a bare carriage return in a value', 'X-A: b\rTransfer-Encoding: chunked'],
-  ['a name without a colon', 'Transfer-Encoding\r\nContent-Length: $'],
-  ['an empty name', ': chunked\r\nContent-Length: $'],
-  ['two hosts', 'Host: y\r\nContent-Length: $'],
-  ['a header of 8 KiB', `X-A: ${'b'.repeat(8_192)}\r\nContent-Length: $`],
-  ['200 headers', `${Array.from({ length: 200 }, (_, i) => `X-${i}: b`).join('\r\n')}\r\nContent-Length: $`],
-  ['an expectation', 'Expect: 100-continue\r\nContent-Length: $'],
-  ['an upgrade', 'Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: $'],
-]
 
 test.each(framings)('%s: sends at most one response and accepts no smuggled request', async (_name, headers) => {
   // The rest is a body to one parser and a request to another.
@@ -176,34 +153,25 @@ test.each(framings)('%s: sends at most one response and accepts no smuggled requ
   await expectNothingSmuggled()
 })
 
-const lines = [
-  'POST /api/v2/license/validate HTTP/0.9',
-  'POST /api/v2/license/validate HTTP/1.0',
-  'POST /api/v2/license/validate HTTP/2.0',
-  'POST /api/v2/license/validate HTTP/1.1 HTTP/1.1',
-  'POST  /api/v2/license/validate  HTTP/1.1',
-  'POST\t/api/v2/license/validate\tHTTP/1.1',
-  'POST /api/v2/license/validate',
-  'POST http://elsewhere/api/v2/license/validate HTTP/1.1',
-  'POST //api/v2/license/validate HTTP/1.1',
-  'POST /api/v2/../v2/license/validate HTTP/1.1',
-  'POST /api/v2/license/validate\0 HTTP/1.1',
-  'POST /api/v2/license/validate\r HTTP/1.1',
-  `POST /${'a'.repeat(16_000)} HTTP/1.1`,
-  'post /api/v2/license/validate HTTP/1.1',
-  'PRI * HTTP/2.0',
-  'CONNECT elsewhere:443 HTTP/1.1',
-  ' POST /api/v2/license/validate HTTP/1.1',
-  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-  '\r\n\r\nPOST /api/v2/license/validate HTTP/1.1',
-  '',
-]
+test.each(chunkings)('chunks, %s: sends at most one response and accepts no smuggled request', async (_name, body) => {
+  const whole = post('/api/v2/license/validate', 'Transfer-Encoding: chunked', body.replace('$', theft))
+  const headEnd = whole.indexOf('\r\n\r\n') + 4
+  const texts = await Promise.all([
+    exchange(validator.port, Buffer.from(whole, 'latin1')).then(({ text }) => text),
+    ...[headEnd, headEnd + 1, headEnd + 4, whole.length - 20].map((at) => inTwoPackets(whole, at)),
+  ])
+  for (const text of texts) {
+    expect(answersIn(text), JSON.stringify(text)).toBeLessThanOrEqual(1)
+    expect(text).not.toMatch(/"deactivated":true|"valid"/)
+  }
+  await expectNothingSmuggled()
+})
 
 test('sends at most one response to odd request lines and hosts, and never crashes', async () => {
   const hosts = ['Host: x\r\n', '', 'Host: x\r\nHost: y\r\n', 'Host:\r\n', `Host: ${'x'.repeat(4_000)}\r\n`]
   const body = validation()
   const rest = `Authorization: Bearer ${secret}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  for (const line of lines) {
+  for (const line of requestLines) {
     const heads = hosts.map((host) => Buffer.from(`${line}\r\n${host}${rest}`, 'latin1'))
     const answers = await Promise.all(heads.map((head) => exchange(validator.port, head, 10)))
     for (const { text } of answers) expect(answersIn(text), line).toBeLessThanOrEqual(1)
@@ -243,7 +211,14 @@ test('finds no more requests in mutated bytes than a strict parser, with constan
   const seed = seedOr(4_711)
   const from = random(seed)
   const most = byLength(1_200, 100_000)
-  const bases = [good(), post('/api/v1/validate', 'Content-Length: 17', '{"licenseKey":""}'), good() + good()]
+  const chunked = post('/api/v2/license/validate', 'Transfer-Encoding: chunked', inChunks(validation()))
+  const bases = [
+    good(),
+    post('/api/v1/validate', 'Content-Length: 17', '{"licenseKey":""}'),
+    good() + good(),
+    chunked,
+    chunked + theft(),
+  ]
   const wide = byLength(40, 120)
   let warmKib = 0
   let answered = 0

@@ -95,9 +95,11 @@ export const deactivateResponse = z.strictObject({
 
 /** The codes of responses that are no verdicts (docs/api.md#h5). */
 export const validationErrorCode = z.enum([
+  'BAD_REQUEST',
   'INVALID_REQUEST',
   'UNAUTHORIZED',
   'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
   'UNAVAILABLE',
   'NOT_FOUND',
   'METHOD_NOT_ALLOWED',

@@ -12,6 +12,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { DEACTIVATED } from '../http/responses.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { ReleaseResult } from '../shared/messages.ts'
+import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { createRequestBody, parseBody } from './request-body.ts'
 
@@ -48,7 +49,7 @@ export class Deactivation {
     if (credential === null) return
     const body = this.#body
     if (!parsePlainBody('deactivate', bytes, body) && !parseBody('deactivate', bytes, body))
-      return exchange.fail('INVALID_REQUEST')
+      return exchange.fail('INVALID_REQUEST', describeBody('deactivate', bytes))
     if (body.licenseKeyLength > MAX_LICENSE_KEY_BYTES) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)
     const row = reader.findLicense(

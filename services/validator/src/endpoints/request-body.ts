@@ -6,6 +6,7 @@
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
+import type { z } from 'zod'
 
 /** The kinds of request bodies. `deactivate` requires a machine id. */
 export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
@@ -37,17 +38,19 @@ interface Parsed {
   hostname?: string | null
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+/** A byte order mark at the beginning of the body is skipped. */
+const decoder = new TextDecoder('utf-8', { fatal: true })
 const encoder = new TextEncoder()
 
-function validate(kind: BodyKind, value: unknown): Parsed | undefined {
+/** Compares a JSON value with the schema of the public API. */
+export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<Parsed> {
   switch (kind) {
     case 'validateV1':
-      return validateRequestV1.safeParse(value).data
+      return validateRequestV1.safeParse(value)
     case 'validateV2':
-      return validateRequestV2.safeParse(value).data
+      return validateRequestV2.safeParse(value)
     case 'deactivate':
-      return deactivateRequest.safeParse(value).data
+      return deactivateRequest.safeParse(value)
     default:
       return kind satisfies never
   }
@@ -57,7 +60,7 @@ function validate(kind: BodyKind, value: unknown): Parsed | undefined {
 export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
   let parsed: Parsed | undefined
   try {
-    parsed = validate(kind, JSON.parse(decoder.decode(body)))
+    parsed = validateBody(kind, JSON.parse(decoder.decode(body))).data
   } catch {
     return false
   }

@@ -25,6 +25,7 @@ import type { Counters } from '../shared/counters.ts'
 import type { ClaimDecision } from '../shared/messages.ts'
 import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
 import { HostnameFilter } from '../usage/hostname-filter.ts'
+import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { type BodyKind, createRequestBody, parseBody, type RequestBody } from './request-body.ts'
 
@@ -90,7 +91,7 @@ export class Validation {
     const verdict = this.#verdict
     if (!parsePlainBody(kind, body, check)) {
       counters.count('slowBody')
-      if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST')
+      if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST', describeBody(kind, body))
     }
     check.organization = credential.organization
     check.product = credential.product

@@ -9,6 +9,7 @@ import { createCredentialView, type CredentialView, type IndexReader, UNKNOWN } 
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
+import { describeCredential } from './credential-errors.ts'
 import type { Exchange } from './exchange.ts'
 
 const MAX_CACHED = 10_000
@@ -78,7 +79,7 @@ export class Authenticator {
     const hash = isApiKey ? hashSecret(secret) : null
     const row = hash === null ? UNKNOWN : this.#reader.findCredential(hash)
     if (hash === null || row === UNKNOWN) {
-      exchange.fail('UNAUTHORIZED')
+      exchange.fail('UNAUTHORIZED', describeCredential(authorization))
       return undefined
     }
     // A negative row means that the index is busy. The second lookup proves that the row was not reused in between.

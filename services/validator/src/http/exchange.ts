@@ -2,8 +2,8 @@
  * One request and its one response. It ends once: by a response, by an abort or at its deadline. After that every method
  * does nothing, because the native response must not be used any more.
  *
- *   reading ──last chunk──► running ──response──► done
- *      │                       └──wait──► waiting ──response──► done
+ *   reading ──end of the body──► running ──response──► done
+ *      │                            └──wait──► waiting ──response──► done
  *      └──abort, deadline, body too large──► done
  *
  * An abort ends every state. While the exchange waits, nothing is read from the connection, so a client that left is noticed
@@ -15,9 +15,15 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import { type Deadlines, type Expiring, NOT_LISTED } from './deadlines.ts'
-import { ERROR_RESPONSES, type ErrorCode, type PreparedResponse, type Shape } from './responses.ts'
+import { ERROR_RESPONSES, type ErrorCode, errorResponse, type PreparedResponse, type Shape } from './responses.ts'
 
 export const MAX_BODY_BYTES = 16 * 1024
+
+/**
+ * The end of a longer body is awaited before the 413, because a client that is still sending when the connection closes may
+ * lose the response. Past this length the connection closes nevertheless.
+ */
+export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 
 export interface Endpoint {
   /** The shape of error responses. */
@@ -69,10 +75,11 @@ export class Exchange implements Expiring {
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
   /** The client closed the connection. Nothing may be called on the native response any more. */
   #isClosed = false
-  /** The chunks before the last one, copied. Null while there is at most one, and after `done`. */
+  /** The pieces of the body before the last one, copied. Null while there is at most one, and after `done`. */
   #chunks: Uint8Array[] | null = null
-  /** The length of all chunks so far, in bytes. */
+  /** The length of all pieces so far, in bytes. */
   #received = 0
+  #isTooLarge = false
   /** True inside a callback of the native server, where the socket is corked already and nothing may be thrown. */
   #isInNative = false
 
@@ -93,8 +100,12 @@ export class Exchange implements Expiring {
     return this.#endpoint.shape
   }
 
-  /** Reads the body, then runs the endpoint. Nothing runs before the last chunk: until then it may not be a request. */
-  readBody(): void {
+  /**
+   * Reads the body, then runs the endpoint. Nothing runs before the last piece: until then it may not be a request.
+   * `announcedBytes` is the content-length, or -1 without one.
+   */
+  readBody(announcedBytes: number): void {
+    this.#isTooLarge = announcedBytes > MAX_BODY_BYTES
     this.native.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
@@ -114,11 +125,11 @@ export class Exchange implements Expiring {
     this.#isInNative = false
   }
 
-  /** Sends an error. */
-  fail(code: ErrorCode): void {
+  /** Sends an error, by default with the text of its code. */
+  fail(code: ErrorCode, text?: string): void {
     if (this.isDone) return
     this.#server.counters.count(code)
-    this.send(ERROR_RESPONSES[this.shape][code])
+    this.send(text === undefined ? ERROR_RESPONSES[this.shape][code] : errorResponse(this.shape, code, text))
   }
 
   send(response: PreparedResponse): void {
@@ -126,7 +137,9 @@ export class Exchange implements Expiring {
     if ((this.isLast || response.closes) && this.#isInNative) {
       // Delayed by a turn: a request that is pipelined behind this one then closes the connection and gets no response.
       this.wait()
-      setImmediate(() => this.send(response))
+      // Copied, because a later response may be written into the same bytes.
+      const later = { ...response, body: response.body.slice() }
+      setImmediate(() => this.send(later))
       return
     }
     const isCorked = this.#state !== 'waiting' && this.#isInNative
@@ -137,7 +150,7 @@ export class Exchange implements Expiring {
 
   expire(): void {
     if (this.isDone) return
-    if (this.#state === 'reading') this.fail('REQUEST_TIMEOUT')
+    if (this.#state === 'reading') this.fail(this.#isTooLarge ? 'PAYLOAD_TOO_LARGE' : 'REQUEST_TIMEOUT')
     else if (this.fallback) this.send(this.fallback)
     else this.fail('UNAVAILABLE')
   }
@@ -146,11 +159,17 @@ export class Exchange implements Expiring {
     if (this.#state !== 'reading') return
     this.#received += chunk.byteLength
     this.#isInNative = true
-    if (this.#received > MAX_BODY_BYTES) this.fail('PAYLOAD_TOO_LARGE')
+    if (this.#received > MAX_BODY_BYTES) this.#isTooLarge = true
+    if (this.#isTooLarge) this.#discard(isLast)
     else if (isLast) this.#run(this.#chunks === null ? new Uint8Array(chunk) : this.#joined(chunk))
     // Copied, because the library reuses the chunk's memory.
     else if (chunk.byteLength > 0) (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)))
     this.#isInNative = false
+  }
+
+  #discard(isLast: boolean): void {
+    this.#chunks = null
+    if (isLast || this.#received > MAX_DISCARDED_BYTES) this.fail('PAYLOAD_TOO_LARGE')
   }
 
   #run(body: Uint8Array): void {

@@ -1,7 +1,7 @@
 /**
  * Reads the headers of a request in one pass, with one callback that is created once. The HTTP parser accepts repeated or
- * empty content-lengths and any transfer-encoding. Behind a lax proxy these can hide a second request, so a request whose
- * length is not given in the one plain way is not read at all (docs/api.md#h6).
+ * empty content-lengths and any transfer-encoding. Behind a lax proxy these can hide a second request, so a body must have
+ * either one plain content-length or the transfer-encoding `chunked`, once (docs/api.md#h6).
  */
 
 import type { HttpRequest } from 'uWebSockets.js'
@@ -9,6 +9,7 @@ import type { HttpRequest } from 'uWebSockets.js'
 const AUTHORIZATION = 'authorization'
 const CONTENT_LENGTH = 'content-length'
 const TRANSFER_ENCODING = 'transfer-encoding'
+const CONTENT_ENCODING = 'content-encoding'
 const ORIGIN = 'origin'
 
 export class RequestHeaders {
@@ -17,8 +18,12 @@ export class RequestHeaders {
   origin = ''
   /** -1 without one. */
   contentLength = -1
+  /** Whether the body is sent in chunks. */
+  isChunked = false
   /** Whether the end of the body is unambiguous. */
   isWellFramed = true
+  /** Whether the body has a content-encoding. */
+  isCompressed = false
   /** The values of the resolver's headers, in its order. '' for a missing header; repeated ones are joined by commas. */
   readonly forwarded: string[]
   readonly #forwardedNames: readonly string[]
@@ -37,7 +42,10 @@ export class RequestHeaders {
           if (name === CONTENT_LENGTH) this.#readLength(value)
           break
         case TRANSFER_ENCODING.length:
-          if (name === TRANSFER_ENCODING) this.isWellFramed = false
+          if (name === TRANSFER_ENCODING) this.#readTransferEncoding(value)
+          break
+        case CONTENT_ENCODING.length:
+          if (name === CONTENT_ENCODING && value !== '' && value.toLowerCase() !== 'identity') this.isCompressed = true
           break
         case ORIGIN.length:
           if (readsOrigin && name === ORIGIN) this.origin = value
@@ -53,7 +61,9 @@ export class RequestHeaders {
     this.authorization = ''
     this.origin = ''
     this.contentLength = -1
+    this.isChunked = false
     this.isWellFramed = true
+    this.isCompressed = false
     if (this.forwarded.length > 0) this.forwarded.fill('')
     request.forEach(this.#visit)
   }
@@ -64,8 +74,13 @@ export class RequestHeaders {
       const digit = value.charCodeAt(i) - 48
       length = digit >= 0 && digit <= 9 ? length * 10 + digit : -1
     }
-    if (length < 0) this.isWellFramed = false
+    if (length < 0 || this.isChunked) this.isWellFramed = false
     else this.contentLength = length
+  }
+
+  #readTransferEncoding(value: string): void {
+    if (value !== 'chunked' || this.isChunked || this.contentLength >= 0) this.isWellFramed = false
+    this.isChunked = true
   }
 
   #readForwarded(name: string, value: string): void {

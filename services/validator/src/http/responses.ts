@@ -41,8 +41,17 @@ interface ErrorText {
 }
 
 const ERRORS: Record<ErrorCode, ErrorText> = {
+  BAD_REQUEST: {
+    status: '400 Bad Request',
+    text: 'The length of the body is ambiguous. Send either one Content-Length or "Transfer-Encoding: chunked", once.',
+    closes: true,
+  },
   INVALID_REQUEST: { status: '422 Unprocessable Content', text: 'The body is not a valid request.' },
-  UNAUTHORIZED: { status: '401 Unauthorized', text: 'A valid API key is required.' },
+  UNAUTHORIZED: { status: '401 Unauthorized', text: 'The API key is unknown, revoked or expired.' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: '415 Unsupported Media Type',
+    text: 'Compressed bodies are not supported. Send the body without a Content-Encoding.',
+  },
   PAYLOAD_TOO_LARGE: { status: '413 Content Too Large', text: 'The body is larger than 16 KiB.', closes: true },
   UNAVAILABLE: {
     status: '503 Service Unavailable',
@@ -64,6 +73,7 @@ const NO_HEADERS: PreparedResponse['headers'] = []
 const HEADERS: Partial<Record<ErrorCode, PreparedResponse['headers']>> = {
   UNAVAILABLE: [['retry-after', '1']],
   UNAUTHORIZED: [['www-authenticate', 'Bearer']],
+  UNSUPPORTED_MEDIA_TYPE: [['accept-encoding', 'identity']],
 }
 
 const encoder = new TextEncoder()
@@ -72,8 +82,9 @@ function json(value: object): Uint8Array {
   return encoder.encode(JSON.stringify(value))
 }
 
-function errorResponse(shape: Shape, code: ErrorCode): PreparedResponse {
-  const { status, text, closes } = ERRORS[code]
+/** Returns an error, by default with the text of its code. */
+export function errorResponse(shape: Shape, code: ErrorCode, text = ERRORS[code].text): PreparedResponse {
+  const { status, closes } = ERRORS[code]
   const body: ValidationErrorV1 | ValidationErrorV2 =
     shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
   return { status, body: json(body), headers: HEADERS[code] ?? NO_HEADERS, closes: closes ?? false }
@@ -81,9 +92,11 @@ function errorResponse(shape: Shape, code: ErrorCode): PreparedResponse {
 
 function errorResponses(shape: Shape): Record<ErrorCode, PreparedResponse> {
   return {
+    BAD_REQUEST: errorResponse(shape, 'BAD_REQUEST'),
     INVALID_REQUEST: errorResponse(shape, 'INVALID_REQUEST'),
     UNAUTHORIZED: errorResponse(shape, 'UNAUTHORIZED'),
     PAYLOAD_TOO_LARGE: errorResponse(shape, 'PAYLOAD_TOO_LARGE'),
+    UNSUPPORTED_MEDIA_TYPE: errorResponse(shape, 'UNSUPPORTED_MEDIA_TYPE'),
     UNAVAILABLE: errorResponse(shape, 'UNAVAILABLE'),
     NOT_FOUND: errorResponse(shape, 'NOT_FOUND'),
     METHOD_NOT_ALLOWED: errorResponse(shape, 'METHOD_NOT_ALLOWED'),

@@ -9,14 +9,15 @@ export const CHECK_APIS = ['v1', 'v2'] as const
 export type CheckApi = (typeof CHECK_APIS)[number]
 
 export const EVENTS = [
+  'BAD_REQUEST',
   'INVALID_REQUEST',
   'UNAUTHORIZED',
   'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
   'UNAVAILABLE',
   'NOT_FOUND',
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
-  'badFraming',
   // Clients that left before the response. One that leaves while its request waits for Postgres is not noticed.
   'aborted',
   'failed',

@@ -53,6 +53,27 @@ test('returns 401 without a valid API key', async () => {
   expect([onV1.status, onV1.body]).toEqual([401, { code: 'UNAUTHORIZED', detail: someText }])
 })
 
+test('names the mistake in the credential', async () => {
+  const messageFor = async (header?: string): Promise<unknown> => {
+    const { text } = await check(header)
+    expect(text).not.toContain(world.secret)
+    return text
+  }
+  for (const [header, part] of [
+    [undefined, 'no credential. Send the API key in the header \\"Authorization: Bearer kwk_...\\"'],
+    [world.secret, 'has no scheme'],
+    [`Basic ${world.secret}`, 'has the scheme Basic'],
+    ['<script> x', 'has another scheme'],
+    ['Bearer', 'has no API key'],
+    [`Bearer ${createSecret('MANAGEMENT_TOKEN').secret}`, 'management token (kwm_...)'],
+    [`Bearer ${createSecret('ACCESS_TOKEN').secret}`, 'personal access token (kwp_...)'],
+    [`Bearer ${world.secret}x`, 'mistyped or incomplete'],
+    ['Bearer eyJhbGciOi.x.y', 'is no API key'],
+    [`Bearer ${createSecret('API_KEY').secret}`, 'unknown, revoked or expired'],
+  ])
+    expect(await messageFor(header), header).toContain(part)
+})
+
 test('accepts the scheme in any case', async () => {
   for (const scheme of ['Bearer', 'bearer', 'BEARER'])
     expect((await check(`${scheme} ${world.secret}`)).status).toBe(200)
