@@ -1,8 +1,10 @@
 import { once } from 'node:events'
-import { request, type IncomingMessage } from 'node:http'
+import { IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 
 import { startGateway, VALIDATION_PATHS, type Gateway } from '../start/gateway.ts'
 import { Upstream } from './upstream.ts'
@@ -72,21 +74,51 @@ test('reuses connections to the services', async () => {
   expect(validator.connections.size).toBe(1)
 })
 
-test('sends a chunked body to the validator with a content-length', async () => {
-  for (const size of [0, 1, 10_000, 100_000]) {
-    const chunked = request(`${base}/api/v1/validate`, { method: 'POST', headers: { 'transfer-encoding': 'chunked' } })
-    const responded = once(chunked, 'response')
-    for (let sent = 0; sent < size; sent += 1_000) chunked.write(Buffer.alloc(Math.min(1_000, size - sent), 'x'))
-    chunked.end()
-    await responded
-    chunked.destroy()
+/** Sends a body in pieces of 1,000 bytes and returns the response. Nothing is read before everything is sent. */
+async function post(size: number, headers: Record<string, string | number>): Promise<IncomingMessage> {
+  const sent = request(`${base}/api/v1/validate`, { method: 'POST', headers })
+  const responded = once(sent, 'response')
+  for (let at = 0; at < size; at += 1_000) sent.write(Buffer.alloc(Math.min(1_000, size - at), 'x'))
+  sent.end()
+  const [response] = z.tuple([z.instanceof(IncomingMessage)]).parse(await responded)
+  return response
+}
+
+test.each([0, 1, 10_000, 16_384])(
+  'sends a chunked body of %i bytes to the validator with a content-length',
+  async (size) => {
+    await text(await post(size, { 'transfer-encoding': 'chunked' }))
     const { headers, body } = validator.seen.at(-1) ?? {}
     expect(headers?.['transfer-encoding']).toBeUndefined()
-    expect(headers?.['content-length']).toBe(String(body?.length))
-    const limit = 16 * 1024
-    expect(body?.subarray(0, limit)).toEqual(Buffer.alloc(Math.min(size, limit), 'x'))
-    expect((body?.length ?? 0) > limit).toBe(size > limit)
+    expect(headers?.['content-length']).toBe(String(size))
+    expect(body).toEqual(Buffer.alloc(size, 'x'))
+  },
+)
+
+test.each([16_385, 1_100_000])('returns 413 for a body of %i bytes on the paths of the validator', async (size) => {
+  for (const headers of [{ 'content-length': size }, { 'transfer-encoding': 'chunked' }]) {
+    const response = await post(size, headers)
+    expect(response.statusCode).toBe(413)
+    expect(JSON.parse(await text(response))).toMatchObject({ status: 413, code: 'PAYLOAD_TOO_LARGE' })
   }
+  expect(validator.seen).toEqual([])
+  expect((await post(1, { 'content-length': 1 })).statusCode).toBe(400)
+})
+
+test.each([
+  ['another transfer-encoding', 'Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', 400],
+  ['chunked in capitals', 'Transfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n', 400],
+  ['both framings', 'Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n', 400],
+  ['two lengths', 'Content-Length: 1\r\nContent-Length: 2\r\n\r\nab', 400],
+  ['a header without a colon', 'nonsense\r\n\r\n', 400],
+  ['headers of 100 kB', `X-A: ${'a'.repeat(100_000)}\r\n\r\n`, 431],
+])('responds to %s with an error in JSON, and closes the connection', async (_name, rest, status) => {
+  const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
+  socket.write(`POST /api/v1/validate HTTP/1.1\r\nHost: x\r\n${rest}`)
+  const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*connection: close`, 'i'))
+  expect(JSON.parse(/\{.*\}/.exec(body)?.[0] ?? '')).toMatchObject({ status, code: 'BAD_REQUEST' })
+  expect(validator.seen).toEqual([])
 })
 
 test('forwards HEAD', async () => {
