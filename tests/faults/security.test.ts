@@ -214,6 +214,7 @@ test('the validator role has exactly these permissions', async () => {
     'forget_validator',
     'note_validator',
     'open_change_log',
+    'open_change_log_with',
     'prune_change_log',
     'release_slot',
     'release_slots',

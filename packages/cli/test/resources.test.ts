@@ -98,6 +98,20 @@ describe('a license', () => {
     expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])
   })
 
+  test('has a term of days instead of an expiry', async () => {
+    const { productId } = await createLicense()
+    const { id: customer } = await result(identified, 'customer', 'create', 'trial@example.com')
+    const flags = ['--product', productId, '--customer', customer, '--type', 'TRIAL', '--duration-days', '14']
+    const { id, policy } = await result(
+      identified.extend({ policy: z.object({ durationDays: z.number() }) }),
+      'license',
+      'create',
+      ...flags,
+    )
+    expect(policy.durationDays).toBe(14)
+    expect((await shell.cli('license', 'show', id)).out).toMatch(/^expires +14 days after the first check$/m)
+  })
+
   test('has a file, which is printed or written', async () => {
     const { key } = await createLicense()
     const printed = await shell.cli('license', 'file', key)

@@ -14,8 +14,11 @@ export type RejectionCode =
   | 'TOO_MANY_MACHINES'
   | 'REJECTED'
 
-/** Why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot yet; `validate` takes one. */
-export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE'
+/**
+ * Why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot yet; `validate` takes one. `NOT_STARTED`: the term
+ * of the license starts with its first valid check; `validate` makes it.
+ */
+export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE' | 'NOT_STARTED'
 
 /**
  * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: the response does not come from the service but, for

@@ -9,6 +9,7 @@ export {
   sqlState,
   violatedConstraint,
 } from './errors.ts'
+export { FEATURES } from './features.ts'
 export type * from './feed/entities.ts'
 export { type LoadedFeed, loadFeed, type LoadOptions, openChangeLog } from './feed/load.ts'
 export { type Listener, listenForChanges, type ListenOptions } from './feed/listen.ts'

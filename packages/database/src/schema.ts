@@ -107,6 +107,8 @@ export interface Database {
     policyType: PolicyType
     maxMachines: number | null
     expiresAt: Moment | null
+    /** While `expiresAt` is null, the term starts with the first VALID check. */
+    durationDays: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements; null: none. */
     entitlements: JsonColumnOrNull

@@ -56,13 +56,15 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('executes eleven functions', async () => {
+  test('executes thirteen functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
+      'claim_slots',
       'claim_slots',
       'forget_validator',
       'note_validator',
       'open_change_log',
+      'open_change_log_with',
       'prune_change_log',
       'release_slot',
       'release_slots',
@@ -122,6 +124,7 @@ describe('the validator role', () => {
         "license_slots.license_id",
         "license_slots.used",
         "licenses.customer_id",
+        "licenses.duration_days",
         "licenses.entitlements",
         "licenses.expires_at",
         "licenses.id",

@@ -36,13 +36,15 @@ export const NO_SLOT = 0
 export const CLAIM_SLOT = 1
 /** `Verdict.slot`: the license has no machine limit, and the machine is not recorded yet. */
 export const RECORD_MACHINE = 2
+/** `Verdict.slot`: the check starts the license's term. The caller must claim, although the machine needs no slot. */
+export const START_TERM = 3
 
 export interface Verdict {
   /** The writer was writing during each of 1,000 attempts. The rest of the verdict is undefined: respond 503. */
   busy: boolean
   /** A number of CODE. With CLAIM_SLOT, VALID while the index counts free slots, else TOO_MANY_MACHINES. */
   code: number
-  slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE
+  slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM
   /** An exclusion decided: the check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
   /** Row of the license; -1: the key is unknown. */
@@ -51,7 +53,7 @@ export interface Verdict {
   /** Row of the license's product; -1: the key is unknown. */
   product: number
   productGeneration: number
-  /** When the license expires; Infinity: never. */
+  /** When the license expires; Infinity: never; NOT_STARTED: its term has not started. */
   expiresAtMs: number
   /** Machine slots taken, or machines recorded where there is no limit. */
   used: number

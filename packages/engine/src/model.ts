@@ -35,6 +35,9 @@ export interface CustomerRecord {
   organizationId: Id
 }
 
+/** The `expiresAtMs` of a license whose term starts with its first `VALID` check and has not started yet. */
+export const NOT_STARTED = -Infinity
+
 export type LicenseStatus = 'active' | 'suspended' | 'revoked'
 
 export interface LicenseRecord {
@@ -45,7 +48,7 @@ export interface LicenseRecord {
   /** The license key, compared byte for byte. */
   key: Uint8Array
   status: LicenseStatus
-  /** Infinity: never expires. */
+  /** Infinity: never expires. NOT_STARTED: the term has not started. */
   expiresAtMs: number
   /** null: no machine limit. */
   maxMachines: number | null

@@ -61,6 +61,8 @@ export interface LicenseToInsert {
   /** Default: never. */
   readonly expiresAt?: Date | null
   readonly entitlements?: object
+  /** Without `expiresAt`, the term starts with the first VALID check. */
+  readonly durationDays?: number | null
 }
 
 export interface InsertedLicense {
@@ -77,9 +79,15 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
   const id = uuidv7()
   const key = given.key ?? `KEY-${id}`
   const expiresAt = given.expiresAt ?? null
+  const durationDays = given.durationDays ?? null
+  // Tests of upgrades insert rows into earlier schemas.
+  const more =
+    durationDays === null
+      ? { column: '', value: '', values: [] }
+      : { column: ', duration_days', value: ', $10', values: [durationDays] }
   await pool.query(
-    `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, max_machines, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, max_machines, expires_at${more.column})
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9${more.value})`,
     [
       id,
       organizationId,
@@ -87,9 +95,10 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
       customerId,
       key,
       given.status ?? 'active',
-      expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION',
+      expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION',
       given.maxMachines === undefined ? 5 : given.maxMachines,
       expiresAt,
+      ...more.values,
     ],
   )
   if (given.entitlements) await setEntitlements(pool, 'licenses', id, given.entitlements)

@@ -30,6 +30,12 @@ export async function findById(api: Api, text: string): Promise<License | null> 
   }
 }
 
+/** Returns the expiry of a license in words. */
+export function expiryOf({ expiresAt, durationDays }: License['policy']): string {
+  if (expiresAt !== null || durationDays === null) return expiresAt ?? 'never'
+  return `${durationDays} days after the first check`
+}
+
 export function describeLicense(shown: License): string {
   const { policy, machines } = shown
   return describe({
@@ -39,7 +45,7 @@ export function describeLicense(shown: License): string {
     product: shown.productId,
     customer: shown.customerId,
     type: policy.type,
-    expires: policy.expiresAt ?? 'never',
+    expires: expiryOf(policy),
     machines: `${machines.used} of ${machines.max ?? 'any number'}`,
     created: shown.createdAt,
     ...(shown.suspendedAt === null ? {} : { suspended: shown.suspendedAt }),

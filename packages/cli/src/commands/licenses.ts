@@ -11,7 +11,7 @@ import type { Call } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
-import { describeLicense, findLicense } from './license-format.ts'
+import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 import { describeApplied, waitOf, withWait } from './wait.ts'
 
@@ -96,7 +96,7 @@ function addList(group: Command, open: Open): void {
         one.key,
         one.status,
         `${one.machines.used} of ${one.machines.max ?? 'any number'}`,
-        one.policy.expiresAt ?? 'never',
+        expiryOf(one.policy),
         one.id,
       ])
     })
@@ -139,6 +139,7 @@ const createFlags = z.object({
   customer: z.string().optional(),
   type: policyType.optional(),
   expires: z.string().optional(),
+  durationDays: z.int().optional(),
   maxMachines: z.int().optional(),
   key: z.string().optional(),
 })
@@ -146,11 +147,16 @@ const createFlags = z.object({
 function addCreate(group: Command, open: Open): void {
   group
     .command('create')
-    .description('create a license; without --expires it is perpetual')
+    .description('create a license; without --expires and --duration-days it is perpetual')
     .option('--product <id>', "the product (default: the demo's, with its token)")
     .option('--customer <id>', "the customer (default: the demo's, with its token)")
     .addOption(new Option('--type <type>', 'the type of the license').choices(policyType.options))
     .option('--expires <when>', 'a date, or 30d, 12h, 1y from now')
+    .option(
+      '--duration-days <days>',
+      'instead of --expires: how many days it lasts from the first valid check',
+      wholeNumber,
+    )
     .option('--max-machines <number>', 'how many machines may use it (default: any number)', wholeNumber)
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
@@ -161,8 +167,9 @@ function addCreate(group: Command, open: Open): void {
       if (productId === undefined || customerId === undefined)
         throw new Failure(EXIT.usage, 'A license needs a product and a customer; give --product and --customer')
       const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
-      const type = flags.type ?? (expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-      const policy = { type, maxMachines: flags.maxMachines ?? null, expiresAt }
+      const durationDays = flags.durationDays ?? null
+      const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
+      const policy = { type, maxMachines: flags.maxMachines ?? null, expiresAt, durationDays }
       const body = { productId, customerId, policy, ...(flags.key === undefined ? {} : { key: flags.key }) }
       const { data } = await api.call({ method: 'POST', path: '/licenses', body }, license)
       output.result(data, describeLicense(data))

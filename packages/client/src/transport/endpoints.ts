@@ -84,7 +84,7 @@ function readFileResponse(status: number, text: string): FileResponse | null {
   const code = body?.['code']
   if (body === null || typeof code !== 'string') return null
   return {
-    code: code === 'MACHINE_NOT_ACTIVE' ? code : rejectionCode(code),
+    code: code === 'MACHINE_NOT_ACTIVE' || code === 'NOT_STARTED' ? code : rejectionCode(code),
     message: readMessage(body) ?? DEFAULT_MESSAGE,
   }
 }

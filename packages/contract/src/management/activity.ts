@@ -18,6 +18,7 @@ export const activityType = z
     'LICENSE_REVOKED',
     'LICENSE_KEY_REPLACED',
     'FILE_ISSUED',
+    'TERM_STARTED',
   ])
   .meta({ description: '`CHECK`, `FILE_ISSUED`, or the change that was made.', example: 'CHECK' })
 

@@ -12,9 +12,10 @@ const licenseStatus = z
   .meta({ description: 'The status now: revoked before suspended before expired.', example: 'active' })
 export type LicenseStatus = z.infer<typeof licenseStatus>
 
-export const policyType = z
-  .enum(['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'])
-  .meta({ description: '`PERPETUAL` never expires; the others need `expiresAt`.', example: 'SUBSCRIPTION' })
+export const policyType = z.enum(['PERPETUAL', 'SUBSCRIPTION', 'TRIAL']).meta({
+  description: '`PERPETUAL` never expires; the others need `expiresAt` or `durationDays`.',
+  example: 'SUBSCRIPTION',
+})
 export type PolicyType = z.infer<typeof policyType>
 
 const maxMachines = z
@@ -28,12 +29,38 @@ const storedMaxMachines = z.int().min(1).nullable().meta({
   description: 'How many machines may use it; null: no limit. A number above 100,000 counts as 100,000.',
   example: 5,
 })
-const expiresAt = moment('When it expires; null for `PERPETUAL`. May lie in the past.').nullable()
+const expiresAt = moment(
+  'When it expires; null for `PERPETUAL`, and while a term of `durationDays` has not started. May lie in the past.',
+).nullable()
+const durationDays = z.int().min(1).max(36_500).nullable().meta({
+  description:
+    'Instead of `expiresAt`: the term starts with the first check that is `VALID`, and lasts so many days of 24 hours.',
+  example: 30,
+})
 
-export const POLICY_RULE = 'must be null for PERPETUAL and a time otherwise'
-/** Whether the type and the expiry of a policy agree. */
-export function isWholePolicy(policy: { type: PolicyType; expiresAt: Date | null }): boolean {
-  return (policy.type === 'PERPETUAL') === (policy.expiresAt === null)
+interface Policy {
+  type: PolicyType
+  expiresAt: Date | null
+  durationDays: number | null
+}
+
+/** Returns which field of a policy is wrong, and why. Returns null when the policy is valid. */
+export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | 'durationDays'; detail: string } | null {
+  if (type === 'PERPETUAL') {
+    if (term.expiresAt !== null) return { field: 'expiresAt', detail: 'must be null for PERPETUAL' }
+    return term.durationDays === null ? null : { field: 'durationDays', detail: 'must be null for PERPETUAL' }
+  }
+  if (term.expiresAt !== null || term.durationDays !== null) return null
+  return { field: 'expiresAt', detail: `must be a time for ${type}, unless durationDays is given` }
+}
+
+/** Adds the errors of a policy whose fields were all given. */
+function checkPolicy({ value, issues }: z.core.ParsePayload<Policy>): void {
+  const error =
+    value.expiresAt !== null && value.durationDays !== null
+      ? { field: 'durationDays', detail: 'must be null when expiresAt is given' }
+      : policyError(value)
+  if (error !== null) issues.push({ code: 'custom', path: [error.field], message: error.detail, input: value })
 }
 
 const policyInput = z
@@ -41,8 +68,9 @@ const policyInput = z
     type: policyType,
     maxMachines: maxMachines.default(null),
     expiresAt: expiresAt.default(null),
+    durationDays: durationDays.default(null),
   })
-  .refine(isWholePolicy, { path: ['expiresAt'], message: POLICY_RULE })
+  .check(checkPolicy)
   .meta({ description: 'The terms.' })
 
 export const licenseKey = z
@@ -61,7 +89,14 @@ export const license = z
       .object({
         type: policyType,
         maxMachines: storedMaxMachines,
-        expiresAt: timestamp('When it expires; null: never.').nullable(),
+        expiresAt: timestamp(
+          'When it expires; null: never, or not yet known, because the term has not started.',
+        ).nullable(),
+        durationDays: durationDays.meta({
+          description:
+            'How many days the term lasts from the first check that is `VALID`; null: it does not start with a check.',
+          example: null,
+        }),
       })
       .meta({ description: 'The terms.' }),
     machines: z
@@ -92,7 +127,12 @@ export const updateLicense = z.strictObject({
   productId: id('The product it is for.').optional(),
   customerId: id('The customer who owns it.').optional(),
   policy: z
-    .strictObject({ type: policyType.optional(), maxMachines: maxMachines.optional(), expiresAt: expiresAt.optional() })
+    .strictObject({
+      type: policyType.optional(),
+      maxMachines: maxMachines.optional(),
+      expiresAt: expiresAt.optional(),
+      durationDays: durationDays.optional(),
+    })
     .optional()
     .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
   metadata: metadata.optional(),

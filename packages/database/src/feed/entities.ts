@@ -113,7 +113,11 @@ export const LICENSE = entity(
     customerId: column.uuid('customer_id'),
     key: column.bytes('key'),
     status: column.text('status'),
-    expiresAtMs: column.timeOrNever('expires_at'),
+    /** -Infinity, the engine's NOT_STARTED, while the term has not started. */
+    expiresAtMs: column.timeOrNever('expires_at', {
+      sql: `case when duration_days is null then expires_at else coalesce(expires_at, '-infinity') end`,
+      dependsOn: ['expires_at', 'duration_days'],
+    }),
     maxMachines: column.integerOrNull('max_machines'),
     /** Each machine that is added or removed is a change of its own, so it is no change of the license. */
     used: column.integer('used', { dependsOn: [] }),

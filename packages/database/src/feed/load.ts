@@ -9,6 +9,7 @@ import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
 import { isFunctionMissing } from '../errors.ts'
+import { FEATURES } from '../features.ts'
 import { type ColumnReader, columnsOf } from './columns.ts'
 import { CopyDecoder } from './copy-decoder.ts'
 import {
@@ -135,7 +136,7 @@ async function* copyOut(client: pg.Client, { select }: Step, onProgress: () => v
 /** Returns the identity of the server and its change log. Call it on every connect; rejects on a standby. */
 export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
   try {
-    const { rows } = await client.query<{ server: string }>('select open_change_log() as server')
+    const { rows } = await client.query<{ server: string }>('select open_change_log_with($1) as server', [FEATURES])
     return rows[0]?.server ?? ''
   } catch (error) {
     if (!isFunctionMissing(error)) throw error

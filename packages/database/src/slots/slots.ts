@@ -5,12 +5,13 @@
 
 import type pg from 'pg'
 
+import { FEATURES } from '../features.ts'
 import type { Id } from '../feed/entities.ts'
 import { toHex } from '../ids.ts'
 
 export interface Claim {
   readonly licenseId: Id
-  /** 1 to 512 bytes, as the app sent them. */
+  /** 1 to 512 bytes, as the app sent them. None: the claim only starts the term of a license without a limit. */
   readonly machineId: Uint8Array
   readonly hostname: string | null
 }
@@ -21,8 +22,10 @@ const OUTCOMES = [
   'limit', // no slot is free
   'recorded', // the license has no limit; the machine has been recorded
   'capped', // the license has no limit, but the maximum number of machines is recorded; the machine was only counted
+  'started', // the claim has no machine id, and the term of the license has started
   'suspended',
   'revoked',
+  'expired', // the term of the license has started and ended
   'no_license',
   'busy', // the license's row is locked; claim for this license alone, with `patient`
 ] as const
@@ -36,11 +39,14 @@ export interface ClaimAnswer {
   readonly max: number | null
   /** The id of the transaction. A feed whose snapshot sees it has seen this claim. */
   readonly xid: string
+  /** When the license expires, in milliseconds since 1970; Infinity: never, or unknown when busy or without a license. */
+  readonly expiresAtMs: number
 }
 
 /**
  * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses
- * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A locked license is never waited for: its outcome
+ * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A claim
+ * that ends VALID starts the term of its license (docs/api.md#l1). A locked license is never waited for: its outcome
  * is `busy`. With `patient` the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated claim whose first
  * response was lost yields `known`. Set a statement timeout on the pool.
  */
@@ -52,16 +58,27 @@ export async function claimSlots(
   if (claims.length === 0) return []
   const values = [
     claims.map((claim) => toHex(claim.licenseId)),
-    claims.map((claim) => claim.machineId),
+    claims.map(({ machineId }) => (machineId.length === 0 ? null : machineId)),
     claims.map((claim) => claim.hostname?.replaceAll('\0', '') ?? null), // Postgres keeps no NUL in a text
     options.patient ?? false,
+    FEATURES,
   ]
-  const { rows } = await client.query<{ outcome: string; used: number | null; max: number | null; xid: string }>({
+  const { rows } = await client.query<ClaimRow>({
     name: 'keyward-claim-slots',
-    text: 'select outcome, used, max, xid from claim_slots($1::uuid[], $2::bytea[], $3::text[], $4)',
+    text: 'select outcome, used, max, xid, ends_at from claim_slots($1::uuid[], $2::bytea[], $3::text[], $4, $5::text[])',
     values,
   })
-  return rows.map(({ outcome, used, max, xid }) => ({ outcome: toOutcome(outcome), used, max, xid }))
+  return rows.map(({ outcome, used, max, xid, ends_at: endsAt }) => {
+    return { outcome: toOutcome(outcome), used, max, xid, expiresAtMs: endsAt ?? Infinity }
+  })
+}
+
+interface ClaimRow {
+  readonly outcome: string
+  readonly used: number | null
+  readonly max: number | null
+  readonly xid: string
+  readonly ends_at: number | null
 }
 
 function toOutcome(text: string): ClaimOutcome {

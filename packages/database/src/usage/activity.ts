@@ -19,6 +19,7 @@ export type ActivityType =
   | 'LICENSE_REVOKED'
   | 'LICENSE_KEY_REPLACED'
   | 'FILE_ISSUED'
+  | 'TERM_STARTED'
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>

@@ -55,7 +55,7 @@ test('rejects a standby', async () => {
     `create or replace function pg_temp_standby() returns boolean language sql as 'select true'`,
   )
   const { rows } = await database.pool.query<{ text: string }>(
-    `select replace(pg_get_functiondef('open_change_log'::regproc), 'pg_is_in_recovery()', 'pg_temp_standby()') as text`,
+    `select replace(pg_get_functiondef('open_change_log_with'::regproc), 'pg_is_in_recovery()', 'pg_temp_standby()') as text`,
   )
   await database.pool.query(rows[0]?.text ?? '')
   await expect(loadFeed(database.validatorUrl, { onBatch: () => undefined })).rejects.toThrow(/standby/)

@@ -7,7 +7,7 @@
  * but it always terminates; the caller's seqlock detects the write and discards the result.
  */
 
-import { type Check, CLAIM_SLOT, NO_SLOT, RECORD_MACHINE, type Verdict } from '../check.ts'
+import { type Check, CLAIM_SLOT, NO_SLOT, RECORD_MACHINE, START_TERM, type Verdict } from '../check.ts'
 import { CODE } from '../codes.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
@@ -31,7 +31,11 @@ import {
   STATUS_REVOKED,
   STATUS_SUSPENDED,
 } from '../memory/layout.ts'
+import { NOT_STARTED } from '../model.ts'
 import type { RuleMatching } from './rule-matching.ts'
+
+/** Returned by `stateCode` instead of a code: the license is valid, and its term has not started. No code has this number. */
+const UNSTARTED = -1
 
 /** `key`: the hash of the license key after `bindKey`. `machineHash`: the hash of the machine id, if there is one. */
 export function decide(
@@ -135,7 +139,8 @@ function decideByRule(store: IndexStore, license: number, rule: number, nowMs: n
     return
   }
   verdict.excluded = true
-  const code = stateCode(store, license, nowMs)
+  const state = stateCode(store, license, nowMs)
+  const code = state === UNSTARTED ? CODE.VALID : state
   verdict.code = code !== CODE.REVOKED && (traits & RULE_ALLOW) !== 0 ? CODE.VALID : code
 }
 
@@ -149,6 +154,10 @@ function decideWithoutRule(
   verdict: Verdict,
 ): void {
   const code = stateCode(store, license, nowMs)
+  if (code === UNSTARTED) {
+    decideUnstarted(store, license, check, machineHash, verdict)
+    return
+  }
   verdict.code = code
   if (code !== CODE.VALID) return
   const limited = verdict.max >= 0
@@ -165,11 +174,30 @@ function decideWithoutRule(
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
-/** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9). */
+/** The machine limit of a license whose term has not started: a check that becomes VALID starts it (docs/api.md#l1). */
+function decideUnstarted(
+  store: IndexStore,
+  license: number,
+  check: Check,
+  machineHash: Int32Array,
+  verdict: Verdict,
+): void {
+  const limited = verdict.max >= 0
+  verdict.code = limited && check.machineIdLength === 0 ? CODE.FINGERPRINT_REQUIRED : CODE.VALID
+  if (verdict.code !== CODE.VALID) return
+  verdict.slot = START_TERM
+  if (!limited || store.machines.has(license, verdict.licenseGeneration, machineHash)) return
+  verdict.slot = CLAIM_SLOT
+  if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
+}
+
+/** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9), or UNSTARTED. */
 function stateCode(store: IndexStore, license: number, nowMs: number): number {
   const { words, doubles } = store.licenses.region
   const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
   if (status === STATUS_REVOKED) return CODE.REVOKED
   if (status === STATUS_SUSPENDED) return CODE.SUSPENDED
-  return doubles[license * ROW_DOUBLES + EXPIRY]! > nowMs ? CODE.VALID : CODE.EXPIRED
+  const expiresAtMs = doubles[license * ROW_DOUBLES + EXPIRY]!
+  if (expiresAtMs > nowMs) return CODE.VALID
+  return expiresAtMs === NOT_STARTED ? UNSTARTED : CODE.EXPIRED
 }

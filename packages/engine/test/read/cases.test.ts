@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
 import type { AccessRuleRecord, Change, LicenseStatus, Network, RuleMatch } from '../../src/index.ts'
-import { createIndex, openIndex } from '../../src/index.ts'
+import { createIndex, NOT_STARTED, openIndex } from '../../src/index.ts'
 import { decideNow } from '../support/comparison.ts'
 import { hex } from '../support/naive.ts'
 
@@ -22,6 +22,7 @@ interface Scenario {
       organization?: string
       status?: LicenseStatus
       expiresInMs?: number
+      isUnstarted?: boolean
       maxMachines?: number
       machines?: string[]
     }[]
@@ -117,7 +118,11 @@ function licenseChanges(license: Scenario['world']['licenses'][number], names: N
     customerId: names.id('customer', license.customer),
     key: utf8.encode(license.key),
     status: license.status ?? 'active',
-    expiresAtMs: license.expiresInMs === undefined ? Infinity : NOW + license.expiresInMs,
+    expiresAtMs: license.isUnstarted
+      ? NOT_STARTED
+      : license.expiresInMs === undefined
+        ? Infinity
+        : NOW + license.expiresInMs,
     maxMachines: license.maxMachines ?? null,
     used: machines.length,
     entitlements: null,

@@ -17,7 +17,7 @@ export interface Outcome {
   code: Code | 'busy'
   decidedBy: string | null
   matched: string[]
-  slot: 'none' | 'claim' | 'record'
+  slot: 'none' | 'claim' | 'record' | 'start'
   excluded: boolean
   license: string | null
   expiresAtMs: number
@@ -27,7 +27,7 @@ export interface Outcome {
   entitlements: [product: string, own: string] | null
 }
 
-const SLOTS = ['none', 'claim', 'record'] as const
+const SLOTS = ['none', 'claim', 'record', 'start'] as const
 
 export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): void {
   const { address } = check

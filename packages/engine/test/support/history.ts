@@ -3,17 +3,18 @@
  * that they coincide often. Rows refer only to rows that exist, and deletions cascade as they do in the database.
  */
 
-import type {
-  AccessRuleRecord,
-  Change,
-  CredentialRecord,
-  CustomerRecord,
-  Id,
-  LicenseRecord,
-  Network,
-  OrganizationRecord,
-  ProductRecord,
-  RuleMatch,
+import {
+  type AccessRuleRecord,
+  type Change,
+  type CredentialRecord,
+  type CustomerRecord,
+  type Id,
+  type LicenseRecord,
+  type Network,
+  NOT_STARTED,
+  type OrganizationRecord,
+  type ProductRecord,
+  type RuleMatch,
 } from '../../src/index.ts'
 import { hex, type NaiveCheck, type World } from './naive.ts'
 import { random, type Random } from './random.ts'
@@ -167,7 +168,7 @@ export class History implements World {
       customerId: r.pick(customers).id,
       key,
       status: r.pick(['active', 'active', 'active', 'suspended', 'revoked']),
-      expiresAtMs: r.pick(EXPIRIES),
+      expiresAtMs: r.chance(0.1) ? NOT_STARTED : r.pick(EXPIRIES),
       maxMachines: r.chance(0.3) ? null : r.int(5),
       used: known?.used ?? 0,
       entitlements: randomValue(r),

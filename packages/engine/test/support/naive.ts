@@ -1,10 +1,18 @@
 /**
- * The specification of a verdict, as a program: rules V1 to V9 of docs/api.md over plain arrays. Start reading here. The
+ * The specification of a verdict, as a program: rules V1 to V9 and L1 of docs/api.md over plain arrays. Start reading here. The
  * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
- * It uses only types of the engine's code.
+ * It uses only types and constants of the engine's code.
  */
 
-import type { AccessRuleRecord, Code, Id, LicenseRecord, Network, ProductRecord } from '../../src/index.ts'
+import {
+  type AccessRuleRecord,
+  type Code,
+  type Id,
+  type LicenseRecord,
+  type Network,
+  NOT_STARTED,
+  type ProductRecord,
+} from '../../src/index.ts'
 
 /** The stored rows. */
 export interface World {
@@ -36,8 +44,8 @@ export interface NaiveVerdict {
   /** The rule that decides. Its kind decides the code; of several of that kind, `byPrecedence` chooses one to name. */
   decidedBy: AccessRuleRecord | null
   excluded: boolean
-  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. */
-  slot: 'none' | 'claim' | 'record'
+  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. start: the check starts the term. */
+  slot: 'none' | 'claim' | 'record' | 'start'
 }
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
@@ -79,8 +87,12 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   if (state !== 'VALID') return { ...verdict, code: state }
   const { machineId } = check
   const limit = license.maxMachines
-  if (machineId === null) return { ...verdict, code: limit === null ? 'VALID' : 'FINGERPRINT_REQUIRED' }
-  if (isKnown(world, license, machineId)) return { ...verdict, code: 'VALID' }
+  if (machineId === null && limit !== null) return { ...verdict, code: 'FINGERPRINT_REQUIRED' }
+  const needsSlot = limit !== null && machineId !== null && !isKnown(world, license, machineId)
+
+  // L1: a check that is VALID starts the term. One that takes a slot does both.
+  if (license.expiresAtMs === NOT_STARTED && !needsSlot) return { ...verdict, code: 'VALID', slot: 'start' }
+  if (machineId === null || isKnown(world, license, machineId)) return { ...verdict, code: 'VALID' }
   if (limit === null) return { ...verdict, code: 'VALID', slot: 'record' }
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
 }
@@ -91,11 +103,11 @@ export function naiveEntitlements(world: World, license: LicenseRecord): [produc
   return [hex(product?.entitlements ?? new Uint8Array(0)), hex(license.entitlements ?? new Uint8Array(0))]
 }
 
-/** V9: revoked before suspended before expired; a license expires at the very millisecond `expiresAtMs`. */
+/** V9: revoked before suspended before expired; a license expires at the very millisecond `expiresAtMs`. L1: not before its term starts. */
 function stateOf(license: LicenseRecord, nowMs: number): Code {
   if (license.status === 'revoked') return 'REVOKED'
   if (license.status === 'suspended') return 'SUSPENDED'
-  return license.expiresAtMs <= nowMs ? 'EXPIRED' : 'VALID'
+  return license.expiresAtMs <= nowMs && license.expiresAtMs !== NOT_STARTED ? 'EXPIRED' : 'VALID'
 }
 
 function isKnown(world: World, license: LicenseRecord, machineId: Uint8Array): boolean {

@@ -8,7 +8,7 @@ import type { z } from 'zod'
 
 import type { VendorCall } from '../http/endpoint.ts'
 import { ApiError } from '../http/problem.ts'
-import { selectLicenses } from '../resources/licenses/rows.ts'
+import { isUnstarted, selectLicenses } from '../resources/licenses/rows.ts'
 import { issueLicenseFile } from './issue.ts'
 
 type FileRequest = z.output<typeof requestLicenseFile>
@@ -25,12 +25,12 @@ export async function issueFileForApp(call: VendorCall<unknown, unknown, FileReq
   const bound = productId === null ? {} : { productId }
   const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country, ...bound })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
-  if (verdict.needsSlot) throw new ApiError('MACHINE_NOT_ACTIVE')
   return issueLicenseFile(call, {
     async find(snapshot) {
       const license = await selectLicenses(snapshot).where('licenses.key', '=', licenseKey).executeTakeFirst()
       const isOfProduct = productId === null || license?.productId === productId
       if (!license || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
+      if (verdict.needsSlot && !isUnstarted(license)) throw new ApiError('MACHINE_NOT_ACTIVE')
       return license
     },
     machineId: machineId ?? null,

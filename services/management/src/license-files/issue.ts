@@ -12,7 +12,7 @@ import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
 import type { Keyring } from '../keyring/keyring.ts'
-import { effectiveStatus, type LicenseRow } from '../resources/licenses/rows.ts'
+import { effectiveStatus, isUnstarted, type LicenseRow } from '../resources/licenses/rows.ts'
 import { currentSigner } from '../resources/signing-keys/store.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
@@ -52,6 +52,7 @@ async function signFile(context: ReadContext, find: FileOf['find'], keyring: Key
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active') throw new ApiError(CODES[status])
+  if (isUnstarted(row)) throw new ApiError('NOT_STARTED')
   const { keyId, privateKey } = await currentSigner(context, keyring)
   const payload = {
     licenseKey: row.key,
@@ -65,7 +66,7 @@ async function signFile(context: ReadContext, find: FileOf['find'], keyring: Key
   return { licenseId: row.id, text: signLicenseFile(payload, privateKey) }
 }
 
-/** Returns the text of the file, which is in the license's activity from then on. Throws REVOKED, SUSPENDED or EXPIRED. */
+/** Returns the text of the file, which is in the license's activity from then on. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED. */
 export async function issueLicenseFile(context: FileContext, { find, machineId }: FileOf): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context
   const { licenseId, text } = await db

@@ -19,13 +19,13 @@ export const licenseFiles = [
       operationId: 'downloadLicenseFile',
       summary: 'Download the offline license file',
       description:
-        'Only for an active license. The file is valid for 30 days, or until the license expires if that is sooner. The activity of the ' +
-        'license has an entry FILE_ISSUED.',
+        'Only for an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
+        'The activity of the license has an entry FILE_ISSUED.',
       params: idParams,
       status: 200,
       response: licenseFile,
       responseType: 'text/plain',
-      errors: ['REVOKED', 'SUSPENDED', 'EXPIRED'],
+      errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED'],
     },
     (call) => issueLicenseFile(call, { find: (snapshot) => readLicenseRow(snapshot, call.params.id), machineId: null }),
   ),
@@ -49,6 +49,7 @@ export const licenseFiles = [
         'REVOKED',
         'SUSPENDED',
         'EXPIRED',
+        'NOT_STARTED',
         'BLACKLISTED',
         'FINGERPRINT_REQUIRED',
         'TOO_MANY_MACHINES',

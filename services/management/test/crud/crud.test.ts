@@ -119,9 +119,40 @@ describe('licenses', () => {
     expect(outcome(await patch({ type: 'TRIAL' }))).toBe('422 INVALID_REQUEST')
     const expiresAt = '2031-01-01T00:00:00.000Z'
     const trial = expectBody(await patch({ type: 'TRIAL', expiresAt }), 200, licenseSchema)
-    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt })
+    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt, durationDays: null })
     expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
+  })
+
+  test('have a term that starts with first use instead of an expiry', async () => {
+    const { call } = vendor
+    const policy = { type: 'TRIAL', durationDays: 14 }
+    const { id, ...license } = await vendor.license({ policy })
+    expect(license).toMatchObject({ status: 'active', policy: { ...policy, expiresAt: null } })
+    const patch = (given: object) => call('PATCH', `licenses/${id}`, { body: { policy: given } })
+    const pointer = async (given: object) => {
+      const response = await patch(given)
+      return `${outcome(response)} ${/"pointer":"(.*?)"/.exec(response.text)?.[1]}`
+    }
+    expect(await pointer({ durationDays: null })).toBe('422 INVALID_REQUEST #/policy/expiresAt')
+    expect(await pointer({ type: 'PERPETUAL' })).toBe('422 INVALID_REQUEST #/policy/durationDays')
+    expect(await pointer({ durationDays: 0 })).toBe('422 INVALID_REQUEST #/policy/durationDays')
+    expect(await pointer({ durationDays: 36_501 })).toBe('422 INVALID_REQUEST #/policy/durationDays')
+    expect(expectBody(await patch({ durationDays: 7 }), 200, licenseSchema).policy.durationDays).toBe(7)
+    expect(outcome(await call('GET', `licenses/${id}/file`))).toBe('409 NOT_STARTED')
+    const expiresAt = '2031-01-01T00:00:00.000Z'
+    const started = expectBody(await call('POST', `licenses/${id}/renew`, { body: { expiresAt } }), 200, licenseSchema)
+    expect(started.policy).toMatchObject({ durationDays: 7, expiresAt })
+    expect(await pointer({ durationDays: 8 })).toBe('422 INVALID_REQUEST #/policy/durationDays')
+    const again = expectBody(await patch({ durationDays: 8, expiresAt: null }), 200, licenseSchema)
+    expect(again.policy).toMatchObject({ durationDays: 8, expiresAt: null })
+    const both = { productId: license.productId, customerId: license.customerId, policy: { ...policy, expiresAt } }
+    expect(outcome(await call('POST', 'licenses', { body: both }))).toBe('422 INVALID_REQUEST')
+    const validator = `insert into validators (id, name, ready, details) values (gen_random_uuid(), 'old', true, '{}')`
+    await harness.database.pool.query(validator)
+    expect(outcome(await patch({ durationDays: 9 }))).toBe('409 VALIDATORS_OUTDATED')
+    expect(outcome(await patch({ expiresAt }))).toBe('200')
+    await harness.database.pool.query('delete from validators')
   })
 
   test('are filtered by product, customer, status and key', async () => {

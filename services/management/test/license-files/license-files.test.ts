@@ -125,6 +125,10 @@ describe('the license file for an app', () => {
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     expect(outcome(await request(limited.key))).toBe('409 FINGERPRINT_REQUIRED')
     expect(outcome(await request(limited.key, 'm1'))).toBe('409 MACHINE_NOT_ACTIVE')
+    for (const maxMachines of [null, 1]) {
+      const trial = await vendor.license({ policy: { type: 'TRIAL', durationDays: 7, maxMachines } })
+      expect(outcome(await request(trial.key, 'm1'))).toBe('409 NOT_STARTED')
+    }
     await insertMachine({ harness, vendor }, limited.id, 'm1')
     const response = await request(limited.key, 'm1')
     expect(response.status).toBe(200)

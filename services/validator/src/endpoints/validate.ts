@@ -1,6 +1,7 @@
 /**
  * Validates licenses: v1 and v2 apply the same rules and differ in shape alone (docs/api.md#h1). A check is decided from
- * memory. Only a machine that may need a slot of a limited license waits for the main thread, and thus for Postgres.
+ * memory. Only a machine that may need a slot of a limited license, and a check that starts a term (docs/api.md#l1), wait for the
+ * main thread, and thus for Postgres.
  */
 
 import { type OriginResolver } from '@keyward/address'
@@ -12,7 +13,9 @@ import {
   createVerdict,
   type IndexReader,
   NO_SLOT,
+  NOT_STARTED,
   RECORD_MACHINE,
+  START_TERM,
   type Verdict,
 } from '@keyward/engine'
 
@@ -103,7 +106,8 @@ export class Validation {
       counters.count('indexBusy')
       return exchange.fail('UNAVAILABLE')
     }
-    if (verdict.slot === CLAIM_SLOT && this.#mustClaim(verdict, nowMs)) this.#claim(exchange, nowMs)
+    const { slot } = verdict
+    if ((slot === CLAIM_SLOT || slot === START_TERM) && this.#mustClaim(verdict, nowMs)) this.#claim(exchange, nowMs)
     else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
   }
 
@@ -130,8 +134,10 @@ export class Validation {
     if (isRecheck) exchange.fallback = rejectionResponse(exchange.shape, code, used, max)
     claims.claim(check.organization, licenseId, check.machineId, hostname, isRecheck, (decision) => {
       if (exchange.isDone) return
-      if (decision.isDecided) this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
-      else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)
+      if (decision.isDecided) {
+        if (verdict.expiresAtMs === NOT_STARTED) verdict.expiresAtMs = decision.expiresAtMs
+        this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
+      } else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)
       else exchange.fail('UNAVAILABLE')
     })
   }

@@ -6,7 +6,7 @@
 
 import { hostname } from 'node:os'
 
-import { createPool, forgetValidator, noteValidator, uuidv7, type ValidatorNote } from '@keyward/database'
+import { createPool, FEATURES, forgetValidator, noteValidator, uuidv7, type ValidatorNote } from '@keyward/database'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
@@ -112,7 +112,7 @@ export class Heartbeat {
       applied: this.#applied?.snapshot ?? null,
       ready: this.#isReady(),
       // Since this version validators read single columns (migration 0013).
-      details: { readsColumns: true, adminUrl: this.#adminUrl, server: this.#applied?.server },
+      details: { readsColumns: true, features: FEATURES, adminUrl: this.#adminUrl, server: this.#applied?.server },
     })
   }
 }

@@ -14,7 +14,7 @@ import type {
   VerdictV1,
   VerdictV2,
 } from '@keyward/contract/validation'
-import { CODES } from '@keyward/engine'
+import { CODES, NOT_STARTED } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'
 
@@ -152,10 +152,10 @@ function validTemplate(shape: Shape): ValidTemplate {
 
 const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
-/** Returns the response for a valid license. The next call may overwrite its bytes, so send them before that. */
+/** Returns the response for a valid license, without `expiresAt` when it never expires or its term has not started. The next call may overwrite its bytes, so send them before that. */
 export function validResponse(shape: Shape, expiresAtMs: number): PreparedResponse {
   const { response, at, perpetual } = VALID_TEMPLATES[shape]
-  if (expiresAtMs === Infinity) return perpetual
+  if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return perpetual
   if (writeTimestamp(expiresAtMs, response.body, at)) return response
   return okResponse(json(validBody(shape, new Date(expiresAtMs).toISOString())))
 }

@@ -17,6 +17,7 @@ export interface ClaimRequest {
   /** The caller's row in the index: work is shared fairly between organizations. */
   organization: number
   licenseId: Uint8Array
+  /** Empty: the claim only starts the license's term. */
   machineId: Uint8Array
   hostname: string | null
   /** The index says that the license is full, and this only verifies it: it may be delayed to join others. */
@@ -37,7 +38,9 @@ export interface ReleaseRequest {
 export type WorkRequest = ClaimRequest | ReleaseRequest
 
 /** The outcome of a claim; undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
-export type ClaimDecision = { isDecided: true; code: number; used: number; max: number } | { isDecided: false }
+export type ClaimDecision =
+  | { isDecided: true; code: number; used: number; max: number; /** Infinity: never. */ expiresAtMs: number }
+  | { isDecided: false }
 
 /** Whether a slot was released. Null if Postgres did not respond, or if too many releases wait. */
 export interface ReleaseResult {

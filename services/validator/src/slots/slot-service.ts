@@ -139,12 +139,15 @@ export function applyClaim(index: SlotIndex, { licenseId, machineId }: Claim, re
   else index.applySeen(machine, BigInt(xid))
 }
 
-function toDecision({ outcome, used, max }: ClaimAnswer): ClaimDecision {
-  const decided = (code: number): ClaimDecision => ({ isDecided: true, code, used: used ?? 0, max: max ?? -1 })
+function toDecision({ outcome, used, max, expiresAtMs }: ClaimAnswer): ClaimDecision {
+  const decided = (code: number): ClaimDecision => {
+    return { isDecided: true, code, used: used ?? 0, max: max ?? -1, expiresAtMs }
+  }
   switch (outcome) {
     case 'granted':
     case 'known':
     case 'recorded':
+    case 'started':
     case 'capped': // the license has no limit; only the recording of its machines is capped
       return decided(CODE.VALID)
     case 'limit':
@@ -155,6 +158,8 @@ function toDecision({ outcome, used, max }: ClaimAnswer): ClaimDecision {
       return decided(CODE.SUSPENDED)
     case 'revoked':
       return decided(CODE.REVOKED)
+    case 'expired':
+      return decided(CODE.EXPIRED)
     case 'busy':
       return UNDECIDED
     default:

@@ -40,6 +40,7 @@ const scenarioSchema = z.object({
         customer: z.string(),
         status: z.enum(['active', 'suspended', 'revoked']).default('active'),
         expiresInMs: z.number().optional(),
+        isUnstarted: z.boolean().default(false),
         maxMachines: z.number().optional(),
         machines: z.array(z.string()).default([]),
       }),
@@ -70,7 +71,7 @@ const scenarioSchema = z.object({
         product: z.string().optional(),
       }),
       code: z.enum(CODES),
-      slot: z.enum(['claim', 'record']).optional(),
+      slot: z.enum(['claim', 'record', 'start']).optional(),
       used: z.number().optional(),
       max: z.number().optional(),
     }),
@@ -124,6 +125,7 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
       status: row.status,
       maxMachines: row.maxMachines ?? null,
       expiresAt: at(row.expiresInMs),
+      durationDays: row.isUnstarted ? 30 : null,
     })
     ids.set(`license ${row.name}`, license.id)
     for (const machineId of row.machines) await insertMachine(pool, { licenseId: license.id, machineId })
@@ -201,13 +203,15 @@ test('the engine has decision cases', () => {
 })
 
 /** Returns the body of the verdict of a case. */
-function expectedBody(scenario: Scenario, { check, code, used, max }: Case, api: 'v1' | 'v2'): object {
+function expectedBody(scenario: Scenario, { check, code, slot, used, max }: Case, api: 'v1' | 'v2'): object {
   const organizationOf = (row: { organization?: string | undefined }): string | undefined =>
     row.organization ?? scenario.world.organizations[0]
   const license = scenario.world.licenses.find(
     (row) => row.key === check.key && organizationOf(row) === organizationOf(check),
   )
-  const expiresAt = license?.expiresInMs === undefined ? null : matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  const startsTerm = license?.isUnstarted === true && slot !== undefined
+  const expiresAt =
+    license?.expiresInMs === undefined && !startsTerm ? null : matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   const message = CODE_MESSAGES[code]
   if (code === 'VALID')
     return api === 'v1' ? { valid: true, code, expiresAt } : { valid: true, status: 200, message, code, expiresAt }

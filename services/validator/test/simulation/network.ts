@@ -278,9 +278,9 @@ export class SimulatedSlots implements SlotStore {
         const license = licenses[i]!
         const row = draft.license.get(license)
         const answer = (outcome: ClaimAnswer['outcome']): ClaimAnswer => {
-          return { outcome, used: usedOf(draft, license), max: row?.max ?? null, xid }
+          return { outcome, used: usedOf(draft, license), max: row?.max ?? null, xid, expiresAtMs: Infinity }
         }
-        if (isBusy(license)) return { outcome: 'busy', used: null, max: null, xid }
+        if (isBusy(license)) return { outcome: 'busy', used: null, max: null, xid, expiresAtMs: Infinity }
         if (row === undefined) return answer('no_license')
         if (row.status !== 'active') return answer(row.status)
         const machine = new TextDecoder().decode(machineId)

@@ -63,7 +63,7 @@ test('treats claims of the same machine and license as one claim', async () => {
 
 test('a claim that Postgres rejects fails alone', async () => {
   const { id } = await world.license({ maxMachines: 100 })
-  const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? '' : `machine ${i}`))
+  const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? 'x'.repeat(513) : `machine ${i}`))
   const outcomes = await claimAll(claims)
   expect(outcomes).toEqual(claims.map((_, i) => (i === 13 ? null : 'granted')))
   expect(errors.length).toBeGreaterThan(1)
@@ -98,7 +98,13 @@ describe('beside a flood of one organization', () => {
       executor: {
         execute: (claims) =>
           new Promise((resolve) => {
-            const outcomes = claims.map(() => ({ outcome: 'granted' as const, used: 1, max: 5, xid: '7' }))
+            const outcomes = claims.map(() => ({
+              outcome: 'granted' as const,
+              used: 1,
+              max: 5,
+              xid: '7',
+              expiresAtMs: Infinity,
+            }))
             statements.push({
               organizations: claims.map(({ organization }) => organization),
               end: () => resolve(outcomes),

@@ -13,7 +13,9 @@ beforeEach(() => {
     {
       execute: (claims) => {
         executed.push(...claims)
-        return Promise.resolve(claims.map(() => ({ outcome: 'limit', used: 1, max: 1, xid: '7' })))
+        return Promise.resolve(
+          claims.map(() => ({ outcome: 'limit', used: 1, max: 1, xid: '7', expiresAtMs: Infinity })),
+        )
       },
       isHopeless: () => true,
       release: () => Promise.resolve([]),

@@ -18,6 +18,7 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
       'licenses.policyType',
       'licenses.maxMachines',
       'licenses.expiresAt',
+      'licenses.durationDays',
       'licenses.metadata',
       'licenses.createdAt',
       'licenses.updatedAt',
@@ -36,6 +37,11 @@ export function effectiveStatus(row: Pick<LicenseRow, 'status' | 'expiresAt'>, n
   return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? 'expired' : 'active'
 }
 
+/** Whether the term of the license starts with a check that has not come yet (docs/api.md#l1). */
+export function isUnstarted(row: Pick<LicenseRow, 'expiresAt' | 'durationDays'>): boolean {
+  return row.durationDays !== null && row.expiresAt === null
+}
+
 /** Returns the row. Throws NOT_FOUND. */
 export async function readLicenseRow(context: ReadContext, id: string): Promise<LicenseRow> {
   const row = await selectLicenses(context).where('licenses.id', '=', id).executeTakeFirst()
@@ -51,14 +57,15 @@ export async function lockLicenseRow(context: ReadContext, id: string): Promise<
 }
 
 export function showLicense(row: LicenseRow): License {
-  const { id, key, productId, customerId, policyType, maxMachines, metadata, used } = row
+  const { id, key, productId, customerId, policyType, maxMachines, durationDays, metadata, used } = row
+  const expiresAt = row.expiresAt?.toISOString() ?? null
   return {
     id,
     key,
     status: effectiveStatus(row, Date.now()),
     productId,
     customerId,
-    policy: { type: policyType, maxMachines, expiresAt: row.expiresAt?.toISOString() ?? null },
+    policy: { type: policyType, maxMachines, expiresAt, durationDays },
     machines: { used, max: maxMachines },
     metadata,
     createdAt: row.createdAt.toISOString(),

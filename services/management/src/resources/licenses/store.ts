@@ -1,6 +1,6 @@
 /** Lists, adds, changes and deletes licenses. Any number of licenses is added by one statement. */
 
-import { type CreateLicense, isWholePolicy, type License, POLICY_RULE, type updateLicense } from '@keyward/contract'
+import { type CreateLicense, type License, policyError, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
@@ -14,8 +14,9 @@ import { listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
 import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
+import { requireFeatures } from './features.ts'
 import { generateLicenseKey } from './key.ts'
-import { lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
+import { type LicenseRow, lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
 
 /** The constraint that makes a license key unique in its organization. */
 const KEY_CONSTRAINT = 'licenses_organization_id_key_key'
@@ -123,22 +124,28 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   if (part.length > 0) yield part
 }
 
-/** Throws LICENSE_KEY_EXISTS when another transaction has added one of the keys. */
+/** Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when another transaction has added one of the keys. */
 export async function insertLicenses(context: WriteContext, rows: readonly NewLicense[]): Promise<void> {
+  await requireFeatures(
+    context,
+    rows.map(({ policy }) => policy),
+  )
   for (const part of parts(rows)) await insertPart(context, part)
 }
 
 async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
-    insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)
-    select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at, n.metadata
+    insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at,
+      duration_days, metadata)
+    select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at,
+      n.duration_days, n.metadata
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
-      ${column((row) => row.metadata)}::jsonb[]
-    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, metadata)`
+      ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.metadata)}::jsonb[]
+    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, metadata)`
     .execute(db)
     .catch((error: unknown) => {
       const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
@@ -172,6 +179,20 @@ export const licenseRows: OwnedRows<'licenses', string> = {
   conflicts: { [KEY_CONSTRAINT]: { code: 'LICENSE_KEY_EXISTS' } },
 }
 
+/**
+ * Returns the policy that the given fields lead to. Throws INVALID_REQUEST unless it is valid. A term of days can only be set with
+ * the license's expiry removed, because it would not be in effect otherwise.
+ */
+function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['policy'] = {}) {
+  const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = given
+  const { durationDays = row.durationDays } = given
+  const error = policyError({ type, expiresAt, durationDays })
+  if (error !== null) throw invalid(`#/policy/${error.field}`, error.detail)
+  if (durationDays !== null && durationDays !== row.durationDays && expiresAt !== null)
+    throw invalid('#/policy/durationDays', 'needs expiresAt to be null, because the term is of days from its start')
+  return { policyType: type, maxMachines, expiresAt, durationDays }
+}
+
 /** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */
 export async function changeLicense(
   context: WriteContext,
@@ -179,13 +200,13 @@ export async function changeLicense(
   input: z.output<typeof updateLicense>,
 ): Promise<License> {
   const row = await lockLicenseRow(context, id)
-  const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = input.policy ?? {}
-  if (!isWholePolicy({ type, expiresAt })) throw invalid('#/policy/expiresAt', POLICY_RULE)
+  const policy = mergedPolicy(row, input.policy)
   const { productId = row.productId, customerId = row.customerId, metadata } = input
   await requireParents(context, { productId, customerId })
-  const changed = differences(row, { productId, customerId, policyType: type, maxMachines, expiresAt, metadata })
+  const changed = differences(row, { productId, customerId, ...policy, metadata })
   if (changed === null) return showLicense(row)
-  if (changed.maxMachines !== undefined) await requireMachinesWithinQuota(context, [maxMachines])
+  if (changed.maxMachines !== undefined) await requireMachinesWithinQuota(context, [policy.maxMachines])
+  await requireFeatures(context, [policy])
   await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })
   await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
   await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])

@@ -1,0 +1,175 @@
+-- Terms that start with the first use of a license.
+
+-- A license with `duration_days` and without `expires_at` has not started: its first VALID check sets `expires_at`.
+alter table licenses
+  add column duration_days integer check (duration_days between 1 and 36500),
+  drop constraint licenses_check,
+  -- Existing rows fulfil the former constraint, which is stricter, so they are not read.
+  add constraint licenses_term check ((policy_type = 'PERPETUAL') = (expires_at is null and duration_days is null)) not valid;
+create index licenses_not_started on licenses (id) where duration_days is not null and expires_at is null;
+
+select log_changes_of('licenses', 'L',
+  'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days');
+
+-- As `open_change_log` before. `features` names what the calling validator implements. A validator of an earlier version
+-- would treat a license whose term has not started as one that never expires, so it cannot open the change log while there
+-- is such a license.
+create function open_change_log_with(features text[]) returns text language plpgsql security definer set search_path = public, pg_temp as $$
+begin
+  if pg_is_in_recovery() then
+    raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
+  end if;
+  if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
+    raise exception 'Licenses use durationDays, which this version of the validator does not implement' using errcode = '0A000';
+  end if;
+  if (select server from feed_state) <> log_place() or not exists (select from server_run) then
+    perform from feed_state for update;
+    insert into server_run (id) select gen_random_uuid() where not exists (select from server_run);
+    if (select server from feed_state) <> log_place() then
+      perform void_change_log();
+      update feed_state set server = log_place();
+    end if;
+  end if;
+  return change_log_identity();
+end $$;
+
+create or replace function open_change_log() returns text language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  return open_change_log_with('{}');
+end $$;
+
+-- Claims slots, and starts the terms of licenses. As the function of four arguments before, with these differences:
+--   * A claim without a machine id starts the term of a license without a limit; its outcome is `started`.
+--   * A claim whose license has expired since its term was started, which the caller did not know, is `expired`.
+--   * `ends_at` is when the license expires, in milliseconds since 1970; null: never.
+--   * A license that needs a feature that is not in `features` is `busy`.
+-- The rows of licenses whose terms start are locked before those of their slots, as changes of licenses do.
+create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
+  returns table (outcome text, used integer, max integer, xid text, ends_at float8) language plpgsql
+  security definer set search_path = public, pg_temp
+  set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  most_recorded constant integer := 10000;
+  most_machines constant integer := 100000;
+  starting uuid[];
+  held uuid[];
+begin
+  perform ensure_partition('activity', now());
+  if patient then
+    select array_agg(id) into starting from (select l.id from licenses l
+      where l.id = any (license_ids) and l.duration_days is not null and l.expires_at is null
+      order by l.id for no key update) locked;
+    select array_agg(id) into held from (select license_id as id from license_slots
+      where license_id = any (license_ids) order by license_id for no key update) locked;
+  else
+    select array_agg(id) into starting from (select l.id from licenses l
+      where l.id = any (license_ids) and l.duration_days is not null and l.expires_at is null
+      order by l.id for no key update skip locked) locked;
+    select array_agg(id) into held from (select license_id as id from license_slots
+      where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
+  end if;
+  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  return query
+  with asked as (
+    select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
+    from unnest(license_ids, machine_ids, hostnames) with ordinality as u (license_id, machine_id, hostname, i)
+  ), judged as (
+    select a.*, l.organization_id, case when l.max_machines > most_machines then most_machines else l.max_machines end as max_machines,
+      least(coalesce(l.max_machines, most_recorded), most_machines) as cap, s.used,
+      case when l.expires_at is null and l.duration_days is not null then term_end(l.duration_days) else l.expires_at end as expires_at,
+      case
+        when s.license_id is null then 'no_license'
+        when held is null or a.license_id <> all (held) then 'busy'
+        when l.status <> 'active' then l.status
+        when l.expires_at is null and l.duration_days is not null
+          and (starting is null or l.id <> all (starting) or not 'terms' = any (features)) then 'busy'
+        when l.duration_days is not null and l.expires_at <= now() then 'expired'
+        when a.machine_id is null then case when l.max_machines is null then 'started' else 'busy' end
+        when m.license_id is not null then 'known'
+      end as outcome
+    from asked a
+    left join licenses l on l.id = a.license_id
+    left join license_slots s on s.license_id = a.license_id
+    left join machines m on m.license_id = a.license_id and m.machine_id = a.machine_id
+  ), newcomers as (
+    select j.*, row_number() over (partition by j.license_id order by j.i) as place
+    from judged j where j.outcome is null and j.is_first
+  ), granted as (
+    select n.*, new_id() as id from newcomers n where n.used + n.place <= n.cap
+  ), gains as (
+    select g.license_id, count(*) as machines from granted g group by g.license_id
+  ), inserted as (
+    insert into machines (id, license_id, machine_id, hostname)
+    select g.id, g.license_id, g.machine_id, g.hostname from granted g order by g.license_id, g.machine_id
+    on conflict do nothing
+  ), noted as (
+    insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
+    select now(), g.id, g.organization_id, g.license_id, 'MACHINE_ACTIVATED', g.machine_id, now(), now() from granted g
+  ), counted as (
+    update license_slots s set unrecorded = s.unrecorded + c.machines
+    from (select n.license_id, count(*) as machines from newcomers n
+      where n.max_machines is null and n.used + n.place > n.cap group by n.license_id) c
+    where s.license_id = c.license_id
+  )
+  select
+    case
+      when j.outcome is not null then j.outcome
+      when g.license_id is null then case when j.max_machines is null then 'capped' else 'limit' end
+      when not j.is_first then 'known'
+      else case when j.max_machines is null then 'recorded' else 'granted' end
+    end,
+    case when j.outcome = 'busy' then null
+      else (j.used + coalesce(gains.machines, 0))::integer end,
+    case when j.outcome = 'busy' then null else j.max_machines end,
+    pg_current_xact_id()::text,
+    floor(extract(epoch from j.expires_at) * 1000)::float8
+  from judged j
+  left join granted g on g.license_id = j.license_id and g.machine_id = j.machine_id
+  left join gains on gains.license_id = j.license_id
+  order by j.i;
+  if starting is not null and 'terms' = any (features) then
+    perform start_terms(array(select unnest(starting) intersect select unnest(held)), license_ids, machine_ids);
+  end if;
+end $$;
+
+-- As before, for validators of earlier versions.
+create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
+  returns table (outcome text, used integer, max integer, xid text) language sql
+  security definer set search_path = public, pg_temp as $$
+  select outcome, used, max, xid from claim_slots(license_ids, machine_ids, hostnames, patient, '{}'::text[]) $$;
+
+-- The end of a term that starts with this transaction: whole days of 24 hours, in whole milliseconds as the API shows it.
+create function term_end(days integer) returns timestamptz language sql stable set search_path = public, pg_temp as $$
+  select date_trunc('milliseconds', now()) + make_interval(hours => 24 * days) $$;
+
+-- Starts the terms of those of the locked licenses that a claim has made VALID: one without a limit, or one of which a
+-- claiming machine holds a slot now.
+create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea[]) returns void language sql
+  set search_path = public, pg_temp as $$
+  with started as (
+    update licenses l set expires_at = term_end(l.duration_days), updated_at = now()
+    where l.id = any (locked) and l.status = 'active' and l.duration_days is not null and l.expires_at is null
+      and (l.max_machines is null or exists (
+        select from unnest(license_ids, machine_ids) as u (license_id, machine_id)
+          join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
+        where u.license_id = l.id))
+    returning l.id, l.organization_id
+  )
+  insert into activity (at, id, organization_id, license_id, type, first_at, last_at)
+  select now(), new_id(), organization_id, id, 'TERM_STARTED', now(), now() from started;
+$$;
+
+revoke execute on function open_change_log_with(text[]), term_end(integer), start_terms(uuid[], uuid[], bytea[]),
+  claim_slots(uuid[], bytea[], text[], boolean, text[]) from public;
+
+-- Adds to the grants of earlier migrations.
+alter function grant_validator() rename to grant_validator_before_terms;
+create function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  perform grant_validator_before_terms();
+  if exists (select from pg_roles where rolname = 'keyward_validator') then
+    grant select (duration_days) on licenses to keyward_validator;
+    grant execute on function open_change_log_with(text[]), claim_slots(uuid[], bytea[], text[], boolean, text[]) to keyward_validator;
+  end if;
+end $$;
