@@ -101,7 +101,18 @@ describe('a license', () => {
   test('has a term of days instead of an expiry', async () => {
     const { productId } = await createLicense()
     const { id: customer } = await result(identified, 'customer', 'create', 'trial@example.com')
-    const flags = ['--product', productId, '--customer', customer, '--type', 'TRIAL', '--duration-days', '14']
+    const flags = [
+      '--product',
+      productId,
+      '--customer',
+      customer,
+      '--type',
+      'TRIAL',
+      '--duration-days',
+      '14',
+      '--max-releases',
+      '3',
+    ]
     const { id, policy } = await result(
       identified.extend({ policy: z.object({ durationDays: z.number() }) }),
       'license',
@@ -109,7 +120,9 @@ describe('a license', () => {
       ...flags,
     )
     expect(policy.durationDays).toBe(14)
-    expect((await shell.cli('license', 'show', id)).out).toMatch(/^expires +14 days after the first check$/m)
+    expect((await shell.cli('license', 'show', id)).out).toMatch(
+      /^expires +14 days after the first check$[^]*^releases +at most 3 in 30 days$/m,
+    )
   })
 
   test('has a file, which is printed or written', async () => {

@@ -1,8 +1,9 @@
--- Terms that start with the first use of a license.
+-- Terms that start with the first use of a license, and limits of releases by apps.
 
 -- A license with `duration_days` and without `expires_at` has not started: its first VALID check sets `expires_at`.
 alter table licenses
   add column duration_days integer check (duration_days between 1 and 36500),
+  add column max_releases integer check (max_releases between 0 and 1000),
   drop constraint licenses_check,
   -- Existing rows fulfil the former constraint, which is stricter, so they are not read.
   add constraint licenses_term check ((policy_type = 'PERPETUAL') = (expires_at is null and duration_days is null)) not valid;
@@ -160,7 +161,104 @@ create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea
   select now(), new_id(), organization_id, id, 'TERM_STARTED', now(), now() from started;
 $$;
 
-revoke execute on function open_change_log_with(text[]), term_end(integer), start_terms(uuid[], uuid[], bytea[]),
+-- When apps released slots of licenses with `max_releases`, of the last 30 days. A license has at most as many rows as its
+-- largest limit was.
+create table slot_releases (
+  license_id uuid not null references license_slots on delete cascade,
+  at timestamptz not null default now()
+);
+create index slot_releases_license on slot_releases (license_id, at);
+
+-- Records that an app may release no further slot: one entry for a license, a machine and a day. The id is computed from
+-- these three, so that repeated requests count in one entry.
+create function record_release_limits(license_ids uuid[], machine_ids bytea[]) returns void language sql
+  set search_path = public, pg_temp as $$
+  insert into activity (at, id, organization_id, license_id, type, machine_id, count, first_at, last_at)
+  select day, (lpad(to_hex((extract(epoch from day) * 1000)::bigint), 12, '0') || '7' || left(digest, 3) || '8'
+    || substr(digest, 4, 15))::uuid, l.organization_id, l.id, 'RELEASE_LIMIT_REACHED', u.machine_id, 1, now(), now()
+  from unnest(license_ids, machine_ids) as u (license_id, machine_id)
+    join licenses l on l.id = u.license_id,
+    date_trunc('day', now(), 'UTC') as day,
+    encode(sha256('release'::bytea || uuid_send(u.license_id) || u.machine_id), 'hex') as digest
+  on conflict (at, id) do update set count = activity.count + 1, last_at = excluded.last_at;
+$$;
+
+-- As before, with `max_releases`: of a license that apps have released so often in the last 30 days, no slot is released. The
+-- outcome is `unknown` then, because the machine keeps its slot, and the activity says why.
+create or replace function release_slots(license_ids uuid[], machine_ids bytea[])
+  returns table (outcome text, used integer, xid text) language plpgsql
+  security definer set search_path = public, pg_temp
+  set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  concerned uuid[];
+  held uuid[];
+  refused_licenses uuid[];
+  refused_machines bytea[];
+begin
+  select array_agg(distinct m.license_id) into concerned
+  from unnest(license_ids, machine_ids) as u (license_id, machine_id)
+    join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id;
+  if concerned is null then
+    return query select 'unknown', null::integer, null::text from unnest(license_ids);
+    return;
+  end if;
+  perform ensure_partition('activity', now());
+  select array_agg(id) into held from (select license_id as id from license_slots
+    where license_id = any (concerned) order by license_id for no key update skip locked) locked;
+  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  if exists (select from licenses l where l.id = any (held) and l.max_releases is not null) then
+    delete from slot_releases where license_id = any (held) and at <= now() - interval '30 days';
+    with holding as (
+      select u.license_id, u.machine_id, row_number() over (partition by u.license_id order by min(u.i)) as place
+      from unnest(license_ids, machine_ids) with ordinality as u (license_id, machine_id, i)
+        join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
+      where u.license_id = any (held)
+      group by u.license_id, u.machine_id
+    ), judged as (
+      select h.*, h.place > l.max_releases - (select count(*) from slot_releases r where r.license_id = h.license_id) as is_refused
+      from holding h join licenses l on l.id = h.license_id where l.max_releases is not null
+    ), counted as (
+      insert into slot_releases (license_id) select license_id from judged where not is_refused
+    )
+    select array_agg(license_id), array_agg(machine_id) into refused_licenses, refused_machines from judged where is_refused;
+    if refused_licenses is not null then
+      perform record_release_limits(refused_licenses, refused_machines);
+    end if;
+  end if;
+  return query
+  with refused as (
+    select * from unnest(refused_licenses, refused_machines) as r (license_id, machine_id)
+  ), asked as (
+    select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
+    from unnest(license_ids, machine_ids) with ordinality as u (license_id, machine_id, i)
+  ), gone as (
+    delete from machines m using asked a
+    where a.is_first and a.license_id = any (held) and m.license_id = a.license_id and m.machine_id = a.machine_id
+      and not exists (select from refused r where r.license_id = a.license_id and r.machine_id = a.machine_id)
+    returning m.license_id, m.machine_id
+  ), noted as (
+    insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
+    select now(), new_id(), l.organization_id, l.id, 'MACHINE_RELEASED', g.machine_id, now(), now()
+    from gone g join licenses l on l.id = g.license_id
+  ), losses as (
+    select g.license_id, count(*)::integer as machines from gone g group by g.license_id
+  ), judged as (
+    select a.i, a.license_id, case
+        when g.license_id is not null and a.is_first then 'released'
+        when a.license_id = any (concerned) and (held is null or a.license_id <> all (held)) then 'busy'
+        else 'unknown'
+      end as outcome
+    from asked a left join gone g on g.license_id = a.license_id and g.machine_id = a.machine_id
+  )
+  select j.outcome, case when j.outcome = 'released' then s.used - l.machines end,
+    case when j.outcome = 'released' then pg_current_xact_id()::text end
+  from judged j
+  left join license_slots s on s.license_id = j.license_id
+  left join losses l on l.license_id = j.license_id
+  order by j.i;
+end $$;
+
+revoke execute on function record_release_limits(uuid[], bytea[]), open_change_log_with(text[]), term_end(integer), start_terms(uuid[], uuid[], bytea[]),
   claim_slots(uuid[], bytea[], text[], boolean, text[]) from public;
 
 -- Adds to the grants of earlier migrations.

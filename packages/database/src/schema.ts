@@ -109,6 +109,8 @@ export interface Database {
     expiresAt: Moment | null
     /** While `expiresAt` is null, the term starts with the first VALID check. */
     durationDays: number | null
+    /** How many slots apps may release in 30 days; null: no limit. */
+    maxReleases: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements; null: none. */
     entitlements: JsonColumnOrNull

@@ -47,6 +47,7 @@ export function describeLicense(shown: License): string {
     type: policy.type,
     expires: expiryOf(policy),
     machines: `${machines.used} of ${machines.max ?? 'any number'}`,
+    ...(policy.maxReleases === null ? {} : { releases: `at most ${policy.maxReleases} in 30 days` }),
     created: shown.createdAt,
     ...(shown.suspendedAt === null ? {} : { suspended: shown.suspendedAt }),
     ...(shown.revokedAt === null ? {} : { revoked: shown.revokedAt }),

@@ -140,6 +140,7 @@ const createFlags = z.object({
   type: policyType.optional(),
   expires: z.string().optional(),
   durationDays: z.int().optional(),
+  maxReleases: z.int().optional(),
   maxMachines: z.int().optional(),
   key: z.string().optional(),
 })
@@ -158,6 +159,7 @@ function addCreate(group: Command, open: Open): void {
       wholeNumber,
     )
     .option('--max-machines <number>', 'how many machines may use it (default: any number)', wholeNumber)
+    .option('--max-releases <number>', 'how many slots apps may release in 30 days (default: any number)', wholeNumber)
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
       const { api, output, connection, context } = open(command)
@@ -169,7 +171,8 @@ function addCreate(group: Command, open: Open): void {
       const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
       const durationDays = flags.durationDays ?? null
       const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-      const policy = { type, maxMachines: flags.maxMachines ?? null, expiresAt, durationDays }
+      const { maxMachines = null, maxReleases = null } = flags
+      const policy = { type, maxMachines, expiresAt, durationDays, maxReleases }
       const body = { productId, customerId, policy, ...(flags.key === undefined ? {} : { key: flags.key }) }
       const { data } = await api.call({ method: 'POST', path: '/licenses', body }, license)
       output.result(data, describeLicense(data))

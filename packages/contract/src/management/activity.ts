@@ -19,6 +19,7 @@ export const activityType = z
     'LICENSE_KEY_REPLACED',
     'FILE_ISSUED',
     'TERM_STARTED',
+    'RELEASE_LIMIT_REACHED',
   ])
   .meta({ description: '`CHECK`, `FILE_ISSUED`, or the change that was made.', example: 'CHECK' })
 

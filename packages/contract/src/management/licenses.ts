@@ -38,6 +38,11 @@ const durationDays = z.int().min(1).max(36_500).nullable().meta({
   example: 30,
 })
 
+const maxReleases = z.int().min(0).max(1_000).nullable().meta({
+  description: 'How many slots apps may release in 30 days with `POST /api/v1/deactivate`; null: no limit.',
+  example: 3,
+})
+
 interface Policy {
   type: PolicyType
   expiresAt: Date | null
@@ -69,6 +74,7 @@ const policyInput = z
     maxMachines: maxMachines.default(null),
     expiresAt: expiresAt.default(null),
     durationDays: durationDays.default(null),
+    maxReleases: maxReleases.default(null),
   })
   .check(checkPolicy)
   .meta({ description: 'The terms.' })
@@ -97,6 +103,7 @@ export const license = z
             'How many days the term lasts from the first check that is `VALID`; null: it does not start with a check.',
           example: null,
         }),
+        maxReleases,
       })
       .meta({ description: 'The terms.' }),
     machines: z
@@ -132,6 +139,7 @@ export const updateLicense = z.strictObject({
       maxMachines: maxMachines.optional(),
       expiresAt: expiresAt.optional(),
       durationDays: durationDays.optional(),
+      maxReleases: maxReleases.optional(),
     })
     .optional()
     .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),

@@ -95,7 +95,7 @@ export interface Release {
 
 const RELEASE_OUTCOMES = [
   'released', // the machine held a slot
-  'unknown', // it held none, for example because an earlier call released it
+  'unknown', // it held none, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
   'busy', // the license's row is locked; call again later
 ] as const
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]

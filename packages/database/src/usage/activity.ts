@@ -20,6 +20,7 @@ export type ActivityType =
   | 'LICENSE_KEY_REPLACED'
   | 'FILE_ISSUED'
   | 'TERM_STARTED'
+  | 'RELEASE_LIMIT_REACHED'
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>

@@ -119,7 +119,7 @@ describe('licenses', () => {
     expect(outcome(await patch({ type: 'TRIAL' }))).toBe('422 INVALID_REQUEST')
     const expiresAt = '2031-01-01T00:00:00.000Z'
     const trial = expectBody(await patch({ type: 'TRIAL', expiresAt }), 200, licenseSchema)
-    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt, durationDays: null })
+    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt, durationDays: null, maxReleases: null })
     expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
   })
@@ -146,6 +146,8 @@ describe('licenses', () => {
     expect(await pointer({ durationDays: 8 })).toBe('422 INVALID_REQUEST #/policy/durationDays')
     const again = expectBody(await patch({ durationDays: 8, expiresAt: null }), 200, licenseSchema)
     expect(again.policy).toMatchObject({ durationDays: 8, expiresAt: null })
+    expect(expectBody(await patch({ maxReleases: 0 }), 200, licenseSchema).policy.maxReleases).toBe(0)
+    expect(await pointer({ maxReleases: 1_001 })).toBe('422 INVALID_REQUEST #/policy/maxReleases')
     const both = { productId: license.productId, customerId: license.customerId, policy: { ...policy, expiresAt } }
     expect(outcome(await call('POST', 'licenses', { body: both }))).toBe('422 INVALID_REQUEST')
     const validator = `insert into validators (id, name, ready, details) values (gen_random_uuid(), 'old', true, '{}')`

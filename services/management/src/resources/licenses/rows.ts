@@ -19,6 +19,7 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
       'licenses.maxMachines',
       'licenses.expiresAt',
       'licenses.durationDays',
+      'licenses.maxReleases',
       'licenses.metadata',
       'licenses.createdAt',
       'licenses.updatedAt',
@@ -57,7 +58,7 @@ export async function lockLicenseRow(context: ReadContext, id: string): Promise<
 }
 
 export function showLicense(row: LicenseRow): License {
-  const { id, key, productId, customerId, policyType, maxMachines, durationDays, metadata, used } = row
+  const { id, key, productId, customerId, policyType, maxMachines, durationDays, maxReleases, metadata, used } = row
   const expiresAt = row.expiresAt?.toISOString() ?? null
   return {
     id,
@@ -65,7 +66,7 @@ export function showLicense(row: LicenseRow): License {
     status: effectiveStatus(row, Date.now()),
     productId,
     customerId,
-    policy: { type: policyType, maxMachines, expiresAt, durationDays },
+    policy: { type: policyType, maxMachines, expiresAt, durationDays, maxReleases },
     machines: { used, max: maxMachines },
     metadata,
     createdAt: row.createdAt.toISOString(),

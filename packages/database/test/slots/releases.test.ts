@@ -1,0 +1,118 @@
+/** The limit of releases by apps (docs/api.md#l2). */
+
+import {
+  createTestDatabase,
+  insertLicense,
+  insertMachine,
+  insertOrganization,
+  type TestDatabase,
+} from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Release, releaseSlots, uuidToBytes } from '../../src/index.ts'
+
+let database: TestDatabase
+let validator: pg.Pool
+let organizationId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  validator = new pg.Pool({ connectionString: database.validatorUrl, max: 10 })
+  organizationId = await insertOrganization(database.pool)
+})
+afterAll(async () => {
+  await validator.end()
+  await database.drop()
+})
+
+/** Creates a license with machines `m0`, `m1` and so on. */
+async function license(maxReleases: number | null, machines: number): Promise<string> {
+  const { id } = await insertLicense(database.pool, { organizationId, maxMachines: 100 })
+  await database.pool.query('update licenses set max_releases = $2 where id = $1', [id, maxReleases])
+  for (let n = 0; n < machines; n++) await insertMachine(database.pool, { licenseId: id, machineId: `m${n}` })
+  return id
+}
+
+const release = (licenseId: string, machine: string): Release => ({
+  licenseId: uuidToBytes(licenseId),
+  machineId: Buffer.from(machine),
+})
+
+async function outcomes(releases: Release[]): Promise<string[]> {
+  return (await releaseSlots(validator, releases)).map(({ outcome, used }) => `${outcome} ${used}`)
+}
+
+async function usedOf(licenseId: string): Promise<number | undefined> {
+  const { rows } = await database.pool.query<{ used: number }>('select used from license_slots where license_id = $1', [
+    licenseId,
+  ])
+  return rows[0]?.used
+}
+
+async function limited(licenseId: string): Promise<string[]> {
+  const { rows } = await database.pool.query<{ machine: Buffer; count: number }>(
+    `select machine_id as machine, count from activity where license_id = $1 and type = 'RELEASE_LIMIT_REACHED' order by machine_id`,
+    [licenseId],
+  )
+  return rows.map(({ machine, count }) => `${machine.toString()} ${count}`)
+}
+
+test('releases as many slots as the limit allows, and records what was beyond it', async () => {
+  const [two, none, any] = [await license(2, 4), await license(0, 1), await license(null, 3)]
+  expect(
+    await outcomes([
+      release(two, 'unknown'),
+      release(two, 'm0'),
+      release(none, 'm0'),
+      release(two, 'm0'),
+      release(two, 'm1'),
+      release(two, 'm2'),
+      release(any, 'm0'),
+      release(any, 'm1'),
+    ]),
+  ).toEqual([
+    'unknown null',
+    'released 2',
+    'unknown null',
+    'unknown null',
+    'released 2',
+    'unknown null',
+    'released 1',
+    'released 1',
+  ])
+  expect(await outcomes([release(two, 'm2'), release(two, 'm3'), release(any, 'm2')])).toEqual([
+    'unknown null',
+    'unknown null',
+    'released 0',
+  ])
+  expect([await usedOf(two), await usedOf(none)]).toEqual([2, 1])
+  expect(await limited(two)).toEqual(['m2 2', 'm3 1'])
+  expect([await limited(none), await limited(any)]).toEqual([['m0 1'], []])
+})
+
+test('counts the last 30 days, and neither removals by the vendor nor what came before the limit', async () => {
+  const id = await license(null, 6)
+  await outcomes([release(id, 'm0')])
+  await database.pool.query('update licenses set max_releases = 1 where id = $1', [id])
+  await database.pool.query(`delete from machines where license_id = $1 and machine_id = 'm1'`, [id])
+  expect(await outcomes([release(id, 'm2')])).toEqual(['released 3'])
+  expect(await outcomes([release(id, 'm3')])).toEqual(['unknown null'])
+  await database.pool.query(`update slot_releases set at = at - interval '30 days' where license_id = $1`, [id])
+  expect(await outcomes([release(id, 'm3')])).toEqual(['released 2'])
+  const { rows } = await database.pool.query('select from slot_releases where license_id = $1', [id])
+  expect(rows).toHaveLength(1)
+  await database.pool.query('update licenses set max_releases = 2 where id = $1', [id])
+  expect(await outcomes([release(id, 'm4')])).toEqual(['released 1'])
+})
+
+test('concurrent releases do not exceed the limit', async () => {
+  const id = await license(10, 40)
+  const retried = async (one: Release): Promise<string> => {
+    const [answer] = await releaseSlots(validator, [one])
+    return answer?.outcome === 'busy' ? retried(one) : (answer?.outcome ?? '')
+  }
+  const all = await Promise.all(Array.from({ length: 40 }, (_, n) => retried(release(id, `m${n}`))))
+  expect(all.filter((outcome) => outcome === 'released')).toHaveLength(10)
+  expect(await usedOf(id)).toBe(30)
+})
