@@ -1,4 +1,8 @@
-/** The public API as zod schemas; every type is inferred from them. */
+/**
+ * The public API as zod schemas; every type is inferred from them. This file exports what several resources or programs share.
+ * The schemas of one resource are imported from its file: `@keyward/contract/management/products`.
+ */
+
 export * from './codes.ts'
 export * from './errors.ts'
 export * from './issues.ts'
@@ -6,15 +10,9 @@ export * from './text.ts'
 export * from './validation.ts'
 export * from './vocabulary.ts'
 export * from './management/access-rules.ts'
-export * from './management/activity.ts'
-export * from './management/analytics.ts'
-export * from './management/audit.ts'
 export * from './management/common.ts'
 export * from './management/credentials.ts'
 export * from './management/customers.ts'
 export * from './management/licenses.ts'
 export * from './management/organizations.ts'
 export * from './management/permissions.ts'
-export * from './management/products.ts'
-export * from './management/signing-keys.ts'
-export * from './management/validators.ts'

@@ -1,6 +1,6 @@
 /** `keys list`, `keys prepare`, `keys rotate`: the signing keys of offline files. Files that an older key signed still verify. */
 
-import { signingKey } from '@keyward/contract'
+import { signingKey } from '@keyward/contract/management/signing-keys'
 import type { Command } from 'commander'
 import type { z } from 'zod'
 

@@ -7,13 +7,13 @@ import {
   createdOrganization,
   createdToken,
   createOrganization,
-  operatorAuditEntry,
   organization,
   type OrganizationDetails,
   organizationDetails,
   plan,
   quotaName,
 } from '@keyward/contract'
+import { operatorAuditEntry } from '@keyward/contract/management/audit'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 

@@ -1,6 +1,6 @@
 /** `product create`, `product list`. */
 
-import { product } from '@keyward/contract'
+import { product } from '@keyward/contract/management/products'
 import type { Command } from 'commander'
 
 import { describe } from '../output.ts'

@@ -1,6 +1,6 @@
 /** `status`: shows every live validator, whether it is ready and how far it is behind the change log. */
 
-import { validatorList } from '@keyward/contract'
+import { validatorList } from '@keyward/contract/management/validators'
 import type { Command } from 'commander'
 import type { z } from 'zod'
 

@@ -1,6 +1,7 @@
 /** Endpoints of the activity feed (docs/api.md#d3): what happened to licenses, newest first. */
 
-import { activityEntry, activityType, actor, code, idParams, listQuery, page } from '@keyward/contract'
+import { actor, code, idParams, listQuery, page } from '@keyward/contract'
+import { activityEntry, activityType } from '@keyward/contract/management/activity'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'

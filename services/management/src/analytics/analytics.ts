@@ -1,6 +1,6 @@
 /** The endpoint that counts checks (docs/api.md#d2). */
 
-import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract'
+import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract/management/analytics'
 
 import { vendorEndpoint } from '../http/endpoint.ts'
 import { countChecks } from './count-checks.ts'

@@ -3,7 +3,8 @@
  * entry for every interval and every group that occurs in the period, also for a count of 0, so that a chart can use it as it is.
  */
 
-import { type analytics, type analyticsQuery, code } from '@keyward/contract'
+import { code } from '@keyward/contract'
+import type { analytics, analyticsQuery } from '@keyward/contract/management/analytics'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 

@@ -1,6 +1,7 @@
 /** The endpoint of the audit log (docs/api.md#m11). */
 
-import { actor, auditEntry, listQuery, operatorAuditEntry, operatorAuditFilter, page } from '@keyward/contract'
+import { actor, listQuery, page } from '@keyward/contract'
+import { auditEntry, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'

@@ -1,6 +1,7 @@
 /** Activity, alerts and analytics as vendors read them. The tests write to the tables what validators would write. */
 
-import { activityEntry, alert, analytics } from '@keyward/contract'
+import { activityEntry, alert } from '@keyward/contract/management/activity'
+import { analytics } from '@keyward/contract/management/analytics'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'

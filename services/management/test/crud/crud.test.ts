@@ -1,6 +1,7 @@
 /** Products, customers, licenses and the actions on licenses. */
 
-import { customer as customerSchema, license as licenseSchema, product as productSchema } from '@keyward/contract'
+import { customer as customerSchema, license as licenseSchema } from '@keyward/contract'
+import { product as productSchema } from '@keyward/contract/management/products'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 

@@ -1,6 +1,8 @@
 /** The conventions of all endpoints: request ids, methods, cursors, idempotency, rate limits, CORS, audit log. */
 
-import { accessRule, auditEntry, importedLicenses, product as productSchema } from '@keyward/contract'
+import { accessRule, importedLicenses } from '@keyward/contract'
+import { auditEntry } from '@keyward/contract/management/audit'
+import { product as productSchema } from '@keyward/contract/management/products'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 

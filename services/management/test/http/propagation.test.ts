@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { validatorList } from '@keyward/contract'
+import { validatorList } from '@keyward/contract/management/validators'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 

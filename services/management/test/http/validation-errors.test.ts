@@ -1,6 +1,7 @@
 /** Validation errors: plain sentences, one for each place, at most 100, and no text of a library. */
 
-import { accessRule, customer as customerSchema, problem, product as productSchema } from '@keyward/contract'
+import { accessRule, customer as customerSchema, problem } from '@keyward/contract'
+import { product as productSchema } from '@keyward/contract/management/products'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Harness, startHarness } from '../support/harness.ts'

@@ -5,7 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { activityEntry, page, signingKey } from '@keyward/contract'
+import { page } from '@keyward/contract'
+import { activityEntry } from '@keyward/contract/management/activity'
+import { signingKey } from '@keyward/contract/management/signing-keys'
 import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 

@@ -1,6 +1,7 @@
 /** Credentials and permissions: what a token may do and grant, and when it becomes invalid. */
 
-import { ALL_PERMISSIONS, auditEntry, member as memberSchema, page, type Permission, token } from '@keyward/contract'
+import { ALL_PERMISSIONS, member as memberSchema, page, type Permission, token } from '@keyward/contract'
+import { auditEntry } from '@keyward/contract/management/audit'
 import { parseSecret } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'

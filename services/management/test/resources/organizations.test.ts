@@ -1,6 +1,7 @@
 /** The operator's actions on organizations: suspension, recovery, and the audit log of both. */
 
-import { ALL_PERMISSIONS, auditEntry, operatorAuditEntry, organizationDetails, page, token } from '@keyward/contract'
+import { ALL_PERMISSIONS, organizationDetails, page, token } from '@keyward/contract'
+import { auditEntry, operatorAuditEntry } from '@keyward/contract/management/audit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 

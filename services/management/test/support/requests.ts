@@ -1,6 +1,7 @@
 /** One valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
 
-import { apiKey, createdToken, member as memberSchema, page, signingKey, token as tokenSchema } from '@keyward/contract'
+import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
+import { signingKey } from '@keyward/contract/management/signing-keys'
 import { uuidv7 } from '@keyward/database'
 
 import { endpoints } from '../../src/endpoints.ts'

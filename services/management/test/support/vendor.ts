@@ -6,8 +6,8 @@ import {
   customer as customerSchema,
   license as licenseSchema,
   type Plan,
-  product as productSchema,
 } from '@keyward/contract'
+import { product as productSchema } from '@keyward/contract/management/products'
 import { z } from 'zod'
 
 import type { ApiResponse, Caller, Harness } from './harness.ts'

@@ -1,6 +1,7 @@
 /** Alerts: licenses that more machines use than their limit allows (docs/api.md#d4). Validators write them. */
 
-import { alert, idParams, listQuery, page } from '@keyward/contract'
+import { idParams, listQuery, page } from '@keyward/contract'
+import { alert } from '@keyward/contract/management/activity'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'

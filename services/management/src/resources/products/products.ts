@@ -1,6 +1,6 @@
 /** Products: what licenses are for. A product that has licenses cannot be deleted; its access rules are deleted with it. */
 
-import { createProduct, type Product, product, updateProduct } from '@keyward/contract'
+import { createProduct, type Product, product, updateProduct } from '@keyward/contract/management/products'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'

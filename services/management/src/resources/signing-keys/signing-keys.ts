@@ -1,6 +1,7 @@
 /** Endpoints of signing keys. */
 
-import { idParams, listQuery, page, signingKey } from '@keyward/contract'
+import { idParams, listQuery, page } from '@keyward/contract'
+import { signingKey } from '@keyward/contract/management/signing-keys'
 
 import { listRows } from '../../crud/rows.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'

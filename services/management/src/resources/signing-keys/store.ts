@@ -4,7 +4,7 @@
  * sealed again.
  */
 
-import type { signingKey } from '@keyward/contract'
+import type { signingKey } from '@keyward/contract/management/signing-keys'
 import { type Database, uuidv7 } from '@keyward/database'
 import { generateKeyPair, publicKeyToSpki } from '@keyward/license-file'
 import type { Selectable } from 'kysely'

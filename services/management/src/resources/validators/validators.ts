@@ -1,6 +1,7 @@
 /** The endpoint that shows the operator the live validators and how far each follows the change log. */
 
-import { listQuery, validatorList } from '@keyward/contract'
+import { listQuery } from '@keyward/contract'
+import { validatorList } from '@keyward/contract/management/validators'
 import { sql } from 'kysely'
 
 import type { Db } from '../../http/context.ts'
