@@ -155,3 +155,11 @@ test('every metric in a document is exported by a service', () => {
   expect(kept.size).toBeGreaterThan(20)
   expect(unknown).toEqual([])
 })
+
+test('the OpenAPI document has exactly the paths of the validator', () => {
+  const pathsIn = (path: string) =>
+    new Set([...read(path).matchAll(/^ {2}.*'(\/api\/v\d\/[\w/-]+)'/gm)].map(([, found]) => found))
+  const served = pathsIn('services/validator/src/endpoints/routes.ts')
+  expect(served).toContain('/api/v1/activate')
+  expect(pathsIn('services/management/src/openapi/validation-api.ts')).toEqual(served)
+})

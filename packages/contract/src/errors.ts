@@ -67,7 +67,12 @@ export const problem = z
       .string()
       .meta({ description: 'What is wrong with this request.', example: 'The product has 3 licenses.' }),
     instance: z.string().meta({ description: 'The path of the request.', example: '/api/v1/products/019a8b3c' }),
-    code: z.string().meta({ description: 'The stable name of the problem.', example: 'IN_USE' }),
+    // A later version may send a code that a client does not know, so only the document lists the codes.
+    code: z.string().meta({
+      description: 'The stable name of the problem.',
+      example: 'IN_USE',
+      override: { enum: [...PROBLEM_CODES] },
+    }),
     requestId: z.string().meta({ description: 'The `x-request-id` of the response.', example: 'f3b1c2' }),
     errors: z
       .array(

@@ -26,30 +26,58 @@ const optionalMachineId = optionalExactText(MAX_MACHINE_ID_BYTES)
 /** The fields of v2 that may hold the machine id. The first one present counts; those after it are not examined. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
+/** A field that the document describes and the transformation examines, if no field before it is present. */
+const unexamined = (description: string, example: string) =>
+  z
+    .unknown()
+    .optional()
+    .meta({ description, example, override: { type: ['string', 'null'] } })
+
 /** The body of v2 validate: `{license, fingerprint?, hwid?, host?, macAddress?}`. */
-export const validateRequestV2 = z.looseObject({ license: checkedLicenseKey }).transform((body, context) => {
-  for (const field of MACHINE_ID_FIELDS) {
-    const parsed = optionalMachineId.safeParse(body[field])
-    if (!parsed.success) {
-      context.addIssue({ code: 'custom', path: [field], message: 'must be a machine id of 1 to 512 bytes' })
-      return z.NEVER
+export const validateRequestV2 = z
+  .looseObject({
+    license: checkedLicenseKey,
+    fingerprint: unexamined('The machine id, at most 512 bytes of UTF-8; null and "" count as absent.', 'laptop-1'),
+    hwid: unexamined('The machine id, if `fingerprint` is absent.', 'laptop-1'),
+    host: unexamined('The machine id, if `fingerprint` and `hwid` are absent.', 'laptop-1'),
+    macAddress: unexamined('The machine id, if all fields before it are absent.', '00:53:00:12:34:56'),
+  })
+  .meta({ example: { license: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
+  .transform((body, context) => {
+    for (const field of MACHINE_ID_FIELDS) {
+      const parsed = optionalMachineId.safeParse(body[field])
+      if (!parsed.success) {
+        context.addIssue({ code: 'custom', path: [field], message: 'must be a machine id of 1 to 512 bytes' })
+        return z.NEVER
+      }
+      if (parsed.data !== null) return { licenseKey: body.license, machineId: parsed.data }
     }
-    if (parsed.data !== null) return { licenseKey: body.license, machineId: parsed.data }
-  }
-  return { licenseKey: body.license, machineId: null }
-})
+    return { licenseKey: body.license, machineId: null }
+  })
 
 /** The name by which people recognize the machine. */
 const optionalHostname = optionalExactText(MAX_MACHINE_ID_BYTES)
 
 /** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?}`. */
 export const validateRequestV1 = z
-  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: optionalMachineId, hostname: optionalHostname })
+  .looseObject({
+    licenseKey: checkedLicenseKey,
+    fingerprint: optionalMachineId.meta({
+      description: 'The machine id, at most 512 bytes of UTF-8; null and "" count as absent.',
+      example: 'laptop-1',
+    }),
+    hostname: optionalHostname.meta({
+      description: 'The name of the machine for people, at most 512 bytes of UTF-8.',
+      example: 'Ada’s laptop',
+    }),
+  })
+  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, hostname: body.hostname }))
 
 /** The body of v1 deactivate: `{licenseKey, fingerprint}`. */
 export const deactivateRequest = z
   .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId })
+  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
 const status = <const Status extends number>(value: Status) =>
@@ -63,8 +91,11 @@ const expiresAt = z.iso
   .meta({ description: 'When the license expires, UTC; null: never.', example: '2027-01-31T00:00:00.000Z' })
 
 /** The codes of rejected checks: all but `VALID`. */
-const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({ description: 'Why the check is rejected.' })
-const validCode = z.literal('VALID')
+const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({
+  description: 'Why the check is rejected.',
+  example: 'EXPIRED',
+})
+const validCode = z.literal('VALID').meta({ description: 'The check is valid.', example: 'VALID' })
 
 /** The verdict of v2 validate, with its `status` (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
@@ -84,7 +115,8 @@ export const verdictV1 = z.discriminatedUnion('valid', [
         used: z.int().meta({ description: 'Machine slots that are taken.', example: 2 }),
         max: z.int().meta({ description: 'Machine slots that the license has.', example: 2 }),
       })
-      .optional(),
+      .optional()
+      .meta({ description: 'Present with `TOO_MANY_MACHINES`.' }),
   }),
 ])
 
@@ -94,35 +126,64 @@ export const deactivateResponse = z.strictObject({
 })
 
 /** The codes of responses that are no verdicts (docs/api.md#h5). */
-export const validationErrorCode = z.enum([
-  'BAD_REQUEST',
-  'INVALID_REQUEST',
-  'UNAUTHORIZED',
-  'PAYLOAD_TOO_LARGE',
-  'UNSUPPORTED_MEDIA_TYPE',
-  'UNAVAILABLE',
-  'NOT_FOUND',
-  'METHOD_NOT_ALLOWED',
-  'REQUEST_TIMEOUT',
-])
+export const validationErrorCode = z
+  .enum([
+    'BAD_REQUEST',
+    'INVALID_REQUEST',
+    'UNAUTHORIZED',
+    'PAYLOAD_TOO_LARGE',
+    'UNSUPPORTED_MEDIA_TYPE',
+    'UNAVAILABLE',
+    'NOT_FOUND',
+    'METHOD_NOT_ALLOWED',
+    'REQUEST_TIMEOUT',
+  ])
+  .meta({ description: 'The stable name of the error.', example: 'UNAVAILABLE' })
+
+const errorText = z.string().meta({
+  description: 'The error in a sentence.',
+  example: 'The service is temporarily unavailable.',
+})
 
 /** The error of v2 validate. It has no `valid` (docs/api.md#h2). */
-export const validationErrorV2 = z.strictObject({ status: z.int(), message: z.string(), code: validationErrorCode })
+export const validationErrorV2 = z
+  .strictObject({
+    status: z.int().meta({ description: 'The HTTP status.', example: 503 }),
+    message: errorText,
+    code: validationErrorCode,
+  })
+  .meta({ id: 'ValidationErrorV2', description: 'An error of v2. It has no `valid`, so it is no verdict.' })
 
 /** The error of every other path of the validation API. */
-export const validationErrorV1 = z.strictObject({ code: validationErrorCode, detail: z.string() })
+export const validationErrorV1 = z
+  .strictObject({ code: validationErrorCode, detail: errorText })
+  .meta({ id: 'ValidationErrorV1', description: 'An error. It has no `valid`, so it is no verdict.' })
+
+/** The current public key (docs/api.md#h11). */
+export const publicKey = z.strictObject({
+  keyId: z.string().meta({ description: 'The `kid` of the files that it signs.', example: '8a88e3dd7409f195' }),
+  algorithm: z.literal('Ed25519').meta({ description: 'The algorithm.', example: 'Ed25519' }),
+  publicKey: z.base64().meta({
+    description: 'Standard base64 of the X.509 SubjectPublicKeyInfo.',
+    example: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
+  }),
+})
 
 /** The list of public keys (docs/api.md#h11). */
 export const publicKeys = z.strictObject({
-  keys: z.array(
-    z.strictObject({
-      keyId: z.string(),
-      algorithm: z.literal('Ed25519'),
-      publicKey: z.base64(),
-      createdAt: z.iso.datetime({ precision: 3 }),
-      retiredAt: z.iso.datetime({ precision: 3 }).nullable(),
-    }),
-  ),
+  keys: z
+    .array(
+      publicKey.extend({
+        createdAt: z.iso
+          .datetime({ precision: 3 })
+          .meta({ description: 'When it was created.', example: '2026-11-20T09:30:00.000Z' }),
+        retiredAt: z.iso
+          .datetime({ precision: 3 })
+          .nullable()
+          .meta({ description: 'When a newer key replaced it; null: it signs new files.', example: null }),
+      }),
+    )
+    .meta({ description: 'All keys whose files are still in force.' }),
 })
 
 export type VerdictV1 = z.infer<typeof verdictV1>

@@ -5,11 +5,11 @@ import helmet from 'helmet'
 
 import { endpoints } from './endpoints.ts'
 import { cors } from './http/cors.ts'
-import { mountDocs } from './http/docs.ts'
-import { createOpenApi } from './http/openapi.ts'
 import { requestIds } from './http/request-id.ts'
 import { methodNotAllowed, mountEndpoints, mountFallbacks, type RouterOptions } from './http/router.ts'
 import type { HttpMetrics } from './metrics.ts'
+import { mountDocs } from './openapi/docs-page.ts'
+import { createOpenApi } from './openapi/document.ts'
 
 export interface AppOptions extends Omit<RouterOptions, 'endpoints'> {
   corsOrigins: readonly string[]

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { documented } from '../src/http/openapi.ts'
+import { documented } from '../src/openapi/management-api.ts'
 import {
   type EveryEndpoint,
   isRepeatable,

@@ -85,14 +85,16 @@ export const createAccessRule = z
   })
 export type CreateAccessRule = z.infer<typeof createAccessRule>
 
-export const updateAccessRule = z.strictObject({
-  note: note.nullable().optional(),
-  expiresAt: moment('After it the rule stops matching; in the future, or null for never.')
-    .refine((time) => time.getTime() > Date.now(), 'must lie in the future')
-    .nullable()
-    .optional(),
-  allowSuspendedOrExpired: allowSuspendedOrExpired.optional(),
-})
+export const updateAccessRule = z
+  .strictObject({
+    note: note.nullable().optional(),
+    expiresAt: moment('After it the rule stops matching; in the future, or null for never.')
+      .refine((time) => time.getTime() > Date.now(), 'must lie in the future')
+      .nullable()
+      .optional(),
+    allowSuspendedOrExpired: allowSuspendedOrExpired.optional(),
+  })
+  .meta({ example: { note: 'Abuse reported on 12 November.' } })
 
 export const accessRuleFilter = {
   kind: ruleKind.optional(),
@@ -140,6 +142,7 @@ export const evaluateCheck = z
     path: ['licenseId'],
     message: 'give either licenseId or licenseKey',
   })
+  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', ip: '203.0.113.7', machineId: 'A4-F1-00-12' } })
 
 export const evaluation = z.object({
   code,

@@ -28,7 +28,7 @@ export function moment(description: string) {
       (value) => value.getTime() >= 0 && value.getUTCFullYear() <= 9999,
       'must lie between the years 1970 and 9999',
     )
-    .meta({ description, example: '2027-01-31T00:00:00.000Z' })
+    .meta({ description, example: '2030-01-01T00:00:00.000Z' })
 }
 
 const MAX_METADATA_LENGTH = 16_384
@@ -54,11 +54,15 @@ export const metadata = z
     example: { order: 'A-1001' },
   })
 
-/** Internationalized addresses are allowed: two parts around an @, no blanks, a domain of non-empty labels. */
+/**
+ * Internationalized addresses are allowed: two parts around an @, no blanks, a domain of non-empty labels. The pattern is part of the
+ * OpenAPI document, so it has only what every language's regular expressions have.
+ */
 export const email = z
   .string()
   .max(320)
-  .regex(/^[^\s@\p{Cc}\p{Cs}]+@(?:[^\s@.\p{Cc}\p{Cs}]+\.)+[^\s@.\p{Cc}\p{Cs}]+$/u, 'must be an e-mail address')
+  .regex(/^[^\s@]+@(?:[^\s@.]+\.)+[^\s@.]+$/, 'must be an e-mail address')
+  .refine((value) => !/[\p{Cc}\p{Cs}]/u.test(value), 'must be an e-mail address')
   .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
 /** Stored as given; a blank name is a validation error. */
@@ -72,13 +76,13 @@ export const limit = z
   .refine((value) => value >= 1 && value <= 100, 'must be a whole number from 1 to 100')
   .meta({
     description: 'How many to return, 1 to 100.',
-    example: 50,
-    override: { type: 'integer', minimum: 1, maximum: 100, default: 50 },
+    override: ({ jsonSchema }) => {
+      delete jsonSchema.pattern
+      Object.assign(jsonSchema, { type: 'integer', minimum: 1, maximum: 100, default: 50 })
+    },
   })
 
-export const cursor = text(200)
-  .optional()
-  .meta({ description: 'The `nextCursor` of the page before.', example: 'AZqLPF0ufxCKS2x9jp8KG5Yx0m0hBqkS' })
+export const cursor = text(200).optional().meta({ description: 'The `nextCursor` of the page before.' })
 
 /** The query of a list with its own filters. Unknown parameters are validation errors, as unknown fields are. */
 export function listQuery<Filters extends z.ZodRawShape>(filters: Filters) {

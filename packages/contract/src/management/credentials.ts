@@ -50,7 +50,7 @@ export const member = z
   .meta({ id: 'Member', description: 'A person who works for the vendor.' })
 export type Member = z.infer<typeof member>
 export const createMember = z.strictObject({ email, permissions })
-export const updateMember = createMember.partial()
+export const updateMember = createMember.partial().meta({ example: { permissions: ['licenses.read'] } })
 
 export const accessTokenParams = z.strictObject({
   id: id('The id of the member.'),

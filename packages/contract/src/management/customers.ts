@@ -24,13 +24,15 @@ export const customer = z
   .meta({ id: 'Customer', description: 'Who owns licenses.' })
 export type Customer = z.infer<typeof customer>
 
-export const createCustomer = z.strictObject({
-  email,
-  name: customerName.nullable().optional(),
-  externalId: externalId.nullable().optional(),
-  metadata: metadata.optional(),
-})
-export const updateCustomer = createCustomer.partial()
+export const createCustomer = z
+  .strictObject({
+    email,
+    name: customerName.nullable().optional(),
+    externalId: externalId.nullable().optional(),
+    metadata: metadata.optional(),
+  })
+  .meta({ example: { email: 'ada@example.com', name: 'Ada Lovelace' } })
+export const updateCustomer = createCustomer.partial().meta({ example: { name: 'Ada Lovelace' } })
 
 export const mergeCustomer = z.strictObject({ into: id('The customer that remains.') })
 

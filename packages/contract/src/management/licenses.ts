@@ -77,7 +77,10 @@ const policyInput = z
     maxReleases: maxReleases.default(null),
   })
   .check(checkPolicy)
-  .meta({ description: 'The terms.' })
+  .meta({
+    description: 'The terms.',
+    example: { type: 'SUBSCRIPTION', maxMachines: 5, expiresAt: '2030-01-01T00:00:00.000Z' },
+  })
 
 export const licenseKey = z
   .string()
@@ -130,21 +133,23 @@ export const createLicense = z.strictObject({
 })
 export type CreateLicense = z.infer<typeof createLicense>
 
-export const updateLicense = z.strictObject({
-  productId: id('The product it is for.').optional(),
-  customerId: id('The customer who owns it.').optional(),
-  policy: z
-    .strictObject({
-      type: policyType.optional(),
-      maxMachines: maxMachines.optional(),
-      expiresAt: expiresAt.optional(),
-      durationDays: durationDays.optional(),
-      maxReleases: maxReleases.optional(),
-    })
-    .optional()
-    .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
-  metadata: metadata.optional(),
-})
+export const updateLicense = z
+  .strictObject({
+    productId: id('The product it is for.').optional(),
+    customerId: id('The customer who owns it.').optional(),
+    policy: z
+      .strictObject({
+        type: policyType.optional(),
+        maxMachines: maxMachines.optional(),
+        expiresAt: expiresAt.optional(),
+        durationDays: durationDays.optional(),
+        maxReleases: maxReleases.optional(),
+      })
+      .optional()
+      .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
+    metadata: metadata.optional(),
+  })
+  .meta({ example: { policy: { maxMachines: 10 } } })
 
 export const renewLicense = z.strictObject({ expiresAt: moment('When it expires from now on.') })
 
@@ -193,10 +198,12 @@ export const licenseFile = z.string().meta({
 })
 
 /** Both fields have the form that they have in a check (docs/api.md#f4). */
-export const requestLicenseFile = z.strictObject({
-  licenseKey: checkedLicenseKey,
-  fingerprint: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
-    description: 'The machine id; null and the empty string count as absent.',
-    example: '4C4C4544-0051-3510',
-  }),
-})
+export const requestLicenseFile = z
+  .strictObject({
+    licenseKey: checkedLicenseKey,
+    fingerprint: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
+      description: 'The machine id; null and the empty string count as absent.',
+      example: '4C4C4544-0051-3510',
+    }),
+  })
+  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })

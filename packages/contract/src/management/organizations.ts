@@ -54,7 +54,12 @@ const quotaUse = z
 export type QuotaUse = z.infer<typeof quotaUse>
 const quotas = z.record(quotaName, quotaUse).meta({
   description: 'The use and the limit of each quota, by name.',
-  example: { licenses: { used: 1_200, limit: 1_000_000 } },
+  example: Object.fromEntries(
+    QUOTA_NAMES.map((quota) => [
+      quota,
+      { used: quota === 'machinesPerLicense' ? null : 3, limit: DEFAULT_QUOTAS[quota] },
+    ]),
+  ),
 })
 
 const suspendedAt = timestamp('When the operator suspended its access to the management API; null: not suspended.')
@@ -112,14 +117,16 @@ const quotaLimits = z.strictObject({
   signingKeys: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
 } satisfies Record<Quota, z.ZodType>)
-export const updateOrganization = z.strictObject({
-  name: organizationName.optional(),
-  plan: plan.optional(),
-  quotas: quotaLimits.optional().meta({
-    description: 'The limits to change, by the names of the quotas. The others stay.',
-    example: { licenses: 2_000_000 },
-  }),
-})
+export const updateOrganization = z
+  .strictObject({
+    name: organizationName.optional(),
+    plan: plan.optional(),
+    quotas: quotaLimits.optional().meta({
+      description: 'The limits to change, by the names of the quotas. The others stay.',
+      example: { licenses: 2_000_000 },
+    }),
+  })
+  .meta({ example: { plan: 'STANDARD' } })
 
 const usage = z
   .object({

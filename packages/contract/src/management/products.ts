@@ -18,4 +18,4 @@ export const product = z
 export type Product = z.infer<typeof product>
 
 export const createProduct = z.strictObject({ name: productName, metadata: metadata.optional() })
-export const updateProduct = createProduct.partial()
+export const updateProduct = createProduct.partial().meta({ example: { name: 'Acme Studio' } })

@@ -102,6 +102,10 @@ export function readCredential(
   authorization: string | undefined,
 ): Credential | (Caller & { kind: 'operator' }) {
   const secret = bearerSecret(authorization)
+  if (/^Bearer +Bearer\b/i.test(authorization ?? ''))
+    throw unauthenticated(
+      'The header has "Bearer" twice. Send "Authorization: Bearer <secret>", with the secret alone.',
+    )
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
   if (isOneOf(operatorTokens, secret))
     return {

@@ -6,16 +6,27 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 
 import type { Endpoint } from '../../src/http/endpoint.ts'
-import { documentedErrors } from '../../src/http/openapi.ts'
+import { documentedErrors } from '../../src/openapi/management-api.ts'
 import type { ApiResponse } from './harness.ts'
 
 const contents = z.record(z.string(), z.object({ schema: z.unknown() }))
-const responses = z.record(z.string(), z.looseObject({ content: contents.optional() }))
+const oneResponse = z.looseObject({ $ref: z.string().optional(), content: contents.optional() })
+const responses = z.record(z.string(), oneResponse)
 export const documentSchema = z.looseObject({
   openapi: z.string(),
   paths: z.record(z.string(), z.record(z.string(), z.looseObject({ responses }))),
+  components: z.looseObject({ responses }),
 })
 export type Document = z.output<typeof documentSchema>
+
+/** Returns where a response is described, as parts of a JSON pointer, and the description. */
+export function findResponse(document: Document, route: string, method: string, status: string) {
+  const own = document.paths[route]?.[method]?.responses[status]
+  const name = own?.$ref?.replace('#/components/responses/', '')
+  return name === undefined
+    ? { place: ['paths', route, method, 'responses', status], documented: own }
+    : { place: ['components', 'responses', name], documented: document.components.responses[name] }
+}
 
 const escape = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
 
@@ -33,12 +44,12 @@ export function createResponseValidator(document: Document): ResponseValidator {
     violation(endpoint, response) {
       const { path, method } = endpoint.definition
       const route = `/api/v1${path}`
-      const documented = document.paths[route]?.[method]?.responses[String(response.status)]
+      const { place, documented } = findResponse(document, route, method, String(response.status))
       if (!documented) return `the status ${response.status} is not documented: ${response.text}`
       const type = response.headers.get('content-type')?.split(';')[0] ?? ''
       if (!documented.content) return response.text === '' ? null : 'there is a body where none is documented'
       if (!documented.content[type]) return `the content type ${type} is not documented for ${response.status}`
-      const pointer = ['paths', route, method, 'responses', String(response.status), 'content', type, 'schema']
+      const pointer = [...place, 'content', type, 'schema']
       const validate = ajv.getSchema(`document#/${pointer.map(escape).join('/')}`)
       if (!validate) return 'the document has no such schema'
       const value = type === 'text/plain' ? response.text : response.body

@@ -15,10 +15,11 @@ import { createDecidingValidators } from '../../src/evaluate/deciding-validators
 import { Admission } from '../../src/http/admission.ts'
 import { createGates } from '../../src/http/gates.ts'
 import { StoredBytes } from '../../src/http/idempotency.ts'
-import { describeAccess, documentedErrors } from '../../src/http/openapi.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
-import { type Document, documentSchema } from '../support/conformance.ts'
+import { describeAccess, documentedErrors } from '../../src/openapi/management-api.ts'
+import { VALIDATION_PATHS } from '../../src/openapi/validation-api.ts'
+import { type Document, documentSchema, findResponse } from '../support/conformance.ts'
 import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
 
 let harness: Harness
@@ -75,20 +76,21 @@ async function routedOperations(): Promise<string[]> {
 
 test('every route is documented and every documented operation is a route', async () => {
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
-    Object.keys(operations).map((method) => `${method} ${path}`),
+    path in VALIDATION_PATHS ? [] : Object.keys(operations).map((method) => `${method} ${path}`),
   )
-  const pages = ['get /openapi.json', 'get /docs', 'get /docs/', 'get /docs/start.js']
+  const pages = ['get /openapi.json', 'get /docs', 'get /docs/', 'get /docs/icon.svg', 'get /docs/start.js']
   expect((await routedOperations()).toSorted()).toEqual([...documented, ...pages].toSorted())
   expect(documented).toHaveLength(endpoints.length)
 })
+
+const SCHEMES = { operator: 'operatorToken', apiKey: 'apiKey', vendor: 'vendorToken' }
 
 const operationSchema = z.looseObject({
   operationId: z.string(),
   summary: z.string().min(5),
   description: z.string(),
   tags: z.array(z.string()).length(1),
-  security: z.array(z.object({ bearer: z.array(z.string()) })).length(1),
-  responses: z.record(z.string(), z.object({ description: z.string() })),
+  security: z.tuple([z.record(z.string(), z.tuple([]))]),
 })
 
 test('every operation has a unique id, a summary, its permission and every error code it can return', () => {
@@ -96,10 +98,12 @@ test('every operation has a unique id, a summary, its permission and every error
     const { path, method, operationId, status } = endpoint.definition
     const operation = operationSchema.parse(document.paths[`/api/v1${path}`]?.[method])
     expect(operation.operationId).toBe(operationId)
-    expect(Object.keys(operation.responses)).toContain(String(status))
+    const responseOf = (of: number) => findResponse(document, `/api/v1${path}`, method, String(of)).documented
+    expect(responseOf(status)).toBeDefined()
     expect(operation.description).toContain(describeAccess(endpoint.access))
+    expect(Object.keys(operation.security[0])).toEqual([SCHEMES[endpoint.access.kind]])
     for (const { code, status: rejected } of documentedErrors(endpoint))
-      expect(operation.responses[String(rejected)]?.description).toContain(`\`${code}\``)
+      expect(responseOf(rejected)?.['description']).toContain(`\`${code}\``)
     return operationId
   })
   expect(new Set(ids).size).toBe(ids.length)
@@ -107,13 +111,7 @@ test('every operation has a unique id, a summary, its permission and every error
 
 test('every error code and every permission is used by some endpoint', () => {
   const listed = new Set<string>(endpoints.flatMap(documentedErrors).map(({ code }) => code))
-  expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([
-    'MALFORMED_HTTP',
-    'METHOD_NOT_ALLOWED',
-    'REQUEST_TIMEOUT',
-    'EXPECTATION_FAILED',
-    'HEADERS_TOO_LARGE',
-  ])
+  expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([])
   const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))
   expect(ALL_PERMISSIONS.filter((permission) => !needed.has(permission))).toEqual([])
 })
@@ -129,7 +127,7 @@ function* fieldsOf(node: unknown, place: string): Generator<{ place: string; fie
   for (const [name, field] of Object.entries(properties.data ?? {}))
     yield { place: `${place}/${name}`, field: record.parse(field) }
   for (const [name, member] of Object.entries(parsed.data))
-    if (name !== 'example') yield* fieldsOf(member, `${place}/${name}`)
+    if (name !== 'example' && name !== 'examples') yield* fieldsOf(member, `${place}/${name}`)
 }
 
 /** Whether the field has fields of its own, which have the examples. */

@@ -1,0 +1,109 @@
+/**
+ * `/openapi.json` and `/docs`, the page that shows the document and sends requests. Its content security policy forbids other hosts
+ * and inline scripts. The page stores no credential.
+ */
+
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+
+import express, { type Express, type RequestHandler } from 'express'
+
+import type { OpenApiDocument } from './document.ts'
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2a6df4" stroke-width="2">
+  <circle cx="5" cy="8" r="3.5"/>
+  <path d="M8.5 8H15v3M12 8v2"/>
+</svg>
+`
+
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Keyward API</title>
+    <link rel="icon" type="image/svg+xml" href="docs/icon.svg">
+  </head>
+  <body>
+    <div id="page"></div>
+    <noscript>This page needs JavaScript. The document itself is <a href="openapi.json">openapi.json</a>.</noscript>
+    <script type="module" src="docs/start.js"></script>
+  </body>
+</html>
+`
+
+/**
+ * Everything that would call another host is off. Without an example, the page sends the first value of an optional parameter with
+ * fixed values, so the script marks such parameters as disabled.
+ */
+const START_SCRIPT = `import { createApiReference } from './assets/standalone.esm.js'
+const content = await (await fetch('openapi.json')).json()
+for (const item of Object.values(content.paths))
+  for (const { parameters = [] } of Object.values(item))
+    for (const parameter of parameters)
+      if (parameter.required !== true && parameter.schema.enum)
+        parameter.examples = { default: { value: parameter.schema.enum[0], 'x-disabled': true } }
+createApiReference('#page', {
+  content,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  telemetry: false,
+  persistAuth: false,
+  withDefaultFonts: false,
+  showDeveloperTools: 'never',
+  hideClientButton: true,
+  hideModels: true,
+  hideDownloadButton: true,
+  orderSchemaPropertiesBy: 'preserve',
+  defaultRequestBodyView: 'raw',
+  defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+})
+`
+
+/** The modules of the page. The package also contains source maps and other builds, which are not served. */
+const ASSET = /^\/(?:standalone\.esm|chunks\/[\w.-]+)\.js$/
+const ASSETS_FOLDER = join(createRequire(import.meta.url).resolve('@scalar/api-reference'), '../browser')
+
+const withPolicy: RequestHandler = (_request, response, next) => {
+  response.setHeader('content-security-policy', CONTENT_SECURITY_POLICY)
+  next()
+}
+
+export function mountDocs(
+  app: Express,
+  document: OpenApiDocument,
+  methodNotAllowed: (allow: string) => RequestHandler,
+): void {
+  const texts = [
+    { path: '/openapi.json', type: 'application/json', text: JSON.stringify(document) },
+    { path: '/docs', type: 'html', text: PAGE },
+    { path: '/docs/icon.svg', type: 'image/svg+xml', text: ICON },
+    { path: '/docs/start.js', type: 'text/javascript', text: START_SCRIPT },
+  ]
+  for (const { path, type, text } of texts)
+    app
+      .route(path)
+      .get(withPolicy, (_request, response) => void response.type(type).send(text))
+      .all(methodNotAllowed('GET, HEAD'))
+  app
+    .route('/docs/')
+    .get((_request, response) => response.redirect(308, '../docs'))
+    .all(methodNotAllowed('GET, HEAD'))
+  const files = express.static(ASSETS_FOLDER, { index: false, redirect: false, maxAge: '1h' })
+  app.use('/docs/assets', withPolicy, (request, response, next) => {
+    if (ASSET.test(request.path)) files(request, response, next)
+    else next()
+  })
+}

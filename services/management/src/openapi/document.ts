@@ -1,0 +1,83 @@
+/** The OpenAPI document of both APIs: the validation API for apps and the management API for vendors and the operator. */
+
+import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
+
+import { BASE_PATH, type Endpoint, type Tag } from '../http/endpoint.ts'
+import { HEADERS } from './headers.ts'
+import { managementOperation } from './management-api.ts'
+import { completeRequests } from './offered-requests.ts'
+import { PROBLEM_EXAMPLES, SHARED_RESPONSES } from './problems.ts'
+import { SECURITY_SCHEMES } from './security.ts'
+import { VALIDATION_PATHS, VALIDATION_TAGS } from './validation-api.ts'
+
+export type OpenApiDocument = ReturnType<typeof createDocument>
+
+const DESCRIPTION = `Issues and checks software licenses. Every request has the header \`Authorization: Bearer <secret>\`. Which secret depends on
+the operation:
+
+- **Apps** of customers send an API key (\`kwk_…\`).
+- **Vendors** send a management token (\`kwm_…\`) or a personal access token (\`kwp_…\`).
+- The **operator** of this installation sends the operator token.
+
+To try an operation, enter the secret in the section "Authentication" and press "Test Request". Operations that change something
+change it in this installation.
+
+**Apps.** Only a verdict has the field \`valid\`. Any other response says nothing about the license: an app that gets a 5xx or no
+response uses its offline license file.
+
+**Vendors and operator.** Lists accept \`limit\` and \`cursor\`, newest first, and are stable under inserts. A POST accepts
+\`Idempotency-Key\`: a second request with the same key and body within 24 hours gets the response of the first, without secrets.
+Changes that validators apply accept \`Prefer: wait=N\`. Errors are problems (RFC 9457) with a stable \`code\`.
+
+The document behind this page, for generators of clients, is [openapi.json](openapi.json).`
+
+type Paths = Record<string, Record<string, ZodOpenApiOperationObject>>
+
+function managementPaths(endpoints: readonly Endpoint[]): Paths {
+  const paths: Paths = {}
+  for (const endpoint of endpoints) {
+    const { path, method } = endpoint.definition
+    paths[BASE_PATH + path] = { ...paths[BASE_PATH + path], [method]: managementOperation(endpoint) }
+  }
+  return paths
+}
+
+/** Returns the chapters by caller: that of the chapter's first endpoint, or apps if one of its endpoints is for them. */
+function tagGroups(endpoints: readonly Endpoint[], tags: readonly Tag[]): { name: string; tags: string[] }[] {
+  const groupOf = (name: string): string => {
+    const callers = endpoints.filter(({ definition }) => definition.tag.name === name).map(({ access }) => access.kind)
+    if (callers.length === 0 || callers.includes('apiKey')) return 'Apps'
+    return callers[0] === 'operator' ? 'Operator' : 'Vendors'
+  }
+  const groups = Map.groupBy(tags, ({ name }) => groupOf(name))
+  return ['Apps', 'Vendors', 'Operator'].map((name) => ({
+    name,
+    tags: (groups.get(name) ?? []).map((tag) => tag.name),
+  }))
+}
+
+export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
+  const managementTags = new Map(endpoints.map(({ definition: { tag } }) => [tag.name, tag]))
+  const tags = [...VALIDATION_TAGS, ...managementTags.values()]
+  const document = createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Keyward API',
+      version: '1.0.0',
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This installation' }],
+    tags,
+    'x-tagGroups': tagGroups(endpoints, tags),
+    paths: { ...VALIDATION_PATHS, ...managementPaths(endpoints) },
+    components: {
+      securitySchemes: SECURITY_SCHEMES,
+      headers: HEADERS,
+      examples: PROBLEM_EXAMPLES,
+      responses: SHARED_RESPONSES,
+    },
+  })
+  completeRequests(document)
+  return document
+}

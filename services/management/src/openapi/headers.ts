@@ -1,0 +1,75 @@
+/** The response headers of both APIs. Every header is described once; responses refer to it by its name. */
+
+import type { ZodOpenApiComponentsObject } from 'zod-openapi'
+
+type Schema = { type: 'string' | 'integer' | 'boolean' }
+
+const text: Schema = { type: 'string' }
+const number: Schema = { type: 'integer' }
+
+export const HEADERS = {
+  'accept-encoding': { description: 'The encodings that are supported.', schema: text, example: 'identity' },
+  allow: { description: 'The allowed methods.', schema: text, example: 'GET, HEAD' },
+  'content-disposition': {
+    description: 'The file name to store the response under.',
+    schema: text,
+    example: 'attachment; filename="license-019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b.lic"',
+  },
+  date: {
+    description: 'The time of the service.',
+    schema: text,
+    example: 'Fri, 20 Nov 2026 09:30:00 GMT',
+  },
+  'idempotency-replayed': {
+    description: '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
+    schema: text,
+    example: 'true',
+  },
+  location: {
+    description: 'The path of the new resource.',
+    schema: text,
+    example: '/api/v1/products/019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',
+  },
+  'preference-applied': { description: 'Present if `Prefer: wait` was honored.', schema: text, example: 'wait' },
+  ratelimit: {
+    description: 'The requests that are left (`r`) and the seconds until the window ends (`t`).',
+    schema: text,
+    example: '"credential";r=998;t=7',
+  },
+  'ratelimit-limit': { description: 'The requests that are allowed in a window.', schema: number, example: 1_000 },
+  'ratelimit-policy': {
+    description: 'The requests that are allowed (`q`) in a window of so many seconds (`w`).',
+    schema: text,
+    example: '"credential";q=1000;w=10',
+  },
+  'ratelimit-remaining': { description: 'The requests that are left in this window.', schema: number, example: 998 },
+  'ratelimit-reset': { description: 'The seconds until the window ends.', schema: number, example: 7 },
+  'retry-after': { description: 'The seconds to wait before the next attempt.', schema: number, example: 1 },
+  'www-authenticate': { description: 'The authentication scheme to use.', schema: text, example: 'Bearer' },
+  'x-applied-by': {
+    description: 'With `Prefer: wait`: how many of the live validators have applied the change.',
+    schema: text,
+    example: '3/3',
+  },
+  'x-request-id': {
+    description: "The id of the request: the caller's own `x-request-id` if it is well-formed, else a new one.",
+    schema: text,
+    example: 'f3b1c2d4-5d2e-4f10-8a4b-6c7d8e9f0a1b',
+  },
+} as const satisfies NonNullable<ZodOpenApiComponentsObject['headers']>
+
+export type HeaderName = keyof typeof HEADERS
+
+/** The headers that a response to an authenticated request has. */
+export const RATE_LIMIT_HEADERS: readonly HeaderName[] = [
+  'ratelimit',
+  'ratelimit-policy',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+]
+
+/** Returns references to headers, for a response. */
+export function headerReferences(names: readonly HeaderName[]): Record<string, { $ref: string }> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}

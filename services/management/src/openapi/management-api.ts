@@ -1,0 +1,113 @@
+/**
+ * The operations of the management API, made from the endpoint definitions of the routes and the schemas that validate requests.
+ * Every operation lists every error code that it can return.
+ */
+
+import { type ProblemCode, PROBLEMS } from '@keyward/contract'
+import type { ZodOpenApiOperationObject, ZodOpenApiResponsesObject } from 'zod-openapi'
+
+import type { Access, DocumentedError, Endpoint } from '../http/endpoint.ts'
+import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
+import { problemResponses, PROTOCOL_CODES } from './problems.ts'
+import type { SecurityScheme } from './security.ts'
+
+/** Describes the credential that an endpoint requires. */
+export function describeAccess(access: Access): string {
+  switch (access.kind) {
+    case 'operator':
+      return 'Credential: the operator token.'
+    case 'apiKey':
+      return 'Credential: an API key of the organization.'
+    case 'vendor':
+      return access.permission === 'any'
+        ? 'Credential: any management or personal access token.'
+        : `Credential: a management or personal access token with the permission \`${access.permission}\`.`
+    default:
+      return access satisfies never
+  }
+}
+
+const SCHEMES: Record<Access['kind'], SecurityScheme> = {
+  operator: 'operatorToken',
+  apiKey: 'apiKey',
+  vendor: 'vendorToken',
+}
+
+export function documented(error: ProblemCode | DocumentedError): DocumentedError {
+  return typeof error === 'string' ? { code: error, status: PROBLEMS[error].status } : error
+}
+
+/** Whether the endpoint accepts `Idempotency-Key`. */
+function isRepeatable({ definition }: Endpoint): boolean {
+  return definition.method === 'post' && definition.readOnly !== true
+}
+
+/** Returns every error that the endpoint can return. */
+export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
+  const { definition, access } = endpoint
+  const takesBody = definition.method === 'post' || definition.method === 'patch'
+  const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
+  if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
+  if (isRepeatable(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
+  if (access.kind === 'vendor') codes.push('ORGANIZATION_SUSPENDED')
+  codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)
+  return [...codes, ...(definition.errors ?? [])].map(documented)
+}
+
+function headerParameters(endpoint: Endpoint) {
+  const parameter = (name: string, description: string) =>
+    ({ in: 'header', name, required: false, description, schema: { type: 'string' } }) as const
+  return [
+    ...(isRepeatable(endpoint)
+      ? [
+          parameter(
+            'Idempotency-Key',
+            'A text of your own, new for each request, such as an order number. If the same request is sent again within ' +
+              '24 hours, it gets the first response again, without secrets.',
+          ),
+        ]
+      : []),
+    ...(endpoint.definition.propagates === true
+      ? [
+          parameter(
+            'Prefer',
+            '`wait=5` delays the response until every live validator has applied the change, for 5 seconds at most. ' +
+              'The most is 10.',
+          ),
+        ]
+      : []),
+  ]
+}
+
+function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
+  const { status, response, responseType = 'application/json', propagates, method } = endpoint.definition
+  const isCreated = status === 201 && method === 'post'
+  const names: HeaderName[] = [
+    'x-request-id',
+    ...(isCreated ? (['location'] as const) : []),
+    ...(isRepeatable(endpoint) ? (['idempotency-replayed'] as const) : []),
+    ...(propagates === true ? (['preference-applied', 'x-applied-by'] as const) : []),
+    ...(responseType === 'text/plain' ? (['content-disposition'] as const) : []),
+    ...RATE_LIMIT_HEADERS,
+  ]
+  const headers = headerReferences(names)
+  if (!response) return { '204': { description: 'Success, without a body.', headers } }
+  return { [`${status}`]: { description: 'Success.', headers, content: { [responseType]: { schema: response } } } }
+}
+
+export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
+  const { definition, access } = endpoint
+  const { params, query } = definition
+  const body = definition.documentedBody ?? definition.body
+  return {
+    operationId: definition.operationId,
+    tags: [definition.tag.name],
+    summary: definition.summary,
+    description: [definition.description, describeAccess(access)].filter(Boolean).join('\n\n'),
+    security: [{ [SCHEMES[access.kind]]: [] }],
+    requestParams: { ...(params && { path: params }), ...(query && { query }) },
+    parameters: headerParameters(endpoint),
+    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    responses: { ...successOf(endpoint), ...problemResponses(documentedErrors(endpoint)) },
+  }
+}

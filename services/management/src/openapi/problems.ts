@@ -1,0 +1,112 @@
+/** The errors of the management API in the OpenAPI document: an example for every code, and the responses that operations share. */
+
+import { problem, type ProblemCode, PROBLEM_CODES, PROBLEMS } from '@keyward/contract'
+import type { ZodOpenApiExampleObject, ZodOpenApiResponseObject } from 'zod-openapi'
+
+import type { DocumentedError } from '../http/endpoint.ts'
+import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
+
+const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
+
+/** The parts of examples that differ from the title of the code. */
+const DETAILS: Partial<Record<ProblemCode, object>> = {
+  UNAUTHENTICATED: { detail: 'The credential is unknown, revoked or expired. Send a valid one.' },
+  FORBIDDEN: { detail: 'The credential lacks the permission licenses.write.' },
+  NOT_FOUND: { detail: 'There is no license with this id.' },
+  METHOD_NOT_ALLOWED: { detail: 'Method PUT is not allowed here. Allowed: GET, HEAD, POST.' },
+  INVALID_REQUEST: {
+    detail: '#/policy/maxMachines must be at least 1.',
+    errors: [{ pointer: '#/policy/maxMachines', detail: 'must be at least 1' }],
+  },
+  RULE_EXISTS: { ruleId: EXAMPLE_ID },
+  QUOTA_EXCEEDED: { quota: { name: 'licenses', limit: 1_000_000, used: 1_000_000 } },
+}
+
+function exampleOf(code: ProblemCode): ZodOpenApiExampleObject {
+  const { status, title } = PROBLEMS[code]
+  const value = {
+    type: `urn:keyward:problem:${code.toLowerCase().replaceAll('_', '-')}`,
+    title,
+    status,
+    detail: title,
+    instance: `/api/v1/licenses/${EXAMPLE_ID}`,
+    code,
+    requestId: 'f3b1c2d4-5d2e-4f10-8a4b-6c7d8e9f0a1b',
+    ...DETAILS[code],
+  }
+  return { summary: title, value }
+}
+
+/** An example for every code, as components. */
+export const PROBLEM_EXAMPLES: Record<string, ZodOpenApiExampleObject> = Object.fromEntries(
+  PROBLEM_CODES.map((code) => [code, exampleOf(code)]),
+)
+
+/** Errors below the application, which have no rate limit. */
+export const PROTOCOL_CODES = [
+  'MALFORMED_HTTP',
+  'METHOD_NOT_ALLOWED',
+  'REQUEST_TIMEOUT',
+  'EXPECTATION_FAILED',
+  'HEADERS_TOO_LARGE',
+] as const satisfies readonly ProblemCode[]
+
+const WITHOUT_RATE_LIMIT = new Set<ProblemCode>([...PROTOCOL_CODES, 'UNAUTHENTICATED'])
+
+const OWN_HEADERS: Partial<Record<ProblemCode, HeaderName>> = {
+  UNAUTHENTICATED: 'www-authenticate',
+  METHOD_NOT_ALLOWED: 'allow',
+  IDEMPOTENCY_KEY_IN_USE: 'retry-after',
+  RATE_LIMITED: 'retry-after',
+  UNAVAILABLE: 'retry-after',
+}
+
+/** Returns the response of one status with these codes. */
+function problemResponse(codes: readonly ProblemCode[]): ZodOpenApiResponseObject {
+  const own = codes.flatMap((code) => OWN_HEADERS[code] ?? [])
+  const limits = codes.every((code) => WITHOUT_RATE_LIMIT.has(code)) ? [] : RATE_LIMIT_HEADERS
+  const examples: Record<string, { $ref: string }> = {}
+  for (const code of codes) examples[code] = { $ref: `#/components/examples/${code}` }
+  return {
+    description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].title}`).join('\n\n'),
+    headers: headerReferences(['x-request-id', ...own, ...limits]),
+    content: { 'application/problem+json': { schema: problem, examples } },
+  }
+}
+
+/** Statuses with a single code, which all operations share as components. */
+const SHARED: Record<string, ProblemCode> = Object.fromEntries(
+  (
+    [
+      'UNAUTHENTICATED',
+      'METHOD_NOT_ALLOWED',
+      'REQUEST_TIMEOUT',
+      'PAYLOAD_TOO_LARGE',
+      'UNSUPPORTED_MEDIA_TYPE',
+      'EXPECTATION_FAILED',
+      'RATE_LIMITED',
+      'HEADERS_TOO_LARGE',
+      'INTERNAL',
+      'UNAVAILABLE',
+    ] as const satisfies readonly ProblemCode[]
+  ).map((code) => [String(PROBLEMS[code].status), code]),
+)
+
+export const SHARED_RESPONSES: Record<string, ZodOpenApiResponseObject> = Object.fromEntries(
+  Object.values(SHARED).map((code) => [code, problemResponse([code])]),
+)
+
+/** Returns the responses of an operation by status, for its errors. */
+export function problemResponses(
+  errors: readonly DocumentedError[],
+): Record<`${4 | 5}${string}`, ZodOpenApiResponseObject | { $ref: string }> {
+  const byStatus = Map.groupBy(errors, ({ status }) => status)
+  const statuses = [...byStatus.keys()].toSorted((a, b) => a - b)
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const codes = (byStatus.get(status) ?? []).map(({ code }) => code)
+      const isShared = codes.length === 1 && codes[0] === SHARED[status]
+      return [`${status}`, isShared ? { $ref: `#/components/responses/${codes[0]}` } : problemResponse(codes)]
+    }),
+  )
+}

@@ -1,0 +1,299 @@
+/**
+ * The operations of the validation API (docs/api.md#validation-api), which validators serve below the same base address. Requests and
+ * responses are the contract's schemas, so a new field or code appears here by itself or fails to compile.
+ */
+
+import {
+  CODE_MESSAGES,
+  CODES,
+  deactivateRequest,
+  deactivateResponse,
+  publicKey,
+  publicKeys,
+  type RejectionCode,
+  validateRequestV1,
+  validateRequestV2,
+  type ValidationErrorCode,
+  validationErrorCode,
+  validationErrorV1,
+  validationErrorV2,
+  type VerdictV1,
+  verdictV1,
+  type VerdictV2,
+  verdictV2,
+} from '@keyward/contract'
+import { z } from 'zod'
+import type {
+  ZodOpenApiExampleObject,
+  ZodOpenApiOperationObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi'
+
+import type { Tag } from '../http/endpoint.ts'
+import { type HeaderName, headerReferences } from './headers.ts'
+
+const CHECKS: Tag = {
+  name: 'Checks',
+  description:
+    'Apps check licenses with an API key. Only a verdict has the field `valid`; every other response is an error and says nothing ' +
+    'about the license. Checks have no rate limit.',
+}
+const PUBLIC_KEYS: Tag = {
+  name: 'Public keys',
+  description: 'The keys that verify offline license files. Build them into the app; do not fetch them at run time.',
+}
+
+export const VALIDATION_TAGS: readonly Tag[] = [CHECKS, PUBLIC_KEYS]
+
+interface ErrorText {
+  status: number
+  description: string
+  /** An example of its sentence. */
+  text: string
+  header?: HeaderName
+}
+
+const ERRORS: Record<ValidationErrorCode, ErrorText> = {
+  BAD_REQUEST: {
+    status: 400,
+    description:
+      'The length of the body is ambiguous. The connection closes. There is no `valid`, so this is no verdict.',
+    text: 'The length of the body is ambiguous. Send either one Content-Length or "Transfer-Encoding: chunked", once.',
+  },
+  UNAUTHORIZED: {
+    status: 401,
+    description: 'The API key is missing, unknown, revoked or expired.',
+    text: 'The API key is unknown, revoked or expired.',
+    header: 'www-authenticate',
+  },
+  NOT_FOUND: { status: 404, description: 'The path is unknown.', text: 'No endpoint with this path exists.' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    description: 'The method is not supported here.',
+    text: 'The method is not allowed here. The Allow header lists the allowed methods.',
+    header: 'allow',
+  },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    description: 'The whole request did not arrive within 2 seconds. The connection closes.',
+    text: 'The request did not arrive completely within 2 seconds.',
+  },
+  PAYLOAD_TOO_LARGE: {
+    status: 413,
+    description: 'The body is larger than 16 KiB. The connection closes.',
+    text: 'The body is larger than 16 KiB.',
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    description: 'The body is compressed.',
+    text: 'Compressed bodies are not supported. Send the body without a Content-Encoding.',
+    header: 'accept-encoding',
+  },
+  INVALID_REQUEST: {
+    status: 422,
+    description: 'The body is not a JSON object in UTF-8, has a wrong type, no license key, or an id that is too long.',
+    text: 'v2 expects `license`; got `licenseKey`.',
+  },
+  UNAVAILABLE: {
+    status: 503,
+    description:
+      'No verdict is possible now: the license needs a new machine slot while the database is unreachable, or the index is not ' +
+      'current. Use the offline license file.',
+    text: 'The service is temporarily unavailable.',
+    header: 'retry-after',
+  },
+}
+
+type Shape = 'v1' | 'v2'
+
+function errorExample(shape: Shape, code: ValidationErrorCode): ZodOpenApiExampleObject {
+  const { status, text } = ERRORS[code]
+  return { summary: code, value: shape === 'v2' ? { status, message: text, code } : { code, detail: text } }
+}
+
+function errorResponse(shape: Shape, code: ValidationErrorCode): ZodOpenApiResponseObject {
+  const { description, header } = ERRORS[code]
+  const schema = shape === 'v2' ? validationErrorV2 : validationErrorV1
+  return {
+    description: `\`${code}\`: ${description}`,
+    headers: headerReferences(['date', ...(header === undefined ? [] : [header])]),
+    content: { 'application/json': { schema, examples: { [code]: errorExample(shape, code) } } },
+  }
+}
+
+const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
+  description: 'There are too many headers, or more than about 4 KiB of them. The connection closes.',
+}
+
+/** Returns the responses that are no verdicts. `takesBody`: whether the request has a body. */
+function errorResponses(shape: Shape, takesBody: boolean): ZodOpenApiResponsesObject {
+  const needBody = new Set<ValidationErrorCode>([
+    'BAD_REQUEST',
+    'PAYLOAD_TOO_LARGE',
+    'UNSUPPORTED_MEDIA_TYPE',
+    'INVALID_REQUEST',
+  ])
+  const codes = validationErrorCode.options.filter((code) => takesBody || !needBody.has(code))
+  const responses: [string, ZodOpenApiResponseObject][] = codes.map((code) => [
+    `${ERRORS[code].status}`,
+    errorResponse(shape, code),
+  ])
+  return Object.fromEntries(
+    [...responses, ['431', HEADERS_TOO_LARGE] as const].toSorted(([a], [b]) => Number(a) - Number(b)),
+  )
+}
+
+const REJECTIONS: readonly RejectionCode[] = CODES.filter((code) => code !== 'VALID')
+const EXPIRES_AT = '2030-01-01T00:00:00.000Z'
+
+type Examples = Record<string, ZodOpenApiExampleObject>
+
+function validExamples(verdict: (expiresAt: string | null) => VerdictV1 | VerdictV2): Examples {
+  return {
+    VALID: { summary: 'The license is valid', value: verdict(EXPIRES_AT) },
+    VALID_FOREVER: { summary: 'The license is valid and never expires', value: verdict(null) },
+  }
+}
+
+function rejectionExamples(verdict: (code: RejectionCode) => VerdictV1 | VerdictV2): Examples {
+  return Object.fromEntries(REJECTIONS.map((code) => [code, { summary: CODE_MESSAGES[code], value: verdict(code) }]))
+}
+
+const VALID_V2 = validExamples((expiresAt): VerdictV2 => ({
+  valid: true,
+  status: 200,
+  message: CODE_MESSAGES.VALID,
+  code: 'VALID',
+  expiresAt,
+}))
+const REJECTED_V2 = rejectionExamples((code): VerdictV2 => ({
+  valid: false,
+  status: 400,
+  message: CODE_MESSAGES[code],
+  code,
+}))
+const VALID_V1 = validExamples((expiresAt): VerdictV1 => ({ valid: true, code: 'VALID', expiresAt }))
+const REJECTED_V1 = rejectionExamples((code): VerdictV1 => ({
+  valid: false,
+  code,
+  detail: CODE_MESSAGES[code],
+  ...(code === 'TOO_MANY_MACHINES' && { machines: { used: 2, max: 2 } }),
+}))
+
+function success(description: string, schema: z.ZodType, examples?: Examples): ZodOpenApiResponseObject {
+  const content = { 'application/json': { schema, ...(examples && { examples }) } }
+  return { description, headers: headerReferences(['date']), content }
+}
+
+interface Description {
+  tag: Tag
+  operationId: string
+  summary: string
+  description: string
+  body?: z.ZodType
+  shape?: Shape
+  verdicts: ZodOpenApiResponsesObject
+}
+
+function operation({
+  tag,
+  body,
+  shape = 'v1',
+  verdicts,
+  description,
+  ...names
+}: Description): ZodOpenApiOperationObject {
+  return {
+    ...names,
+    tags: [tag.name],
+    description: `${description}\n\nCredential: an API key of the organization.`,
+    security: [{ apiKey: [] }],
+    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    responses: { ...errorResponses(shape, body !== undefined), ...verdicts },
+  }
+}
+
+const verdictsV1 = {
+  '200': success('A verdict, valid or rejected.', verdictV1, { ...VALID_V1, ...REJECTED_V1 }),
+}
+
+const validateV2 = operation({
+  tag: CHECKS,
+  operationId: 'validateLicenseV2',
+  summary: 'Check a license',
+  description:
+    'Returns 200 if the license is valid for this machine, and 400 with a code if the check is rejected. The first check of a ' +
+    'machine takes a machine slot, if the license has a machine limit.',
+  body: validateRequestV2,
+  shape: 'v2',
+  verdicts: {
+    '200': success('The verdict: the license is valid.', verdictV2.options[0], VALID_V2),
+    '400': success(
+      'The verdict: the check is rejected. The body has `valid: false`. Without `valid`, it is the error `BAD_REQUEST`.',
+      z.union([verdictV2.options[1], validationErrorV2]),
+      { ...REJECTED_V2, BAD_REQUEST: errorExample('v2', 'BAD_REQUEST') },
+    ),
+  },
+})
+
+const validateV1 = operation({
+  tag: CHECKS,
+  operationId: 'validateLicenseV1',
+  summary: 'Check a license, v1',
+  description: 'As v2, but every verdict has status 200, and `TOO_MANY_MACHINES` reports how many slots are taken.',
+  body: validateRequestV1,
+  verdicts: verdictsV1,
+})
+
+const activate = operation({
+  tag: CHECKS,
+  operationId: 'activateMachine',
+  summary: 'Activate a machine',
+  description:
+    'The same as `/api/v1/validate`. Apps call it when a customer enters a license key, with a `hostname` for people.',
+  body: validateRequestV1,
+  verdicts: verdictsV1,
+})
+
+const deactivate = operation({
+  tag: CHECKS,
+  operationId: 'deactivateMachine',
+  summary: 'Release the slot of a machine',
+  description:
+    'Works whatever the status of the license, and access rules do not apply. An unknown key, an unknown machine and a repeated ' +
+    'call return `false`.',
+  body: deactivateRequest,
+  verdicts: {
+    '200': success('Whether a slot was released.', deactivateResponse, {
+      released: { summary: 'A slot was released', value: { deactivated: true } },
+      unknown: { summary: 'The machine held no slot', value: { deactivated: false } },
+    }),
+  },
+})
+
+const current = operation({
+  tag: PUBLIC_KEYS,
+  operationId: 'readPublicKey',
+  summary: 'Read the current public key',
+  description: 'Returns the key that signs new license files.',
+  verdicts: { '200': success('The key.', publicKey) },
+})
+
+const all = operation({
+  tag: PUBLIC_KEYS,
+  operationId: 'listPublicKeys',
+  summary: 'List the public keys',
+  description: 'Returns every key whose license files are still in force.',
+  verdicts: { '200': success('The keys.', publicKeys) },
+})
+
+/** The operations by path. A test compares the paths with the routes of the validator. */
+export const VALIDATION_PATHS = {
+  '/api/v2/license/validate': { post: validateV2 },
+  '/api/v1/validate': { post: validateV1 },
+  '/api/v1/activate': { post: activate },
+  '/api/v1/deactivate': { post: deactivate },
+  '/api/v1/public-key': { get: current },
+  '/api/v1/public-keys': { get: all },
+}

@@ -1,0 +1,174 @@
+/**
+ * Sends every operation as the page at /docs offers it: with the examples of the body and of required parameters, the defaults of
+ * optional ones, and nothing else. A response is sensible when only made-up ids are wrong with the request.
+ */
+
+import {
+  CODES,
+  deactivateRequest,
+  problem,
+  validateRequestV1,
+  validateRequestV2,
+  validationErrorCode,
+  validationErrorV2,
+  verdictV1,
+  verdictV2,
+} from '@keyward/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { endpoints } from '../../src/endpoints.ts'
+import { createOpenApi } from '../../src/openapi/document.ts'
+import { exampleOf } from '../../src/openapi/offered-requests.ts'
+import { operatorToken, startHarnessWithValidator } from '../support/harness.ts'
+import { createVendor, type Vendor } from '../support/vendor.ts'
+
+const parameter = z.object({
+  in: z.enum(['path', 'query', 'header']),
+  name: z.string(),
+  required: z.boolean().optional(),
+  example: z.unknown().optional(),
+  schema: z.looseObject({ example: z.unknown().optional(), default: z.unknown().optional() }),
+})
+const example = z.object({ value: z.looseObject({ code: z.string().optional() }) })
+const content = z.object({
+  example: z.unknown().optional(),
+  examples: z.record(z.string(), z.unknown()).optional(),
+})
+const operationSchema = z.object({
+  operationId: z.string(),
+  security: z.tuple([z.record(z.string(), z.unknown())]),
+  parameters: z.array(parameter).default([]),
+  requestBody: z.object({ content: z.object({ 'application/json': content }) }).optional(),
+  responses: z.record(z.string(), z.object({ content: z.record(z.string(), content).optional() })),
+})
+const paths = z.record(z.string(), z.record(z.string(), operationSchema)).parse(createOpenApi(endpoints).paths)
+const operations = Object.entries(paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => Object.assign(operation, { path, method })),
+)
+type Operation = (typeof operations)[number]
+
+let harness: Awaited<ReturnType<typeof startHarnessWithValidator>>
+let vendor: Vendor
+beforeAll(async () => {
+  harness = await startHarnessWithValidator()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+const textOf = (value: unknown): string => z.union([z.string(), z.number()]).parse(value).toString()
+
+/** Returns the path with its parameters and the query, as the page sends them. */
+function offeredPath({ path, parameters }: Operation): string {
+  const query = new URLSearchParams()
+  let filled = path
+  for (const { in: place, name, schema, example: own } of parameters) {
+    const value = own ?? schema.example ?? schema.default
+    if (place === 'path') filled = filled.replace(`{${name}}`, encodeURIComponent(textOf(value)))
+    else if (place === 'query' && value !== undefined) query.set(name, textOf(value))
+    else expect([name, value]).toEqual([name, undefined])
+  }
+  return query.size === 0 ? filled : `${filled}?${query.toString()}`
+}
+
+async function send(operation: Operation) {
+  const [scheme = ''] = Object.keys(operation.security[0])
+  const secrets = new Map([
+    ['apiKey', vendor.apiKey],
+    ['vendorToken', vendor.managementToken],
+    ['operatorToken', operatorToken],
+  ])
+  const token = secrets.get(scheme) ?? ''
+  const body = operation.requestBody?.content['application/json'].example
+  const isCheck = /^\/api\/v2\/|^\/api\/v1\/(?:(?:de)?activate|validate|public-keys?)$/.test(operation.path)
+  const call = isCheck ? fetchFromValidator : harness.call
+  return call(operation.method.toUpperCase(), offeredPath(operation), { token, body })
+}
+
+async function fetchFromValidator(
+  method: string,
+  path: string,
+  { token = '', body }: { token?: string; body: unknown },
+) {
+  const response = await fetch(`http://127.0.0.1:${harness.validator.port}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const parsed: unknown = JSON.parse(text)
+  return { status: response.status, text, body: parsed }
+}
+
+// In the order of the document, except that deletions and state changes use made-up ids and so change nothing.
+const byMethod = (method: string) => operations.filter((operation) => operation.method === method)
+
+describe('as offered on the page', () => {
+  test.each(byMethod('get'))('GET $path returns what exists, or 404 for a made-up id', async (operation) => {
+    const { status, text } = await send(operation)
+    expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
+  })
+
+  test.each(operations.filter(({ method }) => method !== 'get'))('$method $path is well-formed', async (operation) => {
+    const { status, body, text } = await send(operation)
+    if (status < 400) return
+    // A verdict: no license has the key of the example.
+    if (verdictV2.safeParse(body).success) return
+    const { code, errors = [] } = problem.parse(body)
+    const wrongIds = errors.filter(({ pointer }) => !/\/(?:productId|customerId|scopeId|into)$/.test(pointer))
+    expect([code, wrongIds, text]).toEqual([expect.stringMatching(/^(?:NOT_FOUND|INVALID_REQUEST)$/), [], text])
+  })
+
+  test.each(['createProduct', 'createCustomer', 'createAccessRule', 'createToken', 'createApiKey', 'createMember'])(
+    '%s succeeds, and again after another operation',
+    async (id) => {
+      const operation = operations.find(({ operationId }) => operationId === id)
+      if (!operation) throw new Error(`There is no operation ${id}`)
+      const { status, body } = await send(operation)
+      const again = z.object({ code: z.string().optional() }).parse(body).code
+      expect(status === 201 || again === 'RULE_EXISTS' || again === 'MEMBER_EXISTS').toBe(true)
+    },
+  )
+})
+
+test('no optional parameter has an example', () => {
+  const prefilled = operations.flatMap(({ operationId, parameters }) =>
+    parameters
+      .filter(({ required, schema, example: own }) => required !== true && (own ?? schema.example) !== undefined)
+      .map(({ name }) => `${operationId} ${name}`),
+  )
+  expect(prefilled).toEqual([])
+})
+
+test('the examples of the validation API are requests and verdicts of it', () => {
+  const byId = new Map(operations.map((operation) => [operation.operationId, operation]))
+  const bodyOf = (id: string) => byId.get(id)?.requestBody?.content['application/json'].example
+  expect(validateRequestV2.safeParse(bodyOf('validateLicenseV2')).success).toBe(true)
+  expect(validateRequestV1.safeParse(bodyOf('validateLicenseV1')).success).toBe(true)
+  expect(deactivateRequest.safeParse(bodyOf('deactivateMachine')).success).toBe(true)
+  const examplesOf = (id: string, status: string) =>
+    Object.values(byId.get(id)?.responses[status]?.content?.['application/json']?.examples ?? {}).map(
+      (each) => example.parse(each).value,
+    )
+  for (const status of ['200', '400'])
+    for (const value of examplesOf('validateLicenseV2', status))
+      expect(verdictV2.or(validationErrorV2).safeParse(value).success).toBe(true)
+  for (const value of examplesOf('validateLicenseV1', '200')) expect(verdictV1.safeParse(value).success).toBe(true)
+  const codes = (id: string) =>
+    new Set(
+      Object.keys(byId.get(id)?.responses ?? {})
+        .flatMap((status) => examplesOf(id, status))
+        .map(({ code }) => code),
+    )
+  for (const id of ['validateLicenseV1', 'validateLicenseV2'])
+    expect(codes(id)).toEqual(new Set([...CODES, ...validationErrorCode.options]))
+})
+
+test('derives an example from required fields, arrays and references', () => {
+  const components = { Name: { type: 'string', example: 'Ada' } }
+  const properties = { names: { type: 'array', items: { $ref: '#/components/schemas/Name' } }, note: { example: 'x' } }
+  expect(exampleOf({ required: ['names'], properties }, components)).toEqual({ names: ['Ada'] })
+  expect(() => exampleOf({ required: ['size'], properties: { size: { type: 'integer' } } }, components)).toThrow(
+    'has no example',
+  )
+})
