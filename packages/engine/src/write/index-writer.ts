@@ -14,7 +14,7 @@ import { ExtensionWriter } from './extension-writer.ts'
 import { LicenseWriter } from './license-writer.ts'
 import { KINDS, Placement } from './placement.ts'
 import { ReferenceWriter } from './reference-writer.ts'
-import { Differences, markAll, removeUnmarkedMachines, sweep, unmarkedMachines, unmarkedRows } from './reload.ts'
+import { Differences, markAll, removeUnmarkedMachines, sweep } from './reload.ts'
 import { RowWriter } from './row-writer.ts'
 import { RuleWriter } from './rule-writer.ts'
 import { ScopeWriter } from './scope-writer.ts'
@@ -24,6 +24,7 @@ import {
   SECTION_LIMITS,
   type SectionLimits,
   sectionsOf,
+  slices,
   unguardedSectionsOf,
 } from './section-order.ts'
 import { validationError } from './validation.ts'
@@ -67,6 +68,8 @@ export class IndexWriter {
   readonly #detachedByPages: number[] = []
   /** The differences that a reload has found, 'in place' when it is written as it arrives, null when there is none. */
   #reload: Differences | 'in place' | null = null
+  /** A reload was abandoned, so the rows have different marks. */
+  #isMarkMixed = false
 
   constructor(options: IndexOptions = {}) {
     const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS, onSection } = options
@@ -112,11 +115,20 @@ export class IndexWriter {
     if (this.#reload instanceof Differences) for (const change of changes) this.#reload.noteWritten(change)
     this.#rules.detached = this.#detachedByPages
     try {
-      const sections: Section[] = []
-      for (let from = 0; from < changes.length; from += this.#limits.rows) {
-        sections.push({ changes: changes.slice(from, from + this.#limits.rows), step })
-      }
-      return this.#write(sections)
+      return this.#write(slices(changes, this.#limits.rows, step))
+    } finally {
+      this.#rules.detached = []
+    }
+  }
+
+  /**
+   * Writes of changes only what restricts, while a reload closes a gap of unknown changes. The index is then in no state
+   * that Postgres had, but allows no check that it did not allow before. `endReload` completes the changes.
+   */
+  restrict(changes: readonly Change[]): void {
+    this.#rules.detached = this.#detachedByPages
+    try {
+      this.#write(slices(changes, this.#limits.rows, 'restrict'))
     } finally {
       this.#rules.detached = []
     }
@@ -139,8 +151,9 @@ export class IndexWriter {
    * decides checks until the reload has ended.
    */
   beginReload({ inPlace = false }: { inPlace?: boolean } = {}): void {
-    if (this.#reload === null) this.#rows.mark ^= 1
+    if (this.#reload === null && !this.#isMarkMixed) this.#rows.mark ^= 1
     else markAll(this.#rows, this.#rows.mark ^ 1)
+    this.#isMarkMixed = true
     if (inPlace) this.finishPages()
     this.#reload = inPlace ? 'in place' : new Differences()
   }
@@ -156,9 +169,27 @@ export class IndexWriter {
     return []
   }
 
+  /** Ends a reload without writing anything. The index stays as it is. */
+  abandonReload(): void {
+    this.#reload = null
+  }
+
+  /**
+   * Searches a part of the index for rows that the reload, all of which has arrived, did not contain. Returns whether the
+   * index has been searched to its end. Repeat it until then before `endReload`, which otherwise does all at once.
+   */
+  searchUnmarked(rows: number): boolean {
+    return this.#reload instanceof Differences ? this.#reload.unmarked.search(this.#rows, rows) : true
+  }
+
   /** How many rows of the reload differ from the index so far, 0 when it is written in place. */
   get differences(): number {
     return this.#reload instanceof Differences ? this.#reload.size : 0
+  }
+
+  /** How many rows and machines were written by `apply` since the reload began. Their names stay in memory until its end. */
+  get writtenSinceReload(): number {
+    return this.#reload instanceof Differences ? this.#reload.written : 0
   }
 
   /**
@@ -174,17 +205,21 @@ export class IndexWriter {
     return this.#write(unguardedSectionsOf(rows, this.#limits))
   }
 
-  /** Ends a reload: writes what differs and removes the rows that it did not contain, as one batch of `apply`. */
-  endReload(): Rejected[] {
+  /**
+   * Ends a reload: writes what differs and removes the rows that it did not contain, as one batch of `apply`. `since`: the
+   * changes since the snapshot of the reload, which become part of the batch. So the state at that snapshot is not shown.
+   */
+  endReload(since: readonly Change[] = []): Rejected[] {
     const reload = this.#reload
     const section = (write: () => void): void => this.#lock.section(write)
     if (reload === null) throw new Error('No reload has begun: call beginReload first.')
     this.#reload = null
+    this.#isMarkMixed = false
     if (reload === 'in place') {
       sweep(this.#rows, (kind, row) => this.#removeRow(kind, row), section)
-      return []
+      return this.apply(since)
     }
-    const rejected = this.#writeReload(reload)
+    const rejected = this.#writeReload(reload, since)
     this.finishPages()
     return rejected
   }
@@ -228,10 +263,13 @@ export class IndexWriter {
     }
   }
 
-  #writeReload(reload: Differences): Rejected[] {
+  #writeReload(reload: Differences, since: readonly Change[]): Rejected[] {
     const { rows } = this.#limits
-    const batch = [...reload.toWrite((id) => this.#licenses.usedOf(id)), ...unmarkedRows(this.#rows)]
-    const buckets = unmarkedMachines(this.#rows)
+    for (const change of since) reload.noteWritten(change)
+    reload.unmarked.search(this.#rows, Infinity)
+    const removals = reload.unmarked.removals(this.#rows).filter((change) => !reload.isWritten(change))
+    const batch = [...reload.toWrite((id) => this.#licenses.usedOf(id)), ...since, ...removals]
+    const { buckets } = reload.unmarked
     if (batch.length + buckets.length <= rows) {
       const rejected: Rejected[] = []
       const only = { changes: dependencyOrder(batch), step: 'apply' } as const
@@ -287,7 +325,7 @@ export class IndexWriter {
     if (change.entity === 'rule') this.#rules.restrict(change)
     else if (change.entity === 'credential') this.#references.restrictCredential(change)
     else if (change.entity === 'machine') this.#licenses.applyMachine({ ...change, used: null })
-    else if (change.entity === 'license' && change.row !== null) this.#licenses.addRevoked(change.row)
+    else if (change.entity === 'license') this.#licenses.restrict(change)
     return null
   }
 

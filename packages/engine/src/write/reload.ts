@@ -15,7 +15,7 @@ import {
   KIND_PRODUCT,
   KIND_RULE,
 } from '../memory/layout.ts'
-import type { Change, LicenseRecord } from '../model.ts'
+import type { Change, LicenseRecord, MachineChange } from '../model.ts'
 import { KINDS, nameOf } from './placement.ts'
 import type { RowWriter } from './row-writer.ts'
 import { SECTION_LIMITS } from './section-order.ts'
@@ -45,6 +45,7 @@ export function markAll(rows: RowWriter, mark: number): void {
 
 /** The differences that a reload has found so far. The index itself has not changed. */
 export class Differences {
+  readonly unmarked = new Unmarked()
   readonly #changes: Change[] = []
   /** Rows and machines that were written since the reload began: the load's copy of them is older. */
   readonly #written = new Set<string>()
@@ -62,6 +63,16 @@ export class Differences {
   noteWritten(change: Change): void {
     this.#written.add(keyOf(change))
     if (change.entity === 'machine' && change.used !== null) this.#written.add(usedKey(change.licenseId))
+  }
+
+  /** Returns whether the row or machine was written since the reload began. */
+  isWritten(change: Change): boolean {
+    return this.#written.has(keyOf(change))
+  }
+
+  /** How many rows and machines were written since the reload began. */
+  get written(): number {
+    return this.#written.size
   }
 
   /** Returns the rows of the load to write. `usedOf`: how many slots the index counts for a license, or -1. */
@@ -112,21 +123,63 @@ function copyBytes(row: object): void {
   }
 }
 
-/** Returns the removal of every row that does not have the current mark. */
-export function unmarkedRows(rows: RowWriter): Change[] {
-  const removals: Change[] = []
-  for (const entity of ROW_ENTITIES) {
-    const kind = KINDS[entity]
-    const { highest, region, rowWords } = rows.store.lookup.slab(kind)
-    for (let row = 1; row <= highest; row++) {
-      if (!rows.isLive(kind, row) || rows.markOf(kind, row) === rows.mark) continue
+/**
+ * Searches the index for rows and machines without the current mark. What is written meanwhile gets the mark, so a row that
+ * has it once keeps it, and the search can be done in parts.
+ */
+export class Unmarked {
+  /** The buckets that contained a machine without the mark. */
+  readonly buckets: number[] = []
+  readonly #rows: { entity: (typeof ROW_ENTITIES)[number]; row: number }[] = []
+  /** The next table to search: an index of ROW_ENTITIES, then the machines. */
+  #table = 0
+  /** The next row or bucket of the table. */
+  #next = 1
+
+  /** Searches at most `count` rows and buckets. Returns whether the search has ended. */
+  search(rows: RowWriter, count: number): boolean {
+    let left = count
+    for (; this.#table < ROW_ENTITIES.length && left > 0; left -= this.#searchTable(rows, left));
+    if (this.#table < ROW_ENTITIES.length) return false
+    const { machines } = rows.store
+    const isUnmarked = (position: number): boolean => machines.markAt(position) !== rows.mark
+    for (; this.#next < machines.table.buckets && left > 0; this.#next++, left--) {
+      if (machines.table.some(this.#next, isUnmarked)) this.buckets.push(this.#next)
+    }
+    return this.#next >= machines.table.buckets
+  }
+
+  /** Returns the removals of the rows that were found and still do not have the mark. */
+  removals(rows: RowWriter): Exclude<Change, MachineChange>[] {
+    const removals: Exclude<Change, MachineChange>[] = []
+    for (const { entity, row } of this.#rows) {
+      const kind = KINDS[entity]
+      if (!isUnmarkedRow(rows, kind, row)) continue
+      const { region, rowWords } = rows.store.lookup.slab(kind)
       const id = new Uint8Array(16)
       writeBytes(region.words, row * rowWords + ID, 4, id)
       // A rule that a change in pages keeps in force is not found by its id.
       if (rows.store.lookup.findId(kind, id) === row) removals.push({ entity, id, row: null })
     }
+    return removals
   }
-  return removals
+
+  /** Searches the rest of a table, at most `count` rows. Returns how many were searched. */
+  #searchTable(rows: RowWriter, count: number): number {
+    const entity = ROW_ENTITIES[this.#table]!
+    const from = this.#next
+    const to = Math.min(rows.store.lookup.slab(KINDS[entity]).highest + 1, from + count)
+    for (let row = from; row < to; row++) if (isUnmarkedRow(rows, KINDS[entity], row)) this.#rows.push({ entity, row })
+    const isAtEnd = to > rows.store.lookup.slab(KINDS[entity]).highest
+    if (isAtEnd) this.#table++
+    // Rows begin with 1 and buckets with 0.
+    this.#next = isAtEnd ? (this.#table === ROW_ENTITIES.length ? 0 : 1) : to
+    return Math.max(1, to - from)
+  }
+}
+
+function isUnmarkedRow(rows: RowWriter, kind: number, row: number): boolean {
+  return rows.isLive(kind, row) && rows.markOf(kind, row) !== rows.mark
 }
 
 /** Removes rows and machines that do not have the current mark, in write sections that `section` runs. */
@@ -151,20 +204,12 @@ function sweepKind(rows: RowWriter, kind: number, remove: RowRemover, section: (
 }
 
 function sweepMachines(rows: RowWriter, section: (write: () => void) => void): void {
-  const buckets = unmarkedMachines(rows)
+  const unmarked = new Unmarked()
+  unmarked.search(rows, Infinity)
+  const { buckets } = unmarked
   for (let from = 0; from < buckets.length; from += SECTION_LIMITS.rows) {
     section(() => removeUnmarkedMachines(rows, buckets.slice(from, from + SECTION_LIMITS.rows)))
   }
-}
-
-/** Returns the buckets that contain a machine without the current mark. */
-export function unmarkedMachines({ store: { machines }, mark }: RowWriter): number[] {
-  const isUnmarked = (position: number): boolean => machines.markAt(position) !== mark
-  const buckets: number[] = []
-  for (let bucket = 0; bucket < machines.table.buckets; bucket++) {
-    if (machines.table.some(bucket, isUnmarked)) buckets.push(bucket)
-  }
-  return buckets
 }
 
 /** Removes the machines without the current mark from the buckets. */

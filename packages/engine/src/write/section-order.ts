@@ -163,7 +163,8 @@ function* packed(groups: Iterable<readonly Change[]>, rows: number): Generator<S
   if (open.length > 0) yield { changes: dependencyOrder(open), step: 'apply' }
 }
 
-function* slices(changes: readonly Change[], rows: number, step: Section['step']): Generator<Section> {
+/** Yields the changes in their order, in sections of this many rows. */
+export function* slices(changes: readonly Change[], rows: number, step: Section['step']): Generator<Section> {
   for (let from = 0; from < changes.length; from += rows) yield { changes: changes.slice(from, from + rows), step }
 }
 
