@@ -212,6 +212,7 @@ test('the validator role has exactly these permissions', async () => {
   expect(functions.map(({ name }) => name)).toEqual([
     'claim_slots',
     'forget_validator',
+    'landmark_of',
     'note_validator',
     'open_change_log',
     'open_change_log_with',

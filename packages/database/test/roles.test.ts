@@ -56,12 +56,13 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('executes thirteen functions', async () => {
+  test('executes fourteen functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
       'claim_slots',
       'claim_slots',
       'forget_validator',
+      'landmark_of',
       'note_validator',
       'open_change_log',
       'open_change_log_with',
@@ -114,7 +115,9 @@ describe('the validator role', () => {
         "credentials.secret_hash",
         "customers.id",
         "customers.organization_id",
+        "feed_state.gone",
         "feed_state.pruned",
+        "feed_state.reloads",
         "feed_state.server",
         "feed_state.single",
         "internal_keys.purpose",

@@ -194,6 +194,7 @@ class Validator {
     else if (this.#updater.missingRows > 0) {
       reasons.push(`The index is full: ${this.#updater.missingRows} rows do not fit.`)
     } else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
+    else if (this.#freshness.isInGap) reasons.push('The index has missed changes and is being compared with Postgres.')
     else if (this.#freshness.isStale) reasons.push('The index has not been current for longer than STALE_AFTER.')
     return { ready: reasons.length === 0, reasons }
   }
@@ -201,7 +202,7 @@ class Validator {
   #createFollower(): Follower {
     const onError = this.#warning('change feed interrupted', () => this.#metrics.feedErrors.inc())
     const onFull = throttledWarning(this.#log, 'row skipped: index is full')
-    return new Follower(new PostgresSource(this.#config.databaseUrl, onError), this.#updater, {
+    return new Follower(new PostgresSource(this.#config.databaseUrl, this.#heartbeat.id, onError), this.#updater, {
       onError,
       onSkipped: (row) => {
         this.#metrics.skippedRows.inc({ entity: row.entity })
@@ -215,7 +216,11 @@ class Validator {
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
-      onCaughtUpButLarge: (asOfMs) => {
+      onGap: () => {
+        this.#freshness.gap()
+        this.#log.warn('position lost: index is compared')
+      },
+      onCaughtUpButLarge: ({ asOfMs }) => {
         if (this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
       },
       onCaughtUp: ({ snapshot, identity, asOfMs }) => {

@@ -27,6 +27,7 @@ export interface RowChange<Name extends string, Row> {
 }
 
 export interface Entity<Name extends string, Row> {
+  readonly name: Name
   /** `change_log.entity`. */
   readonly letter: string
   readonly table: string
@@ -55,7 +56,7 @@ function entity<const Name extends string, Row extends { readonly id: Id }>(
     return { entity: name, id: row.id, row }
   }
   const gone = (id: Id): RowChange<Name, Row> => ({ entity: name, id, row: null })
-  return { letter, table, from, where, columns: columnsOf(readRow), read, gone }
+  return { name, letter, table, from, where, columns: columnsOf(readRow), read, gone }
 }
 
 export const ORGANIZATION = entity('organization', 'O', 'organizations', (column): OrganizationRecord => ({

@@ -126,11 +126,13 @@ async function readPages(
   const ofThem = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
   await client.query('begin isolation level repeatable read, read only')
   await client.query('set local statement_timeout = 0; set local enable_seqscan = off')
-  const { rows: heads } = await client.query<{ snapshot: string; letters: string[] | null }>(
+  const { rows: heads } = await client.query<{ snapshot: string; complete: boolean; letters: string[] | null }>(
     `select pg_current_snapshot()::text as snapshot,
+       (select snap_covers(${client.escapeLiteral(since)}::pg_snapshot, gone) from feed_state) as complete,
        (select array_agg(distinct entity::text) from ${log} where ${ofThem}) as letters`,
   )
-  const { snapshot = '', letters } = heads[0] ?? {}
+  const { snapshot = '', complete, letters } = heads[0] ?? {}
+  if (complete !== true) throw new Error('The change log was pruned before a large change was read')
   for (const { letter, step, keep } of LARGE_CHANGE_PASSES) {
     if (!letters?.includes(letter)) continue
     const entity = ENTITIES.find((one) => one.letter === letter)

@@ -8,8 +8,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
-import { isFunctionMissing } from '../errors.ts'
-import { FEATURES } from '../features.ts'
 import { type ColumnReader, columnsOf } from './columns.ts'
 import { CopyDecoder } from './copy-decoder.ts'
 import {
@@ -24,6 +22,7 @@ import {
   readLoadedMachine,
   SIGNING_KEY,
 } from './entities.ts'
+import { openChangeLog } from './history.ts'
 
 export interface LoadOptions {
   /** Receives a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */
@@ -32,6 +31,8 @@ export interface LoadOptions {
   readonly connectTimeoutMs?: number
   /** Rejects when the server sends nothing for this long. Default 15 s. */
   readonly stallMs?: number
+  /** Stops the load, which then rejects. */
+  readonly signal?: AbortSignal
 }
 
 export interface LoadedFeed {
@@ -40,6 +41,8 @@ export interface LoadedFeed {
   /** The server, its timeline and its change log. When a later connect finds another one, load everything again. */
   readonly server: string
   readonly rows: number
+  /** How many reloads had been requested at the snapshot. */
+  readonly reloads: number
 }
 
 interface Step {
@@ -88,12 +91,15 @@ export async function loadFeed(url: string, options: LoadOptions): Promise<Loade
   const stallMs = options.stallMs ?? 15_000
   let broken: Error | undefined
   client.on('error', (error) => void (broken ??= error))
-  const watchdog = setTimeout(() => {
-    broken ??= new Error(`Postgres was silent for ${stallMs} ms during the load`)
+  const stop = (reason: string): void => {
+    broken ??= new Error(reason)
     client.connection.stream.destroy()
-  }, stallMs)
+  }
+  const watchdog = setTimeout(() => stop(`Postgres was silent for ${stallMs} ms during the load`), stallMs)
+  options.signal?.addEventListener('abort', () => stop('The load was stopped'), { once: true })
   try {
     await client.connect()
+    options.signal?.throwIfAborted()
     return await load(client, options, () => watchdog.refresh())
   } catch (error) {
     throw broken ?? error
@@ -107,8 +113,10 @@ async function load(client: pg.Client, { onBatch }: LoadOptions, onProgress: () 
   const server = await openChangeLog(client)
   await client.query('begin isolation level repeatable read, read only')
   await client.query(`set local statement_timeout = 0; set local work_mem = '256MB'`)
-  const { rows } = await client.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
-  const snapshot = rows[0]?.snapshot ?? ''
+  const { rows } = await client.query<{ snapshot: string; reloads: string }>(
+    'select pg_current_snapshot()::text as snapshot, reloads from feed_state',
+  )
+  const { snapshot = '', reloads = '0' } = rows[0] ?? {}
   let loaded = 0
   const deliver = async ({ fields, read }: Step, chunks: AsyncIterable<Buffer>): Promise<void> => {
     const decoder = new CopyDecoder(read, fields)
@@ -123,23 +131,12 @@ async function load(client: pg.Client, { onBatch }: LoadOptions, onProgress: () 
   }
   for (const table of STEPS) await deliver(table, copyOut(client, table, onProgress))
   await client.query('commit')
-  return { snapshot, server, rows: loaded }
+  return { snapshot, server, rows: loaded, reloads: Number(reloads) }
 }
 
 async function* copyOut(client: pg.Client, { select }: Step, onProgress: () => void): AsyncGenerator<Buffer> {
   for await (const chunk of client.query(copyTo(`copy (${select}) to stdout (format binary)`))) {
     onProgress()
     yield Buffer.from(chunk)
-  }
-}
-
-/** Returns the identity of the server and its change log. Call it on every connect; rejects on a standby. */
-export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
-  try {
-    const { rows } = await client.query<{ server: string }>('select open_change_log_with($1) as server', [FEATURES])
-    return rows[0]?.server ?? ''
-  } catch (error) {
-    if (!isFunctionMissing(error)) throw error
-    throw new Error('The database has not been migrated yet', { cause: error })
   }
 }

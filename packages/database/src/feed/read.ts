@@ -21,11 +21,23 @@ export interface FeedReading {
    */
   readonly large: readonly Id[]
   readonly changes: FeedChange[]
+  /** How many times somebody has requested that everything be loaded again (`void_change_log`). */
+  readonly reloads: number
+}
+
+/** A row, or a machine of a license, that is read although the log may not contain it. */
+export interface Suspect {
+  readonly entity: FeedChange['entity']
+  /** Of a machine: its license. */
+  readonly id: Id
+  readonly machineId: Uint8Array | null
 }
 
 export interface FeedReadOptions {
   /** The organizations whose changes are read apart. */
   readonly except?: readonly Id[]
+  /** Rows that are read together with what changed. */
+  readonly suspects?: readonly Suspect[]
   readonly maxChanges?: number
 }
 
@@ -45,19 +57,37 @@ const HEAD_LETTER = 'S'
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
   snapshot: string,
-  { except = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
+  { except = [], suspects = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
 ): Promise<FeedReading> {
-  const values = [snapshot, maxChanges + 1, except.map((id) => bytesToUuid(id))]
-  const { rows } = await client.query<LogRow>({ name: 'keyward-read-feed', text: READ_FEED, values })
+  const values: unknown[] = [snapshot, maxChanges + 1, except.map((id) => bytesToUuid(id))]
+  const statement = suspects.length === 0 ? READ_FEED : READ_FEED_WITH_SUSPECTS
+  if (suspects.length > 0) {
+    values.push(
+      suspects.map(({ entity }) => letterOf(entity)),
+      suspects.map(({ id }) => bytesToUuid(id)),
+      suspects.map(({ machineId }) => machineId && Buffer.from(machineId)),
+    )
+  }
+  const { rows } = await client.query<LogRow>({ ...statement, values })
   const head = rows.find(({ letter }) => letter === HEAD_LETTER)
   if (!head?.snapshot) throw new Error('The change log has no state; migrate the database')
-  const { behind } = head
-  if (behind === true) return { snapshot: head.snapshot, behind, large: [], changes: [] }
+  const reading = {
+    snapshot: head.snapshot,
+    behind: head.behind === true,
+    large: [],
+    changes: [],
+    reloads: Number(head.reloads),
+  }
+  if (reading.behind) return reading
   if (head.crowded === true) {
     const large = await findLarge(client, snapshot, maxChanges)
-    return { snapshot: head.snapshot, behind: large.length === 0, large, changes: [] }
+    return { ...reading, behind: large.length === 0, large }
   }
-  return { snapshot: head.snapshot, behind: false, large: [], changes: readRows(rows) }
+  return { ...reading, changes: readRows(rows) }
+}
+
+function letterOf(entity: FeedChange['entity']): string {
+  return ENTITIES.find(({ name }) => name === entity)?.letter ?? MACHINE_LETTER
 }
 
 /**
@@ -101,6 +131,7 @@ export interface LogRow {
   readonly behind: boolean | null
   /** There are more changes than fit into one read. */
   readonly crowded: boolean | null
+  readonly reloads: number | string | null
 }
 
 const BY_LETTER = new Map(ENTITIES.map((entity) => [entity.letter, entity]))
@@ -117,10 +148,13 @@ function listOf(columns: readonly Column[]): string {
   return columns.map(({ sql }) => sql).join(', ')
 }
 
+/** The columns of the head, in the other rows. */
+const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
+
 /** Fetches the rows of one entity by their ids; `offset 0` keeps the planner from scanning a whole table for them. */
 export function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
   return `select changed.entity::text as letter, uuid_send(changed.id) as id, record_send(t) as record,
-    null as snapshot, null as behind, null as crowded
+    ${NO_HEAD}
     from changed left join lateral (
       select ${listOf(columns)} from ${from} where ${table}.id = changed.id and ${where} offset 0) t on true
     where changed.entity = '${letter}'`
@@ -128,27 +162,35 @@ export function branch({ letter, table, from, where, columns }: (typeof ENTITIES
 
 /** The machines among the changed. */
 export const MACHINES = `select changed.entity::text as letter, uuid_send(changed.id) as id,
-    record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, null as snapshot, null as behind, null as crowded
+    record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, ${NO_HEAD}
     from changed where changed.entity = '${MACHINE_LETTER}'`
 
+const SUSPECTS = `
+    union select * from unnest($4::"char"[], $5::uuid[], $6::bytea[]) where (select not behind from feed)`
+
 /** $1: the snapshot of the last read; $2: how many changes are fetched at most; $3: the organizations that are read apart. */
-const READ_FEED = `
+const readFeedText = (more: string): string => `
   with feed as materialized (
     -- A snapshot that knows more than the server does is of another history: of a restored copy, for example.
-    select pg_current_snapshot() as snapshot, not (snap_covers($1::pg_snapshot, pruned)
+    select pg_current_snapshot() as snapshot, reloads, not (snap_covers($1::pg_snapshot, gone)
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state
   ), entries as materialized (
     select entity, id, machine_id from changed_since($1::pg_snapshot)
     where (select not behind from feed) and coalesce(organization_id <> all ($3::uuid[]), cardinality($3::uuid[]) = 0)
+    ${more}
     limit $2
   ), changed as materialized (
     -- No row is fetched when there are too many.
     select * from entries where (select count(*) from entries) < $2
   )
   select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind,
-    (select count(*) from entries) >= $2 as crowded from feed
+    (select count(*) from entries) >= $2 as crowded, reloads from feed
   union all
   ${ENTITIES.map(branch).join('\n  union all\n  ')}
   union all
   ${MACHINES}`
+
+const READ_FEED = { name: 'keyward-read-feed', text: readFeedText('') }
+/** Rare, so it is not prepared. */
+const READ_FEED_WITH_SUSPECTS = { text: readFeedText(SUSPECTS) }

@@ -7,7 +7,7 @@ import { insertOrganization } from '@keyward/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { loadFeed, readFeed } from '../../src/index.ts'
+import { landmarkOf, loadFeed, mayContinue, noteValidator, readFeed, uuidv7 } from '../../src/index.ts'
 import { migrate } from '../../src/migrate.ts'
 
 // Its own server, since it is stopped and crashed here.
@@ -59,12 +59,18 @@ test('continues from the snapshot after an orderly restart', async () => {
 
 test('reports another log after a crash, because the ids of lost transactions may be assigned again', async () => {
   const before = await joined()
+  const heartbeat = { id: uuidv7(), name: 'v', ready: true }
+  const note = (client: pg.Client, applied: string, server: string) =>
+    noteValidator(client, { ...heartbeat, applied, details: { server } })
+  await onServer((client) => note(client, before.snapshot, before.server))
   // Seen by a reader, but not on disk: neither a roll-back nor such a commit waits for it.
   const seen = await onServer(async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 5; i++) await client.query('begin; select pg_current_xact_id(); rollback')
     await insertOrganization(client)
     const reading = await readFeed(client, before.snapshot)
+    // A commit that waits for the disk takes what was committed before it to the disk.
+    expect(await landmarkOf(client, heartbeat.id)).toBe(before.snapshot)
     process.kill(postgres.pid, 'SIGQUIT') // an immediate shutdown: the same as a crash for what was not written
     return reading
   })
@@ -74,4 +80,24 @@ test('reports another log after a crash, because the ids of lost transactions ma
   const after = await joined()
   expect(after.server).not.toBe(before.server)
   expect((await joined()).server).toBe(after.server)
+
+  // The validator knows the history up to its heartbeat, if that has survived. The log since then is still there.
+  expect(mayContinue(before.server, after.server)).toBe(true)
+  await onServer(async (client) => {
+    expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))
+    expect((await readFeed(client, before.snapshot)).behind).toBe(false)
+    await note(client, '1:900000:', before.server)
+    expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))
+    await note(client, after.snapshot, after.server)
+    expect(await landmarkOf(client, heartbeat.id)).toBe(after.snapshot)
+    await note(client, '1:900000:', before.server)
+    expect(await landmarkOf(client, heartbeat.id)).toBe(after.snapshot)
+  })
+})
+
+test('tells a common history from another server, and from a backup that was restored into a database', () => {
+  expect(mayContinue('1/2/3/run/0001', '1/2/3/other/0002')).toBe(true)
+  for (const after of ['9/2/3/run/0001', '1/9/3/run/0001', '1/2/9/run/0001', '1/2/3/run other/0001'])
+    expect(mayContinue('1/2/3/run/0001', after), after).toBe(false)
+  expect(mayContinue('/2/3/run/0001', '/2/3/other/0002')).toBe(false)
 })

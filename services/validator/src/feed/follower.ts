@@ -1,87 +1,39 @@
 /**
  * Keeps the index equal to Postgres (docs/api.md#p1). It loads every row once, then reads the changes that became visible
  * since its previous read: after each notification, after each connect, and at least once a second. A notification carries
- * no data and may be lost. When the log was pruned past the previous read, or another server responds, it reloads every
- * row: the rows are compared with the index, which stays as it is until all have arrived.
+ * no data and may be lost.
+ *
+ * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
+ * failover, the rows of lost transactions are read again first (`trail.ts`). Only when the log no longer contains the
+ * position is there a gap: then what restricts is applied at once, and the rest when the comparison has ended.
  *
  * An organization with too many changes for one read is read apart, in pages, while the others are followed. Its changes
  * since then are applied after the last page.
  *
- *   connecting ──► (loading) ──► following ──error──► connecting
- *                      ▲             │
- *                      └── behind ───┘
+ *   connecting ──► joining ──► following ──error──► connecting
+ *                     │           ▲  │
+ *                     ▼           │  ▼ behind
+ *                  (first load)   gap
  */
 
-import type { FeedChange, FeedReading, Id, LargeChange, LargePage } from '@keyward/database'
-import { type Change, INDEX_IS_FULL } from '@keyward/engine'
+import { type FeedReading, type Id, type LargeChange, mayContinue, type Suspect } from '@keyward/database'
+import { INDEX_IS_FULL } from '@keyward/engine'
 
-import type { SigningKeyChange } from '../public-keys/store.ts'
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+import { covers } from './catch-up.ts'
+import { Comparison } from './comparison.ts'
 import { convertChanges, type SkippedRow } from './convert.ts'
+import type {
+  FeedConnection,
+  FeedSource,
+  FeedTarget,
+  FollowerEvents,
+  LoadOutcome,
+  Position,
+  Since,
+} from './follower-interfaces.ts'
 
-/** Receives one batch of a load, with the snapshot that the load reads at. */
-export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
-
-/** A connection that listens for notifications. Every statement on it has a timeout. */
-export interface FeedConnection {
-  /** Returns the identity of the server, its timeline and its log; rejects on a standby. */
-  identify(): Promise<string>
-  /**
-   * Reads the changes after `snapshot`, but those of the organizations `except`. `behind`: the log no longer contains all of
-   * them. `large`: there are too many, and those of these organizations are to be read apart.
-   */
-  read(snapshot: string, except: readonly Id[]): Promise<FeedReading>
-  /** Reads the changes of organizations after `since` in pages of one snapshot, while `read` goes on. */
-  readLarge(since: string, organizations: readonly Id[], onPage: (page: LargePage) => void): LargeChange
-  /** Loads every row from the server with this identity and returns the snapshot of the load. */
-  load(identity: string, onBatch: OnBatch): Promise<string>
-  close(): void
-}
-
-export interface FeedSource {
-  /** Listens before it resolves. Calls `onWake` for every notification, and `onLost` when the connection breaks. */
-  connect(onWake: () => void, onLost: () => void): Promise<FeedConnection>
-}
-
-/** Where changes are applied. Calls come in order: `beginReload`, `receive` for each batch, `endReload`; or `apply` alone. */
-export interface FeedTarget {
-  beginReload(isOtherServer: boolean): void
-  /** Takes a batch of a load. Every method returns the rows that could not be stored. */
-  receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  endReload(): SkippedRow[]
-  apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  /** Applies a page of a large change. `endPages` follows the last one, unless the change begins again. */
-  applyPage(
-    changes: readonly Change[],
-    signingKeys: readonly SigningKeyChange[],
-    page: Omit<LargePage, 'changes'>,
-  ): SkippedRow[]
-  endPages(): void
-}
-
-/** The changes that a load or a read has applied. */
-export interface Position {
-  snapshot: string
-  /** The server that the snapshot is of. */
-  identity: string
-  /** When the load or read began, on the clock of the follower. Later changes may be missing. */
-  asOfMs: number
-}
-
-export interface FollowerEvents {
-  /** A row was unreadable or could not be stored. */
-  onSkipped(row: SkippedRow): void
-  onError(error: unknown): void
-  /** A batch of a load was received. */
-  onLoadProgress(): void
-  /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
-  onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
-  onRead(tookMs: number): void
-  /** Every change up to the position is applied. Follows each load, and each read while no large change is read apart. */
-  onCaughtUp(position: Position): void
-  /** As `onCaughtUp`, but the changes of organizations with a large change are still being read apart. */
-  onCaughtUpButLarge(asOfMs: number): void
-}
+export type * from './follower-interfaces.ts'
 
 /** A large change that is read apart. */
 interface Apart {
@@ -95,6 +47,10 @@ interface Apart {
 
 const POLL_MS = 1_000
 const RETRY_MS = 250
+/** After a reload of an index with a position was given up, the next one begins so much later. */
+const PAUSE_MS = 1_000
+/** The read that ends a gap may return so many changes. */
+const MAX_CHANGES_OF_GAP = 200_000
 
 export class Follower {
   readonly #source: FeedSource
@@ -104,10 +60,20 @@ export class Follower {
   readonly #stopping = new AbortController()
   /** The server that the index was loaded from. Null until the first load ends. */
   #identity: string | null = null
-  /** Every change up to here is applied. Null when the next step must be a load. */
+  /** Every change up to here is applied. Null when the index has no position: before the first load, and in a gap. */
   #snapshot: string | null = null
   /** Null while all organizations are read together. Then `#snapshot` is that of the others. */
   #apart: Apart | null = null
+  /** The reload in progress, or null. */
+  #comparison: Comparison | null = null
+  /** How many requests for a reload have been fulfilled. Null: the index is to be compared in any case. */
+  #reloads: number | null = null
+  /** After a reload was given up, none begins before then. */
+  #nextReloadMs = -Infinity
+  /** The first load has ended. */
+  #isLoaded = false
+  /** The index is not exactly a state that Postgres had. */
+  #isInGap = false
   /** A notification came, or the connection broke, after the last read began: the next sleep is skipped. */
   #isNotified = false
   /** A load or read succeeded since the last error: the next error is followed by an immediate reconnect. */
@@ -144,13 +110,14 @@ export class Follower {
       try {
         await this.#follow()
       } catch (error) {
-        if (this.#stopping.signal.aborted) return
+        if (this.#stopping.signal.aborted) break
         this.#events.onError(error)
         const pauseMs = this.#hasProgressed ? 0 : RETRY_MS
         this.#hasProgressed = false
         await this.#waitAtMost(pauseMs)
       }
     }
+    await this.#stopComparison()
   }
 
   /** Follows the change feed over one connection. Rejects when the connection is lost. */
@@ -164,13 +131,12 @@ export class Follower {
       },
     )
     try {
-      const identity = await connection.identify()
-      if (identity !== this.#identity) this.#snapshot = null
+      const identity = await this.#join(connection)
       while (!this.#stopping.signal.aborted) {
         if (isLost) throw new Error('The connection that listens for changes was lost.')
         if (this.#snapshot === null) await this.#load(connection, identity)
         else await this.#read(connection, identity, this.#snapshot)
-        if (this.#snapshot !== null) await this.#sleep()
+        await this.#sleep()
       }
     } finally {
       await this.#stopApart()
@@ -178,54 +144,182 @@ export class Follower {
     }
   }
 
-  async #load(connection: FeedConnection, identity: string): Promise<void> {
-    const startedMs = this.#clock.nowMs()
-    let rows = 0
-    let rowsOverCapacity = 0
-    this.#target.beginReload(identity !== this.#identity)
-    const snapshot = await connection.load(identity, (changes, at) => {
-      rows += changes.length
-      const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
-      this.#report(unreadable)
-      rowsOverCapacity += this.#report(this.#target.receive(converted, signingKeys, at))
-      this.#events.onLoadProgress()
-    })
-    rowsOverCapacity += this.#report(this.#target.endReload())
-    this.#identity = identity
-    this.#snapshot = snapshot
-    // Whatever was committed since the load began is read at once.
-    this.#isNotified = true
-    this.#events.onLoaded(this.#clock.nowMs() - startedMs, rows, rowsOverCapacity)
-    this.#hasProgressed = true
-    this.#events.onCaughtUp({ snapshot, identity, asOfMs: startedMs })
+  /** Finds out which history the server has, and makes the index a state of it. Returns the identity of the server. */
+  async #join(connection: FeedConnection): Promise<string> {
+    const { identity, landmark } = await connection.identify()
+    const before = this.#identity
+    const isOther = identity !== before
+    const suspects = this.#suspectsSince(landmark, identity)
+    if (isOther) {
+      await this.#stopComparison()
+      this.#target.changeHistory()
+      this.#reloads = null
+      this.#identity = identity
+    }
+    if (landmark !== null && suspects !== null) {
+      const startedMs = this.#clock.nowMs()
+      const reading = await connection.read(landmark, { suspects })
+      if (!reading.behind && reading.large.length === 0) {
+        this.#apply(reading, { identity, startedMs })
+        return identity
+      }
+    }
+    if (isOther && this.#snapshot !== null) this.#beginGap()
+    return identity
+  }
+
+  /** Returns the rows of transactions that the server may have lost, or null when they are not known. */
+  #suspectsSince(landmark: string | null, identity: string): Suspect[] | null {
+    if (landmark === null || this.#identity === null || this.#snapshot === null) return null
+    return mayContinue(this.#identity, identity) ? this.#target.suspectsSince(landmark) : null
   }
 
   async #read(connection: FeedConnection, identity: string, from: string): Promise<void> {
     this.#isNotified = false
     const startedMs = this.#clock.nowMs()
-    const { snapshot, behind, large, changes } = await connection.read(from, this.#apart?.organizations ?? [])
+    const reading = await connection.read(from, { except: this.#apart?.organizations ?? [] })
     this.#events.onRead(this.#clock.nowMs() - startedMs)
-    if (behind) {
+    if (reading.behind) {
       await this.#stopApart()
-      this.#snapshot = null
-      return
+      this.#beginGap()
+    } else if (reading.large.length > 0) {
+      await this.#readApart(connection, from, reading.large)
+    } else {
+      this.#apply(reading, { identity, startedMs })
+      if (this.#apart === null) await this.#check(connection, reading)
     }
-    if (large.length > 0) {
-      await this.#readApart(connection, from, large)
-      return
-    }
-    const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
-    this.#report([...unreadable, ...this.#target.apply(converted, signingKeys, snapshot)])
+  }
+
+  /** Applies everything that a reading contains. */
+  #apply(reading: FeedReading, { identity, startedMs }: { identity: string; startedMs: number }): void {
+    const { snapshot } = reading
+    const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
+    this.#report([...unreadable, ...this.#target.apply(changes, signingKeys, snapshot)])
     this.#snapshot = snapshot
     this.#hasProgressed = true
-    if (this.#apart === null) this.#events.onCaughtUp({ snapshot, identity, asOfMs: startedMs })
-    else this.#endApart(this.#apart, startedMs)
+    const position = { snapshot, identity, asOfMs: startedMs }
+    if (this.#apart === null) this.#caughtUp(position)
+    else this.#endApart(this.#apart, position)
+  }
+
+  /** The index is exactly what Postgres had at the position. */
+  #caughtUp(position: Position): void {
+    this.#isInGap = false
+    this.#events.onCaughtUp(position)
+  }
+
+  /** Begins, continues or ends a reload of an index that has a position, after a read. */
+  async #check(connection: FeedConnection, { reloads, snapshot }: FeedReading): Promise<void> {
+    const comparison = this.#comparison
+    if (comparison === null) {
+      const isDue = this.#clock.nowMs() >= this.#nextReloadMs
+      if (this.#reloads !== reloads && isDue) this.#beginComparison(connection, 'check')
+      return
+    }
+    if (this.#target.isInPlace) return this.#beginGap()
+    const { outcome } = comparison
+    if (this.#target.isTooLong || (outcome !== null && 'error' in outcome)) {
+      if (outcome !== null && 'error' in outcome) this.#events.onError(outcome.error)
+      this.#nextReloadMs = this.#clock.nowMs() + PAUSE_MS
+      return await this.#stopComparison()
+    }
+    if (outcome === null) return
+    // The rest of the index is searched between the next reads.
+    if (!covers(snapshot, outcome.snapshot) || !this.#target.search()) this.#isNotified = true
+    else this.#endComparison(comparison, outcome, { changes: [], signingKeys: [], snapshot })
+  }
+
+  /** The index has no position any more: it shows a state of before the gap, and what restricts since then. */
+  #beginGap(): void {
+    this.#snapshot = null
+    this.#isInGap = true
+    this.#isNotified = true
+    this.#events.onGap()
+  }
+
+  /** Begins, continues or ends the reload of an index without a position. */
+  async #load(connection: FeedConnection, identity: string): Promise<void> {
+    this.#isNotified = false
+    if (this.#comparison?.purpose === 'check' && !this.#target.isInPlace) await this.#stopComparison()
+    const comparison = this.#comparison ?? this.#beginComparison(connection, this.#isLoaded ? 'gap' : 'first')
+    const { outcome } = comparison
+    if (outcome !== null && 'error' in outcome) {
+      await this.#stopComparison()
+      throw outcome.error
+    }
+    if (!this.#target.isInPlace) await this.#restrict(connection, comparison)
+    if (outcome === null) return
+    if (!this.#target.search()) {
+      this.#isNotified = true
+      return
+    }
+    const readMs = this.#clock.nowMs()
+    const since = this.#target.isInPlace ? null : await this.#readSince(connection, outcome.snapshot)
+    if (since === 'behind') return await this.#stopComparison()
+    const { snapshot } = since ?? outcome
+    // What was restricted is undone by the rows of the load, and done again by the reads that follow.
+    const isExact = since !== null || comparison.purpose === 'first' || this.#target.isInPlace
+    this.#endComparison(comparison, outcome, since ?? { changes: [], signingKeys: [], snapshot })
+    this.#snapshot = snapshot
+    // Whatever was committed since is read at once.
+    this.#isNotified = true
+    this.#hasProgressed = true
+    if (isExact) this.#caughtUp({ snapshot, identity, asOfMs: since === null ? comparison.startedMs : readMs })
+  }
+
+  /** Applies what restricts of the changes since the snapshot of the reload, as far as one read returns them. */
+  async #restrict(connection: FeedConnection, comparison: Comparison): Promise<void> {
+    if (comparison.purpose !== 'gap' || comparison.restricted === null) return
+    const reading = await connection.read(comparison.restricted)
+    if (reading.behind || reading.large.length > 0 || this.#target.isInPlace) return
+    const { changes, signingKeys } = convertChanges(reading.changes)
+    this.#target.restrict(changes, signingKeys, reading.snapshot)
+    comparison.restricted = reading.snapshot
+  }
+
+  /** Returns all changes since the snapshot of a reload, or null when one read does not return them. */
+  async #readSince(connection: FeedConnection, loaded: string): Promise<Since | 'behind' | null> {
+    const reading = await connection.read(loaded, { maxChanges: MAX_CHANGES_OF_GAP })
+    if (reading.behind) return 'behind'
+    if (reading.large.length > 0) return null
+    const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
+    this.#report(unreadable)
+    return { changes, signingKeys, snapshot: reading.snapshot }
+  }
+
+  #beginComparison(connection: FeedConnection, purpose: Comparison['purpose']): Comparison {
+    const comparison = new Comparison(connection, this.#target, {
+      identity: this.#identity ?? '',
+      purpose,
+      startedMs: this.#clock.nowMs(),
+      report: (skipped) => this.#report(skipped),
+      onProgress: () => this.#events.onLoadProgress(),
+      onNews: () => this.#wake(),
+    })
+    this.#comparison = comparison
+    return comparison
+  }
+
+  #endComparison(comparison: Comparison, { reloads }: LoadOutcome, since: Since): void {
+    comparison.end(since)
+    this.#comparison = null
+    this.#reloads = reloads
+    this.#isLoaded = true
+    this.#events.onLoaded(this.#clock.nowMs() - comparison.startedMs, comparison.rows, comparison.rowsOverCapacity)
+  }
+
+  async #stopComparison(): Promise<void> {
+    const comparison = this.#comparison
+    this.#comparison = null
+    await comparison?.stop()
   }
 
   /** Begins to read the changes of more organizations apart. The next read follows at once. */
   async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#apart?.organizations ?? []), ...large]
     await this.#stopApart()
+    // Its rows would all count as differences, or as changes since the reload began.
+    await this.#stopComparison()
     const since = this.#snapshot ?? from
     const change = connection.readLarge(since, organizations, (page) => {
       const { changes, signingKeys, unreadable } = convertChanges(page.changes)
@@ -246,14 +340,16 @@ export class Follower {
   }
 
   /** Goes on from the snapshot of a large change that is through: what came since is read for all organizations. */
-  #endApart(apart: Apart, asOfMs: number): void {
-    this.#events.onCaughtUpButLarge(asOfMs)
-    if (apart.outcome === null) return
-    if ('error' in apart.outcome) throw apart.outcome.error
-    this.#target.endPages()
-    this.#snapshot = apart.outcome.snapshot
-    this.#apart = null
+  #endApart({ outcome, organizations }: Apart, position: Position): void {
+    if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
+    if (outcome === null) return
+    if ('error' in outcome) throw outcome.error
+    // Whatever happens next is read at once: the other organizations first reach that snapshot, too.
     this.#isNotified = true
+    if (!covers(position.snapshot, outcome.snapshot)) return
+    this.#target.endPages()
+    this.#snapshot = outcome.snapshot
+    this.#apart = null
   }
 
   /** Stops reading apart. The changes of all organizations are read again from where they were before. */
@@ -262,6 +358,7 @@ export class Follower {
     const { change, since } = this.#apart
     change.close()
     await change.done.catch(() => undefined)
+    this.#target.abandonPages()
     this.#apart = null
     this.#snapshot = since
   }

@@ -23,6 +23,8 @@ export class Freshness {
   #lastContactMs = -Infinity
   /** The first load has ended, and the index is not being rebuilt. */
   #isLoaded = false
+  /** The index has no position in the log. */
+  #isInGap = false
 
   constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }, clock: Clock = SYSTEM_CLOCK) {
     this.#control = control
@@ -36,7 +38,13 @@ export class Freshness {
     this.#lastCurrentMs = asOfMs
     this.#lastContactMs = this.#clock.nowMs()
     this.#isLoaded = true
+    this.#isInGap = false
     this.#update()
+  }
+
+  /** Records that the log no longer contains the position of the index. Changes of before are missing until `caughtUp`. */
+  gap(): void {
+    this.#isInGap = true
   }
 
   /**
@@ -55,6 +63,10 @@ export class Freshness {
 
   get isLoaded(): boolean {
     return this.#isLoaded
+  }
+
+  get isInGap(): boolean {
+    return this.#isInGap
   }
 
   /** Infinity before the first load has ended. */

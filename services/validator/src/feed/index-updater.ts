@@ -3,17 +3,24 @@
  * both pass through it, on the main thread, so that neither overwrites newer data of the other.
  */
 
-import type { LargePage } from '@keyward/database'
+import type { LargePage, Suspect } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@keyward/engine'
 
 import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
-import type { FeedTarget } from './follower.ts'
+import type { FeedTarget, Since } from './follower.ts'
 import { OwnWrites, parseSnapshot } from './own-writes.ts'
+import { Trail } from './trail.ts'
 
 /** The most rows of a reload that are kept because they differ, some 200 MB. */
 const MAX_DIFFERENCES = 500_000
+
+/** A reload during which so many rows change is abandoned, because their names take some 100 MB. */
+const MAX_WRITTEN = 1_000_000
+
+/** So many rows are searched at once, in about a millisecond. */
+const SEARCH_ROWS = 20_000
 
 /** So many rows that do not fit are tried again at each read. Further ones are counted, and only a load can store them. */
 const MAX_MISSING = 10_000
@@ -25,11 +32,18 @@ export class IndexUpdater implements FeedTarget {
   readonly #publicKeys: PublicKeyStore
   readonly #onRebuild: () => void
   readonly #ownWrites = new OwnWrites()
+  readonly #trail = new Trail()
   /** The rows that the index lacks because it is full, with their latest change. */
   readonly #missing = new Map<string, Change>()
-  /** How many rows did not fit into `#missing` either. */
-  #forgotten = 0
+  /** How many rows did not fit into `#missing` either, and how many of them when the reload began. */
+  #forgotten = { now: 0, atReload: 0 }
   #isLoaded = false
+  /** The rest of the reload is written as it arrives. */
+  #isInPlace = false
+  /** A large change is being applied in pages. */
+  #isPaging = false
+  /** The rows of a large change were not recorded in the trail. */
+  #isTrailLost = false
   /** Returns whether the snapshot of the last feed read contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
 
@@ -50,43 +64,90 @@ export class IndexUpdater implements FeedTarget {
 
   /** How many rows of Postgres the index lacks because it is full. Up to 10,000 are stored as soon as they fit. */
   get missingRows(): number {
-    return this.#missing.size + this.#forgotten
+    return this.#missing.size + this.#forgotten.now
   }
 
-  beginReload(isOtherServer: boolean): void {
-    if (isOtherServer) {
-      this.#ownWrites.clear()
-      this.#hasSeen = () => false
-    }
+  get isInPlace(): boolean {
+    return this.#isInPlace
+  }
+
+  suspectsSince(landmark: string): Suspect[] | null {
+    return this.#trail.since(landmark)
+  }
+
+  changeHistory(): void {
+    this.#ownWrites.clear()
+    this.#hasSeen = () => false
+  }
+
+  beginReload(snapshot: string | null): void {
+    if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
     // Nobody decides checks from the index before its first load has ended.
-    this.#index.beginReload({ inPlace: !this.#isLoaded })
+    this.#isInPlace = !this.#isLoaded
+    this.#index.beginReload({ inPlace: this.#isInPlace })
     this.#publicKeys.beginReload()
-    this.#missing.clear()
-    this.#forgotten = 0
+    this.#forgotten.atReload = this.#forgotten.now
+    if (this.#isInPlace) this.#forgetMissing()
   }
 
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
-    this.#publicKeys.apply(signingKeys)
-    this.#hasSeen = parseSnapshot(snapshot)
-    const rejected = this.#index.receive(this.#ownWrites.filter(changes, snapshot))
+    this.#publicKeys.receive(signingKeys)
+    if (this.#isInPlace) return this.#noteMissing(this.#index.receive(this.#ownWrites.filter(changes, snapshot)))
+    const rejected = this.#index.receive(changes)
     if (this.#index.differences > MAX_DIFFERENCES) {
+      this.#isInPlace = true
       this.#isLoaded = false
+      this.#hasSeen = parseSnapshot(snapshot)
+      this.#trail.restart(null)
+      this.#forgetMissing()
       this.#onRebuild()
       rejected.push(...this.#index.continueInPlace())
     }
     return this.#noteMissing(rejected)
   }
 
-  endReload(): SkippedRow[] {
-    const skipped = this.#noteMissing(this.#index.endReload())
+  get isTooLong(): boolean {
+    return this.#index.writtenSinceReload > MAX_WRITTEN
+  }
+
+  search(): boolean {
+    return this.#index.searchUnmarked(SEARCH_ROWS)
+  }
+
+  endReload({ changes, signingKeys, snapshot }: Since): SkippedRow[] {
+    const missing = this.#isInPlace ? [] : this.#forgetMissing()
+    this.#publicKeys.apply(signingKeys)
     this.#publicKeys.endReload()
+    const rejected = this.#index.endReload(this.#ownWrites.filter(changes, snapshot))
+    // The reload did not contain the rows that changed after its snapshot.
+    const known = new Set(rejected.map(({ change }) => keyOf(change)))
+    const retried = this.#index.apply(missing.filter((change) => !known.has(keyOf(change))))
+    this.#hasSeen = parseSnapshot(snapshot)
+    this.#trail.restart(snapshot)
+    this.#isTrailLost = false
     this.#isLoaded = true
-    return skipped
+    this.#isInPlace = false
+    return this.#noteMissing([...rejected, ...retried])
+  }
+
+  abandonReload(): void {
+    this.#index.abandonReload()
+    this.#publicKeys.abandonReload()
+  }
+
+  restrict(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): void {
+    this.#publicKeys.apply(signingKeys)
+    this.#trail.restart(null)
+    this.#index.restrict(this.#ownWrites.filter(changes, snapshot))
   }
 
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
     this.#publicKeys.apply(signingKeys)
     this.#hasSeen = parseSnapshot(snapshot)
+    if (this.#isTrailLost && !this.#isPaging) {
+      this.#trail.restart(snapshot)
+      this.#isTrailLost = false
+    } else this.#trail.add(changes, signingKeys, snapshot)
     const filtered = this.#ownWrites.filter(changes, snapshot)
     if (this.#missing.size === 0) return this.#noteMissing(this.#index.apply(filtered))
     // The rows that did not fit are tried again, unless they have changed since.
@@ -103,6 +164,9 @@ export class IndexUpdater implements FeedTarget {
     signingKeys: readonly SigningKeyChange[],
     { step, snapshot }: Omit<LargePage, 'changes'>,
   ): SkippedRow[] {
+    this.#isPaging = true
+    this.#isTrailLost = true
+    this.#trail.restart(null)
     this.#publicKeys.apply(signingKeys)
     const filtered = this.#ownWrites.filter(changes, snapshot)
     if (step === 'finish') this.#index.finishPages()
@@ -110,7 +174,20 @@ export class IndexUpdater implements FeedTarget {
   }
 
   endPages(): void {
+    this.#isPaging = false
     this.#index.finishPages()
+  }
+
+  abandonPages(): void {
+    this.#isPaging = false
+  }
+
+  /** Forgets the rows that did not fit before the reload began, which contains them, and returns those that are kept. */
+  #forgetMissing(): Change[] {
+    const missing = [...this.#missing.values()]
+    this.#missing.clear()
+    this.#forgotten = { now: this.#forgotten.now - this.#forgotten.atReload, atReload: 0 }
+    return missing
   }
 
   /** Remembers the rows that did not fit, and those that were rejected because they refer to such a row. */
@@ -118,7 +195,7 @@ export class IndexUpdater implements FeedTarget {
     const isFull = this.#missing.size > 0 || rejected.some(({ reason }) => reason === INDEX_IS_FULL)
     for (const { change } of isFull ? rejected : []) {
       if (this.#missing.size < MAX_MISSING) this.#missing.set(keyOf(change), change)
-      else this.#forgotten++
+      else this.#forgotten.now++
     }
     return rejected.map(describeRejected)
   }
@@ -130,12 +207,15 @@ export class IndexUpdater implements FeedTarget {
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#ownWrites.add(change.licenseId, change.machineId, xid, change.used)
+    this.#trail.addOwn(change, xid)
     this.#index.apply([change])
   }
 
   /** Applies what transaction `xid` read about a machine without changing it, unless a feed read has shown newer data. */
   applySeen(change: MachineChange, xid: bigint): void {
-    if (!this.#hasSeen(xid)) this.#index.apply([change])
+    if (this.#hasSeen(xid)) return
+    this.#trail.addOwn(change, xid)
+    this.#index.apply([change])
   }
 }
 

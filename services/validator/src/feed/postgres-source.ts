@@ -5,6 +5,7 @@
 
 import {
   createPool,
+  landmarkOf,
   loadFeed,
   listenForChanges,
   openChangeLog,
@@ -13,7 +14,7 @@ import {
   requireMigrated,
 } from '@keyward/database'
 
-import type { FeedConnection, FeedSource } from './follower.ts'
+import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from './follower.ts'
 
 /** A read is one statement that usually takes a few milliseconds. */
 const STATEMENT_TIMEOUT_MS = 1_500
@@ -23,10 +24,13 @@ const LISTENER_NAME = 'keyward validator listener'
 
 export class PostgresSource implements FeedSource {
   readonly #url: string
+  readonly #validatorId: string
   readonly #onError: (error: unknown) => void
 
-  constructor(url: string, onError: (error: unknown) => void) {
+  /** `validatorId`: the id that the validator publishes its snapshots under. */
+  constructor(url: string, validatorId: string, onError: (error: unknown) => void) {
     this.#url = url
+    this.#validatorId = validatorId
     this.#onError = onError
   }
 
@@ -56,26 +60,34 @@ export class PostgresSource implements FeedSource {
       const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })
       closers.push(() => listening.close())
       return {
-        async identify() {
+        identify: async () => {
           await requireMigrated(reader)
-          return openChangeLog(reader)
+          const identity = await openChangeLog(reader)
+          return { identity, landmark: await landmarkOf(reader, this.#validatorId) }
         },
-        read: (snapshot, except) => readFeed(reader, snapshot, { except }),
+        read: (snapshot, options) => readFeed(reader, snapshot, options),
         readLarge: (since, organizations, onPage) =>
           readLargeChange(url, { since, organizations, onPage, applicationName: 'keyward validator large change' }),
-        async load(identity, onBatch) {
-          const joined = await loadFeed(url, {
-            onBatch,
-            applicationName: 'keyward validator load',
-          })
-          if (joined.server !== identity) throw new Error('Another server responded during the load.')
-          return joined.snapshot
-        },
+        load: (identity, onBatch) => this.#load(identity, onBatch),
         close,
       }
     } catch (error) {
       close()
       throw error
     }
+  }
+
+  #load(identity: string, onBatch: OnBatch): Load {
+    const stopping = new AbortController()
+    const load = async (): Promise<LoadOutcome> => {
+      const { server, snapshot, reloads } = await loadFeed(this.#url, {
+        onBatch,
+        applicationName: 'keyward validator load',
+        signal: stopping.signal,
+      })
+      if (server !== identity) throw new Error('Another server responded during the load.')
+      return { snapshot, reloads }
+    }
+    return { done: load(), close: () => stopping.abort() }
   }
 }

@@ -41,8 +41,8 @@ const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 export class PublicKeyStore {
   /** By the key's id in hex. */
   readonly #keys = new Map<string, PublicKey>()
-  /** The ids that the reload in progress has delivered. Null outside of reloads. */
-  #seen: Set<string> | null = null
+  /** The ids that the reload in progress has delivered, and those that were changed since it began. Null outside of reloads. */
+  #reload: { seen: Set<string>; changed: Set<string> } | null = null
   #listener: (changes: readonly PublicKeyChange[]) => void = () => undefined
 
   /** Every key, as changes of an empty store. */
@@ -55,20 +55,35 @@ export class PublicKeyStore {
     this.#listener = listener
   }
 
-  /** Begins a reload: `apply` then delivers every existing key, and `endReload` deletes the others. */
+  /** Begins a reload: `receive` then delivers every existing key, and `endReload` deletes the others. */
   beginReload(): void {
-    this.#seen = new Set()
+    this.#reload = { seen: new Set(), changed: new Set() }
+  }
+
+  /** Takes keys of a reload. What `apply` has changed since the reload began is newer. */
+  receive(changes: readonly SigningKeyChange[]): void {
+    const { seen, changed } = this.#reload ?? { seen: new Set(), changed: new Set() }
+    const rows = changes.filter(({ row }) => row !== null)
+    for (const { id } of rows) seen.add(toHex(id))
+    this.#change(rows.filter(({ id }) => !changed.has(toHex(id))).map(toChange))
   }
 
   endReload(): void {
-    const seen = this.#seen
-    this.#seen = null
-    if (seen) this.#change([...this.#keys.keys()].filter((id) => !seen.has(id)).map((id) => ({ id, key: null })))
+    const reload = this.#reload
+    this.#reload = null
+    if (reload === null) return
+    const gone = [...this.#keys.keys()].filter((id) => !reload.seen.has(id) && !reload.changed.has(id))
+    this.#change(gone.map((id) => ({ id, key: null })))
+  }
+
+  /** Ends a reload without deleting keys. */
+  abandonReload(): void {
+    this.#reload = null
   }
 
   apply(changes: readonly SigningKeyChange[]): void {
-    for (const { id, row } of changes) if (row !== null) this.#seen?.add(toHex(id))
-    this.#change(changes.map(({ id, row }) => ({ id: toHex(id), key: row === null ? null : toPublicKey(row) })))
+    for (const { id } of changes) this.#reload?.changed.add(toHex(id))
+    this.#change(changes.map(toChange))
   }
 
   #change(changes: readonly PublicKeyChange[]): void {
@@ -79,6 +94,10 @@ export class PublicKeyStore {
     }
     this.#listener(changes)
   }
+}
+
+function toChange({ id, row }: SigningKeyChange): PublicKeyChange {
+  return { id: toHex(id), key: row === null ? null : toPublicKey(row) }
 }
 
 function toPublicKey(row: SigningKeyRow): PublicKey {

@@ -27,7 +27,7 @@ const LICENSE: Change = {
 function createWorld(): { updater: IndexUpdater; machines: () => number } {
   const index = createIndex({ hashKey: id(9), reserve: 'small' })
   const updater = new IndexUpdater(index, new PublicKeyStore())
-  updater.beginReload(true)
+  updater.beginReload(null)
   const organizationId = id(1)
   const rows: Change[] = [
     { entity: 'organization', id: id(1), row: { id: id(1) } },
@@ -36,7 +36,7 @@ function createWorld(): { updater: IndexUpdater; machines: () => number } {
     LICENSE,
   ]
   expect(updater.receive(rows, [], '10:10:')).toEqual([])
-  updater.endReload()
+  updater.endReload({ changes: [], signingKeys: [], snapshot: '10:10:' })
   return { updater, machines: () => index.stats().rows.machine }
 }
 
@@ -66,9 +66,10 @@ test('ignores an own claim or a seen machine that a read has already shown', () 
 test('forgets own claims on a reload from another server', () => {
   const { updater, machines } = createWorld()
   updater.applyOwn(machine(true, 1), 500n)
-  updater.beginReload(true)
+  updater.changeHistory()
+  updater.beginReload('100:100:')
   updater.receive([LICENSE], [], '100:100:')
-  updater.endReload()
+  updater.endReload({ changes: [], signingKeys: [], snapshot: '100:100:' })
   expect([machines(), updater.ownWriteCount]).toEqual([0, 0])
   updater.applyOwn(machine(true, 1), 101n)
   expect(machines()).toBe(1)

@@ -93,6 +93,11 @@ export class Judge {
     this.#paged = [...this.#paged, ...organizations]
   }
 
+  /** The validator has lost its position. Until `endPages` it applies what restricts. */
+  beginGap(): void {
+    this.#paged = this.#organizations
+  }
+
   endPages(): void {
     this.#paged = []
   }
@@ -208,8 +213,10 @@ export class Judge {
     )
     const held = new Set(own.map((one) => this.#holds(one.version, check)))
     if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
-    // The machines of a deleted license belong to no organization in the change log and may be removed before it.
+    // The machines of a deleted license belong to no organization in the change log: they may be removed before it, or
+    // after another license was given its number.
     if (versions.some(({ state }, i) => i > version && !state.license.has(check.license))) held.add(false)
+    if (versions.some(({ state }, i) => i < version && !state.license.has(check.license))) held.add(true)
     const { max } = versions[version]!.state.license.get(check.license)!
     for (let counted = version; counted <= latest; counted++) {
       const used = usedOf(versions[counted]!.state, check.license)

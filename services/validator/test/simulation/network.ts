@@ -6,20 +6,23 @@
 import {
   type ClaimAnswer,
   type FeedChange,
+  type FeedReading,
+  type FeedReadOptions,
   type LargeChange,
   LARGE_CHANGE_PASSES,
   type LargePage,
   type ReleaseAnswer,
+  type Suspect,
   type ValidatorNote,
 } from '@keyward/database'
 import type { Random } from '@keyward/testkit'
 
-import type { FeedConnection, FeedSource, OnBatch } from '../../src/feed/follower.ts'
+import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from '../../src/feed/follower.ts'
 import type { HeartbeatStore } from '../../src/feed/heartbeat.ts'
 import type { Claim } from '../../src/slots/claim-queue.ts'
 import type { Release } from '../../src/slots/release-queue.ts'
 import type { SlotStore } from '../../src/slots/slot-service.ts'
-import type { SimulatedPostgres, Transaction } from './postgres.ts'
+import type { Entry, SimulatedPostgres, Transaction } from './postgres.ts'
 import { changeOf, idOf, loadOf } from './rows.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { draftOf, machineName, type TableName, usedOf } from './world.ts'
@@ -176,16 +179,12 @@ export class SimulatedSource implements FeedSource {
       throw error
     }
     return {
-      identify: () => line.query(() => this.#postgres.openChangeLog()),
-      read: (since, except) =>
+      identify: () =>
         line.query(() => {
-          const reading = this.#postgres.read(since, except.map(numberOf))
-          const { snapshot, behind, entries, state } = reading
-          this.reads++
-          if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
-          const large = reading.large.map((organization) => idOf('organization', organization))
-          return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)) }
+          const identity = this.#postgres.openChangeLog()
+          return { identity, landmark: this.#postgres.heartbeat?.landmark ?? null }
         }),
+      read: (since, options) => line.query(() => this.#read(since, options)),
       readLarge: (since, organizations, onPage) => this.#readLarge(since, organizations.map(numberOf), onPage),
       load: (identity, onBatch) => this.#load(identity, onBatch),
       close: () => {
@@ -195,26 +194,45 @@ export class SimulatedSource implements FeedSource {
     }
   }
 
+  /** Like `readFeed`. */
+  #read(since: string, { except = [], suspects = [], maxChanges }: FeedReadOptions = {}): FeedReading {
+    const reading = this.#postgres.read(since, {
+      except: except.map(numberOf),
+      suspects: suspects.map(entryOf),
+      isLong: maxChanges !== undefined,
+    })
+    const { snapshot, behind, entries, state, reloads } = reading
+    this.reads++
+    if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
+    if (suspects.length > 0) this.#network.tell(`${suspects.length} suspects are read with what changed since ${since}`)
+    const large = reading.large.map((organization) => idOf('organization', organization))
+    return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)), reloads }
+  }
+
   /** Like `loadFeed`: a connection of its own, and one snapshot. */
-  async #load(identity: string, onBatch: OnBatch): Promise<string> {
+  #load(identity: string, onBatch: OnBatch): Load {
     const line = this.#network.open()
-    try {
-      await line.travel()
-      const { snapshot, rows, server } = await line.query(() => {
-        const opened = this.#postgres.openChangeLog()
-        return { server: opened, snapshot: this.#postgres.snapshot(), rows: loadOf(this.#postgres.state) }
-      })
-      this.#network.tell(`a load begins at ${snapshot}`)
-      for (const page of this.#pages(rows)) {
-        await line.travel(this.#pageMs)
-        onBatch(page, snapshot)
+    const load = async (): Promise<LoadOutcome> => {
+      try {
+        await line.travel()
+        const { snapshot, rows, server, reloads } = await line.query(() => {
+          const opened = this.#postgres.openChangeLog()
+          const { state, reloads: requested } = this.#postgres
+          return { server: opened, snapshot: this.#postgres.snapshot(), rows: loadOf(state), reloads: requested }
+        })
+        this.#network.tell(`a load begins at ${snapshot}`)
+        for (const page of this.#pages(rows)) {
+          await line.travel(this.#pageMs)
+          onBatch(page, snapshot)
+        }
+        await line.query(() => undefined)
+        if (server !== identity) throw new Error('Another server responded during the load.')
+        return { snapshot, reloads }
+      } finally {
+        line.close()
       }
-      await line.query(() => undefined)
-      if (server !== identity) throw new Error('Another server responded during the load.')
-      return snapshot
-    } finally {
-      line.close()
     }
+    return { done: load(), close: () => line.close() }
   }
 
   /** Like `readLargeChange`. */
@@ -367,4 +385,10 @@ export class SimulatedHeartbeats implements HeartbeatStore {
 /** Returns the number of the row with this id. */
 export function numberOf(id: Uint8Array): number {
   return new DataView(id.buffer, id.byteOffset).getUint32(12)
+}
+
+function entryOf({ entity, id, machineId }: Suspect): Pick<Entry, 'table' | 'row'> {
+  if (entity === 'signingKey') throw new Error('The simulation has no signing keys.')
+  if (entity !== 'machine') return { table: entity, row: numberOf(id) }
+  return { table: 'machine', row: machineName(numberOf(id), new TextDecoder().decode(machineId ?? undefined)) }
 }

@@ -28,7 +28,7 @@ export const FAULTS = [
   'dump', // an older dump is restored on a new server
   'standby', // connections reach a standby for a while
   'prune', // the change log forgets what was visible a while ago
-  'void', // a table is truncated, which voids the change log
+  'void', // somebody requests a reload
 ] as const
 export type FaultName = (typeof FAULTS)[number]
 

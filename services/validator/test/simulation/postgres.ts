@@ -29,6 +29,8 @@ export interface Version {
 /** The snapshot that a validator has published as applied, and when. */
 export interface Heartbeat {
   readonly applied: string | null
+  /** The latest snapshot that it has published in the history of this server. */
+  readonly landmark: string | null
   readonly seenMs: number
 }
 
@@ -37,7 +39,9 @@ interface Disk {
   readonly state: State
   readonly log: readonly Entry[]
   /** `feed_state`: entries that are visible in this snapshot may be gone. */
-  readonly pruned: string
+  readonly gone: string
+  /** `feed_state`: how many reloads have been requested. */
+  readonly reloads: number
   /** `feed_state`: where the log was written. */
   readonly writtenBy: string
   /** `validators`: what the validator has published. */
@@ -60,8 +64,16 @@ export interface Reading {
   readonly behind: boolean
   /** The organizations that are to be read apart. */
   readonly large: readonly number[]
-  readonly entries: readonly Entry[]
+  readonly entries: readonly Pick<Entry, 'table' | 'row'>[]
   readonly state: State
+  readonly reloads: number
+}
+
+export interface ReadOptions {
+  readonly except?: readonly number[]
+  readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
+  /** The read may return more changes than others. */
+  readonly isLong?: boolean
 }
 
 const FIRST_XID = 100n
@@ -96,9 +108,8 @@ export class SimulatedPostgres {
   constructor(nowMs: () => number, random: Random) {
     this.#nowMs = nowMs
     this.#random = random
-    this.#history = [
-      { state: firstState(), log: [], pruned: '1:1:', writtenBy: '', heartbeat: null, xid: FIRST_XID - 1n, version: 0 },
-    ]
+    const empty = { log: [], gone: '1:1:', reloads: 0, writtenBy: '', heartbeat: null }
+    this.#history = [{ ...empty, state: firstState(), xid: FIRST_XID - 1n, version: 0 }]
     this.#addVersion(null)
   }
 
@@ -147,12 +158,18 @@ export class SimulatedPostgres {
     return this.#disk.heartbeat
   }
 
+  get reloads(): number {
+    return this.#disk.reloads
+  }
+
   /** `note_validator()`. */
   noteValidator(snapshot: string | null, server: string): void {
-    const applied = snapshot === null || server === this.#identity ? snapshot : '1:1:'
+    const isOfHistory = server === this.#identity
+    const applied = snapshot === null || isOfHistory ? snapshot : '1:1:'
+    const landmark = (isOfHistory ? snapshot : null) ?? this.#disk.heartbeat?.landmark ?? null
     const transaction = this.begin()
     this.#complete(transaction)
-    this.#write({ ...this.#disk, heartbeat: { applied, seenMs: this.#nowMs() }, xid: transaction.xid })
+    this.#write({ ...this.#disk, heartbeat: { applied, landmark, seenMs: this.#nowMs() }, xid: transaction.xid })
   }
 
   /** `open_change_log()`. */
@@ -160,58 +177,70 @@ export class SimulatedPostgres {
     if (this.#nowMs() < this.standbyUntilMs) throw new Error('This server is a standby.')
     if (this.#disk.writtenBy !== this.#place || this.#run === null) {
       this.#run ??= ++this.#runs
-      if (this.#disk.writtenBy !== this.#place) this.voidChangeLog(this.#place)
+      const [home] = this.#disk.writtenBy.split('/')
+      if (home !== String(this.#system)) this.#forgetChangeLog()
+      this.#write({ ...this.#disk, writtenBy: this.#place })
     }
     return this.#identity
   }
 
-  /** `void_change_log()`: no snapshot that was taken before covers what it sets. */
-  voidChangeLog(writtenBy: string = this.#disk.writtenBy): void {
+  /** `void_change_log()`: requests a reload. */
+  voidChangeLog(): void {
+    const transaction = this.begin()
+    this.end(transaction)
+    this.#write({ ...this.#disk, reloads: this.#disk.reloads + 1, xid: transaction.xid })
+    this.onCommit()
+  }
+
+  /** `forget_change_log()`: no snapshot that was taken before covers what it sets. */
+  #forgetChangeLog(): void {
     const open = this.#openNumbers()
     const transaction = this.begin()
     const { xid } = transaction
     this.#complete(transaction)
-    const pruned = `${open[0] ?? xid + 1n}:${xid + 1n}:${open.join(',')}`
-    this.#write({ ...this.#disk, log: [], pruned, writtenBy, xid })
+    const gone = `${open[0] ?? xid + 1n}:${xid + 1n}:${open.join(',')}`
+    this.#write({ ...this.#disk, log: [], gone, xid })
     this.versionOfTransaction.set(xid, this.latest)
-    this.onCommit()
   }
 
   /** `prune_change_log()` with the mark of an earlier call: entries that are visible in the mark are forgotten. */
   prune(mark: string): void {
     if (!covers(this.snapshot(), mark)) return
     const isVisible = parseSnapshot(mark)
-    const { log, pruned } = this.#disk
+    const { log, gone } = this.#disk
     const transaction = this.begin()
     this.#complete(transaction)
     this.#write({
       ...this.#disk,
       log: log.filter((entry) => !isVisible(entry.xid)),
-      pruned: covers(mark, pruned) ? mark : pruned,
+      gone: covers(mark, gone) ? mark : gone,
       xid: transaction.xid,
     })
   }
 
   /** The statement of `readFeed`. */
-  read(since: string, except: readonly number[] = []): Reading {
+  read(since: string, { except = [], suspects = [], isLong = false }: ReadOptions = {}): Reading {
     const snapshot = this.snapshot()
-    const { state, pruned } = this.#disk
-    const isBehind = !covers(since, pruned) || !covers(snapshot, since)
-    const all = isBehind ? [] : this.#changedSince(since)
+    const { state, gone, reloads } = this.#disk
+    const behind = !covers(since, gone) || !covers(snapshot, since)
+    const all = behind ? [] : this.#changedSince(since)
     const isRead = ({ organization }: Entry): boolean =>
       organization === null ? except.length === 0 : !except.includes(organization)
-    const entries = all.filter((entry) => isRead(entry))
-    if (entries.length <= this.maxChanges) return { snapshot, behind: isBehind, large: [], entries, state }
-    const large = largestOf(all, this.maxChanges)
-    return { snapshot, behind: large.length === 0, large, entries: [], state }
+    const entries = behind ? [] : distinct([...all.filter((entry) => isRead(entry)), ...suspects])
+    const maxChanges = isLong ? 10 * this.maxChanges : this.maxChanges
+    const reading = { snapshot, behind, large: [], state, reloads }
+    if (entries.length <= maxChanges) return { ...reading, entries }
+    const large = largestOf(all, maxChanges)
+    return { ...reading, behind: large.length === 0, large, entries: [] }
   }
 
   /** The content that `readLargeChange` reads: the changes of these organizations and of none. */
   readApart(since: string, organizations: readonly number[]): Reading {
+    if (!covers(since, this.#disk.gone)) throw new Error('The change log was pruned before a large change was read.')
     const entries = this.#changedSince(since).filter(
       ({ organization }) => organization === null || organizations.includes(organization),
     )
-    return { snapshot: this.snapshot(), behind: false, large: [], entries, state: this.state }
+    return { snapshot: this.snapshot(), behind: false, large: [], entries, state: this.state, reloads: 0 }
   }
 
   /** `changed_since()`. */
@@ -230,6 +259,9 @@ export class SimulatedPostgres {
     const last = numbers[Math.max(0, numbers.length - 1 - lost)]!
     const isKept = lost === 0 ? (): boolean => true : ({ version }: Disk): boolean => version <= last
     this.#history = this.#history.filter(isKept)
+    // Heartbeats, which do not wait for the disk, are lost with it.
+    for (let i = lost === 0 ? 0 : this.#random.int(4); i > 0 && this.#history.at(-2)?.state === this.state; i--)
+      this.#history.pop()
     // Recovery goes on behind the greatest number that it finds on disk.
     const found = this.#history.reduce((most, { xid }) => (xid > most ? xid : most), 0n)
     if (this.#nextXid > this.firstFreshXid) this.firstFreshXid = this.#nextXid
@@ -255,7 +287,7 @@ export class SimulatedPostgres {
     this.#system++
     this.#nextXid = FIRST_XID
     this.#latestCompleted = FIRST_XID - 1n
-    this.#history = [{ ...this.#disk, log: [], pruned: '1:1:', heartbeat: null, xid: this.#latestCompleted }]
+    this.#history = [{ ...this.#disk, log: [], gone: '1:1:', heartbeat: null, xid: this.#latestCompleted }]
   }
 
   get #disk(): Disk {
@@ -267,7 +299,7 @@ export class SimulatedPostgres {
   }
 
   get #place(): string {
-    return `${this.#system}/${this.#run ?? ''}`
+    return `${this.#system}/database/log/${this.#run ?? ''}`
   }
 
   #write(disk: Disk): void {
@@ -337,6 +369,6 @@ function largestOf(entries: readonly Entry[], maxChanges: number): number[] {
   return large
 }
 
-function distinct(entries: readonly Entry[]): readonly Entry[] {
+function distinct<T extends Pick<Entry, 'table' | 'row'>>(entries: readonly T[]): readonly T[] {
   return [...new Map(entries.map((entry) => [`${entry.table} ${entry.row}`, entry])).values()]
 }

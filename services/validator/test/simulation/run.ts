@@ -30,6 +30,8 @@ export interface RunResult {
   readonly loads: number
   /** How many reads of the change log Postgres has executed. */
   readonly reads: number
+  /** How often the validator was not ready after it had been, since the reads that follow its first load. */
+  readonly unready: number
 }
 
 /** Longer than the interval of reads, and shorter than the bound of the judge. */
@@ -68,6 +70,8 @@ class Run {
   /** The index has changed since it was judged. */
   #isWritten = true
   #loads = 0
+  #hasBeenReady = false
+  #unready = 0
   #applied = ''
   #isDone = false
 
@@ -115,6 +119,7 @@ class Run {
       judged: this.#judged,
       loads: this.#loads,
       reads: this.#source.reads,
+      unready: this.#unready,
     }
   }
 
@@ -181,7 +186,7 @@ class Run {
       case 'prune':
         return this.#prune(lastsMs)
       case 'void':
-        this.#tell('the change log is voided')
+        this.#tell('a reload is requested')
         return this.#postgres.voidChangeLog()
       default:
         fault satisfies never
@@ -248,7 +253,12 @@ class Run {
           this.#tell('a load ends')
         },
         onRead: () => undefined,
-        onCaughtUpButLarge: (asOfMs) => this.#freshness.caughtUp(asOfMs),
+        onGap: () => {
+          this.#tell('the validator has lost its position')
+          this.#freshness.gap()
+          this.#judge.beginGap()
+        },
+        onCaughtUpButLarge: ({ asOfMs }) => this.#freshness.caughtUp(asOfMs),
         onCaughtUp: ({ snapshot, identity, asOfMs }) => {
           this.#freshness.caughtUp(asOfMs)
           this.#judge.endPages()
@@ -262,7 +272,12 @@ class Run {
   }
 
   get #isReady(): boolean {
-    return this.#updater.missingRows === 0 && this.#freshness.isLoaded && !this.#freshness.isStale
+    return (
+      this.#updater.missingRows === 0 &&
+      this.#freshness.isLoaded &&
+      !this.#freshness.isInGap &&
+      !this.#freshness.isStale
+    )
   }
 
   #onSection(): void {
@@ -273,6 +288,8 @@ class Run {
   #judgeNow(after: string): void {
     if (this.#finding !== null || this.#isDone || !this.#freshness.isLoaded) return
     this.#judged++
+    if (this.#isReady && this.#applied !== '' && this.#source.reads > 1) this.#hasBeenReady = true
+    else if (this.#hasBeenReady) this.#unready++
     const nowMs = this.#time.nowMs()
     this.#finding = this.#judge.judge(
       { nowMs, isReady: this.#isReady, troubledMs: this.#network.troubledMs },

@@ -18,6 +18,8 @@ export interface Scenario {
   readonly maxChanges?: number
   /** How often the validator may load everything at most. */
   readonly maxLoads?: number
+  /** The validator stays ready from its first load on. */
+  readonly isAlwaysReady?: boolean
 }
 
 const MUTED = 900
@@ -220,6 +222,58 @@ export const SCENARIOS: readonly Scenario[] = [
       open(1_000, 1_200, update(3, { status: 'revoked' })),
       fail(1_500, 'standby', { lastsMs: 1_000 }),
       transact(2_000, update(1, { status: 'suspended' })),
+    ],
+  },
+  {
+    name: 'a license is revoked while a requested reload is under way',
+    explanation:
+      'A request for a reload voided the log, so changes waited for the end of the reload. The log is kept now, and changes ' +
+      'are followed while the rows are compared.',
+    pageMs: 900,
+    isAlwaysReady: true,
+    steps: [
+      ...['m1', 'm2', 'm3'].map((machine) => transact(300, hold(2, machine))),
+      fail(500, 'void'),
+      transact(1_000, update(3, { status: 'revoked' })),
+      fail(1_200, 'void'),
+      transact(1_500, update(1, { status: 'suspended' })),
+      fail(3_000, 'void'),
+    ],
+  },
+  {
+    name: 'the change log is pruned before a large change is read apart',
+    explanation:
+      'The read that found the large change was followed by another statement on another connection. The log had lost ' +
+      'entries by then, and nobody noticed.',
+    maxChanges: 3,
+    steps: [
+      transact(
+        2_000,
+        update(3, { status: 'suspended' }),
+        update(4, { status: 'suspended' }),
+        blacklist(1, OF_LICENSE_3),
+        blacklist(2, {}),
+      ),
+      fail(2_035, 'prune'),
+    ],
+  },
+  {
+    name: 'a large change is through before the other organizations have been read',
+    explanation:
+      'The feed went on from the snapshot of the large change for all organizations. The last read of the others was ' +
+      'older, because its result was on its way when the last page arrived, so changes in between were lost.',
+    maxChanges: 3,
+    pageMs: 2,
+    steps: [
+      transact(
+        2_000,
+        update(3, { status: 'suspended' }),
+        update(4, { status: 'suspended' }),
+        blacklist(1, OF_LICENSE_3),
+        blacklist(2, {}),
+      ),
+      fail(2_027, 'stall', { lastsMs: 600 }),
+      transact(2_300, update(1, { status: 'suspended' })),
     ],
   },
 ]

@@ -1,0 +1,86 @@
+/**
+ * One reload in progress: passes the rows of a load to the target as they arrive. The follower decides when it begins and
+ * ends, and follows changes meanwhile.
+ */
+
+import { convertChanges, type SkippedRow } from './convert.ts'
+import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './follower-interfaces.ts'
+
+export interface ComparisonOptions {
+  readonly identity: string
+  /**
+   * first: nothing was loaded before. gap: the index has no position, so nothing but what restricts is applied meanwhile.
+   * check: changes are applied meanwhile.
+   */
+  readonly purpose: 'first' | 'gap' | 'check'
+  readonly startedMs: number
+  /** Returns how many of the rows did not fit into the index. */
+  readonly report: (skipped: readonly SkippedRow[]) => number
+  readonly onProgress: () => void
+  /** The snapshot is known, or the load has ended. */
+  readonly onNews: () => void
+}
+
+export class Comparison {
+  readonly purpose: ComparisonOptions['purpose']
+  readonly startedMs: number
+  /** The outcome of the load, null while it goes on. */
+  outcome: LoadOutcome | { error: unknown } | null = null
+  /** What restricts is applied up to this snapshot. Null until the snapshot of the load is known. */
+  restricted: string | null = null
+  rows = 0
+  rowsOverCapacity = 0
+  readonly #target: FeedTarget
+  readonly #options: ComparisonOptions
+  readonly #load: Load
+  #hasBegun = false
+  #isStopped = false
+
+  constructor(connection: FeedConnection, target: FeedTarget, options: ComparisonOptions) {
+    this.purpose = options.purpose
+    this.startedMs = options.startedMs
+    this.#target = target
+    this.#options = options
+    // Rows that change from now on are newer than those of the load, whose snapshot is taken later.
+    if (options.purpose === 'check') this.#begin(null)
+    this.#load = connection.load(options.identity, (changes, snapshot) => {
+      if (this.#isStopped) return
+      this.#begin(snapshot)
+      this.rows += changes.length
+      const { changes: converted, signingKeys, unreadable } = convertChanges(changes)
+      options.report(unreadable)
+      this.rowsOverCapacity += options.report(target.receive(converted, signingKeys, snapshot))
+      options.onProgress()
+    })
+    const settle = (outcome: Comparison['outcome']): void => {
+      this.outcome = outcome
+      options.onNews()
+    }
+    this.#load.done.then(settle, (error: unknown) => settle({ error }))
+  }
+
+  /** Writes what differs, as one batch with the changes since the snapshot of the load. */
+  end(since: Since): void {
+    this.#begin(since.snapshot)
+    this.#isStopped = true
+    this.rowsOverCapacity += this.#options.report(this.#target.endReload(since))
+  }
+
+  /** Stops the load. The index keeps what it has. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    if (this.#hasBegun) this.#target.abandonReload()
+    this.#load.close()
+    await this.#load.done.catch(() => undefined)
+  }
+
+  /** An index without a position begins with the first batch, so that own claims of before do not count as newer. */
+  #begin(snapshot: string | null): void {
+    if (!this.#hasBegun) this.#target.beginReload(snapshot)
+    this.#hasBegun = true
+    if (this.restricted !== null || snapshot === null) return
+    this.restricted = snapshot
+    this.#options.onNews()
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Remembers which rows the last changes were about. After a crash, a failover or the return of an older copy, the server may
+ * lack the latest of the transactions that this validator has applied, and has others instead. The rows of the lost ones
+ * are suspects: read again, together with the changes since the history was the same, they make the index equal to Postgres.
+ */
+
+import type { Suspect } from '@keyward/database'
+import type { Change } from '@keyward/engine'
+
+import type { SigningKeyChange } from '../public-keys/store.ts'
+import { covers } from './catch-up.ts'
+import { parseSnapshot } from './own-writes.ts'
+
+/** So many suspects, some 20 MB, are kept; those of the last minutes, usually. */
+const MAX_SUSPECTS = 100_000
+
+interface Segment {
+  /** The snapshot of the read that delivered the changes. */
+  readonly snapshot: string
+  readonly suspects: readonly Suspect[]
+}
+
+export class Trail {
+  readonly #maxSuspects: number
+  /** In the order in which they were applied. */
+  #segments: Segment[] = []
+  /** This validator's own claims and releases, with the numbers of their transactions. */
+  #own: { xid: bigint; suspect: Suspect }[] = []
+  /** The greatest number of a forgotten transaction of `#own`. */
+  #forgottenOwn = -1n
+  #size = 0
+  /** Everything that was applied before the first segment is visible in it. Null: that is unknown. */
+  #start: string | null = null
+
+  constructor(maxSuspects = MAX_SUSPECTS) {
+    this.#maxSuspects = maxSuspects
+  }
+
+  /** Forgets the changes so far. The index contains exactly what is visible in the snapshot; null: that is unknown. */
+  restart(snapshot: string | null): void {
+    this.#segments = []
+    this.#own = []
+    this.#forgottenOwn = -1n
+    this.#size = 0
+    this.#start = snapshot
+  }
+
+  /** Records the changes that a read delivered. */
+  add(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): void {
+    const suspects = this.#start === null ? [] : [...changes.map(suspectOf), ...signingKeys.map(suspectKey)]
+    if (suspects.length === 0) return
+    this.#segments.push({ snapshot, suspects })
+    this.#size += suspects.length
+    while (this.#size > this.#maxSuspects) this.#forgetFirst()
+  }
+
+  /** Records a claim or release of this validator that transaction `xid` committed. */
+  addOwn(change: Change, xid: bigint): void {
+    if (this.#start === null) return
+    this.#own.push({ xid, suspect: suspectOf(change) })
+    if (this.#own.length <= this.#maxSuspects) return
+    for (const { xid: forgotten } of this.#own.splice(0, this.#maxSuspects / 2)) {
+      if (forgotten > this.#forgottenOwn) this.#forgottenOwn = forgotten
+    }
+  }
+
+  /**
+   * Returns what was applied that is not visible in `landmark`, or null when that is unknown. `landmark`: a snapshot that
+   * this validator has published, up to which its history is that of the server.
+   */
+  since(landmark: string): Suspect[] | null {
+    const [xmin = '0'] = landmark.split(':')
+    if (this.#start === null || !covers(landmark, this.#start) || BigInt(xmin) <= this.#forgottenOwn) return null
+    const isCommon = parseSnapshot(landmark)
+    const suspects = this.#own.flatMap(({ xid, suspect }) => (isCommon(xid) ? [] : [suspect]))
+    for (const segment of this.#segments) {
+      if (!covers(landmark, segment.snapshot)) for (const suspect of segment.suspects) suspects.push(suspect)
+    }
+    return suspects
+  }
+
+  #forgetFirst(): void {
+    const [first] = this.#segments.splice(0, 1)
+    if (first === undefined) return
+    this.#size -= first.suspects.length
+    this.#start = first.snapshot
+  }
+}
+
+function suspectOf(change: Change): Suspect {
+  if (change.entity !== 'machine') return { entity: change.entity, id: Uint8Array.from(change.id), machineId: null }
+  const { entity, licenseId, machineId } = change
+  return { entity, id: Uint8Array.from(licenseId), machineId: Uint8Array.from(machineId) }
+}
+
+function suspectKey({ id }: SigningKeyChange): Suspect {
+  return { entity: 'signingKey', id: Uint8Array.from(id), machineId: null }
+}
