@@ -154,16 +154,17 @@ export class Follower {
       await this.#stopComparison()
       this.#target.changeHistory()
       this.#reloads = null
-      this.#identity = identity
     }
     if (landmark !== null && suspects !== null) {
       const startedMs = this.#clock.nowMs()
       const reading = await connection.read(landmark, { suspects })
       if (!reading.behind && reading.large.length === 0) {
+        this.#identity = identity
         this.#apply(reading, { identity, startedMs })
         return identity
       }
     }
+    this.#identity = identity
     if (isOther && this.#snapshot !== null) this.#beginGap()
     return identity
   }
