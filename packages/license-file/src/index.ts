@@ -8,7 +8,7 @@ export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from '.
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'
 export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
-export { signLicenseFile } from './sign.ts'
+export { type Sign, signLicenseFile } from './sign.ts'
 export { publicKeyToSpki } from './spki.ts'
 export { CLOCK_TOLERANCE_MS, type FileValidity, fileValidity } from './validity.ts'
 export { claimedLicenseKey, type FileVerification, verifyLicenseFile } from './verify.ts'

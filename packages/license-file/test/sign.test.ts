@@ -59,6 +59,7 @@ test('throws instead of signing a payload that no verifier would accept', () => 
 
 test('signs deterministically, and derives the same key pair from a stored private key', () => {
   expect(signLicenseFile(payload, key.privateKey)).toBe(file)
+  expect(signLicenseFile(payload, key.privateKey, () => new Uint8Array(64))).not.toBe(file)
   expect(keyPairFromPrivateKey(key.privateKey)).toEqual(key)
 })
 

@@ -3,7 +3,7 @@
  * it does not open in another row. A previous master key only opens keys, while they are sealed again under the current one.
  */
 
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createPrivateKey, randomBytes, sign } from 'node:crypto'
 
 export interface SealedKey {
   organizationId: string
@@ -32,6 +32,15 @@ export function parseMasterKey(text: string): Buffer | undefined {
   if (!isHex && !/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined
   const key = Buffer.from(text, isHex ? 'hex' : 'base64')
   return key.length === MASTER_KEY_BYTES ? key : undefined
+}
+
+/** What precedes the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
+const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** Signs with OpenSSL, in a tenth of the time of the portable implementation. `privateKey` is the 32-byte seed. */
+export function signEd25519(bytes: Uint8Array, privateKey: Uint8Array): Uint8Array {
+  const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, privateKey]), format: 'der', type: 'pkcs8' })
+  return sign(null, bytes, key)
 }
 
 /** Returns the id of a master key, a hash that does not reveal the key. */

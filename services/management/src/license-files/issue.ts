@@ -11,7 +11,7 @@ import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
-import type { Keyring } from '../keyring/keyring.ts'
+import { type Keyring, signEd25519 } from '../keyring/keyring.ts'
 import { effectiveStatus, isUnstarted, type LicenseRow } from '../resources/licenses/rows.ts'
 import { currentSigner } from '../resources/signing-keys/store.ts'
 
@@ -63,7 +63,7 @@ async function signFile(context: ReadContext, find: FileOf['find'], keyring: Key
     refreshAfter: new Date(refreshAfterMs(now.getTime(), row.expiresAt?.getTime() ?? null)).toISOString(),
     kid: keyId,
   }
-  return { licenseId: row.id, text: signLicenseFile(payload, privateKey) }
+  return { licenseId: row.id, text: signLicenseFile(payload, privateKey, signEd25519) }
 }
 
 /** Returns the text of the file, which is in the license's activity from then on. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED. */
