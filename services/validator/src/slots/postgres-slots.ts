@@ -1,6 +1,6 @@
 /**
  * Executes the slot statements, with timeouts within the 2 s deadline of a request. Claims have a small pool of connections.
- * Releases and machines that are recorded behind have one connection of their own, so a flood of them delays no claim.
+ * Releases and machines that are recorded behind have connections of their own, so a flood of them delays no claim.
  */
 
 import {
@@ -18,15 +18,19 @@ import type { Claim } from './claim-queue.ts'
 import type { SlotStore } from './slot-service.ts'
 
 const CLAIM_CONNECTIONS = 4
+/** As many batches of releases execute at the same time. */
+const RELEASE_CONNECTIONS = 2
 
 export class PostgresSlots implements SlotStore {
   readonly #claims: ReturnType<typeof createPool>
+  readonly #releases: ReturnType<typeof createPool>
   readonly #behind: ReturnType<typeof createPool>
 
   constructor(url: string, onError: (error: unknown) => void) {
     const timeouts = { statementTimeoutMs: 1_000, queryTimeoutMs: 1_200, connectTimeoutMs: 1_000, onError }
     this.#claims = createPool(url, { ...timeouts, name: 'keyward validator slots', max: CLAIM_CONNECTIONS })
-    this.#behind = createPool(url, { ...timeouts, name: 'keyward validator releases', max: 1 })
+    this.#releases = createPool(url, { ...timeouts, name: 'keyward validator releases', max: RELEASE_CONNECTIONS })
+    this.#behind = createPool(url, { ...timeouts, name: 'keyward validator machines', max: 1 })
   }
 
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]> {
@@ -45,10 +49,10 @@ export class PostgresSlots implements SlotStore {
 
   /** Results are in the order of the releases. */
   release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
-    return releaseSlots(this.#behind, releases)
+    return releaseSlots(this.#releases, releases)
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#claims.end(), this.#behind.end()])
+    await Promise.all([this.#claims.end(), this.#releases.end(), this.#behind.end()])
   }
 }

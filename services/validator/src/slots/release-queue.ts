@@ -3,6 +3,8 @@
  * of many licenses (docs/api.md#s7). Everybody who has an app's API key can send deactivations, so the queue bounds what they
  * cost: after a burst, an organization takes part in one batch every ORGANIZATION_REST_MS and a license in one every
  * LICENSE_REST_MS, with a limited number of machines each, and a limited number waits. Equal releases that wait are one.
+ * Two batches may execute at the same time, and an organization takes part in one of them only, so that its batch does not
+ * delay another organization.
  *
  * The machines that the index does not contain have the smaller share of a license: anybody can invent them, while the
  * others hold slots.
@@ -44,6 +46,8 @@ interface License {
 }
 
 interface Organization {
+  /** It takes part in a batch that executes. */
+  isExecuting: boolean
   /** By license id in hexadecimal. */
   licenses: Map<string, License>
   /** How many releases of all its licenses wait. */
@@ -61,6 +65,7 @@ const BURST = 10
 /** The rest of a license whose row was locked. */
 const BUSY_REST_MS = 25
 const MAX_BATCH = 256
+const MAX_CONCURRENT = 2
 const MAX_ORGANIZATION_BATCH = 64
 const MAX_UNKNOWN = 16
 const MAX_ORGANIZATION_WAITING = 1_000
@@ -106,9 +111,12 @@ export class ReleaseQueue {
   readonly #organizations = new Map<number, Organization>()
   /** By license and machine id: every release that is in no batch. In the order of arrival. */
   readonly #entries = new Map<string, Entry>()
-  #isRunning = false
-  /** Cancels the timer of the next batch. Null while a batch executes, and while nothing waits or rests. */
+  /** How many batches execute. */
+  #running = 0
+  /** Cancels the timer of the next batch. Null while as many batches execute as may, and while nothing waits or rests. */
   #cancelTimer: (() => void) | null = null
+  /** When the next batch is due, if there is a timer. */
+  #dueMs = 0
 
   constructor(execute: ReleaseExecutor, clock: Clock = SYSTEM_CLOCK) {
     this.#execute = execute
@@ -135,9 +143,11 @@ export class ReleaseQueue {
       organization.waiting >= MAX_ORGANIZATION_WAITING ||
       (!release.isKnown && license.unknown.length >= MAX_UNKNOWN)
     if (isFull) return done(null)
-    const entry = { release, key, expiresMs: this.#clock.nowMs() + LIMIT_MS, waiting: [done] }
+    const nowMs = this.#clock.nowMs()
+    const entry = { release, key, expiresMs: nowMs + LIMIT_MS, waiting: [done] }
     this.#insert(entry, organization, license)
-    this.#schedule(WINDOW_MS)
+    const mustRest = organization.isExecuting || !organization.pace.isReady(nowMs) || !license.pace.isReady(nowMs)
+    this.#schedule(mustRest ? TICK_MS : WINDOW_MS)
   }
 
   /** Ends every waiting release undecided. */
@@ -151,26 +161,34 @@ export class ReleaseQueue {
   #organization(row: number): Organization {
     let organization = this.#organizations.get(row)
     if (!organization) {
-      organization = { licenses: new Map(), waiting: 0, pace: new Pace(ORGANIZATION_REST_MS) }
+      organization = { isExecuting: false, licenses: new Map(), waiting: 0, pace: new Pace(ORGANIZATION_REST_MS) }
       this.#organizations.set(row, organization)
     }
     return organization
   }
 
   #schedule(delayMs: number): void {
-    if (this.#isRunning || this.#cancelTimer || this.#organizations.size === 0) return
+    if (this.#running >= MAX_CONCURRENT || this.#organizations.size === 0) return
+    const dueMs = this.#clock.nowMs() + delayMs
+    if (this.#cancelTimer && this.#dueMs <= dueMs) return
+    this.#cancelTimer?.()
+    this.#dueMs = dueMs
     this.#cancelTimer = this.#clock.after(delayMs, () => {
       this.#cancelTimer = null
       const batch = this.#take(this.#clock.nowMs())
-      if (batch.length === 0) this.#schedule(TICK_MS)
-      else void this.#run(batch)
+      if (batch.length > 0) void this.#run(batch)
+      // Others may take part in a second batch.
+      this.#schedule(TICK_MS)
     })
   }
 
   async #run(batch: Entry[]): Promise<void> {
-    this.#isRunning = true
+    this.#running++
+    const executing = new Set(batch.map((entry) => this.#organization(entry.release.organization)))
+    for (const organization of executing) organization.isExecuting = true
     const results = await this.#execute(batch.map((entry) => entry.release)).catch(() => [])
-    this.#isRunning = false
+    this.#running--
+    for (const organization of executing) organization.isExecuting = false
     const nowMs = this.#clock.nowMs()
     for (const [i, entry] of batch.entries()) {
       const result = results[i] ?? null
@@ -208,7 +226,7 @@ export class ReleaseQueue {
     const turn = [...this.#organizations]
     for (const [row, organization] of turn) {
       if (batch.length >= MAX_BATCH) break
-      if (!organization.pace.isReady(nowMs)) continue
+      if (organization.isExecuting || !organization.pace.isReady(nowMs)) continue
       const most = Math.min(MAX_ORGANIZATION_BATCH, MAX_BATCH - batch.length)
       const taken = takeOf(organization, most, nowMs)
       batch.push(...taken)

@@ -1,10 +1,12 @@
 /**
  * Sends a worker's requests to the main thread and calls back with each response. The requests of one turn of the event loop
- * are sent as one message.
+ * are sent as one message. The number of requests that wait is bounded, and divided between organizations: while the main
+ * thread is busy, a flood of one organization neither fills the memory nor delays the requests of another.
  */
 
 import type { MessagePort } from 'node:worker_threads'
 
+import { FairShare } from '../shared/fair-share.ts'
 import type {
   ClaimDecision,
   MessageToMain,
@@ -14,7 +16,11 @@ import type {
   WorkResponse,
 } from '../shared/messages.ts'
 
-type Waiting =
+/** The most requests of a worker that wait for the main thread; one organization alone may have half of them. */
+const MAX_WAITING = 20_000
+
+type Waiting = { organization: number } & WaitingRequest
+type WaitingRequest =
   | { kind: 'claim'; done: (decision: ClaimDecision) => void }
   | { kind: 'release'; done: (result: ReleaseResult) => void }
 
@@ -24,11 +30,13 @@ export class MainThreadClient {
   readonly #waiting = new Map<number, Waiting>()
   /** The requests of this turn, which are not sent yet. */
   #requests: WorkRequest[] = []
+  readonly #share: FairShare
   /** The id of the last request. */
   #requestId = 0
 
-  constructor(port: MessagePort, onStop: (graceMs: number) => void) {
+  constructor(port: MessagePort, onStop: (graceMs: number) => void, maxWaiting = MAX_WAITING) {
     this.#port = port
+    this.#share = new FairShare(maxWaiting)
     port.on('message', (message: MessageToWorker) => {
       switch (message.type) {
         case 'responses':
@@ -43,7 +51,7 @@ export class MainThreadClient {
     })
   }
 
-  /** Claims a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /** Claims a slot. Undecided at once when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
   claim(
     organization: number,
     licenseId: Uint8Array,
@@ -52,13 +60,14 @@ export class MainThreadClient {
     isRecheck: boolean,
     done: (decision: ClaimDecision) => void,
   ): void {
+    if (!this.#share.take(organization)) return done({ isDecided: false })
     this.#request(
       { kind: 'claim', requestId: ++this.#requestId, organization, licenseId, machineId, hostname, isRecheck },
-      { kind: 'claim', done },
+      { kind: 'claim', organization, done },
     )
   }
 
-  /** Releases a slot. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /** Releases a slot. Undecided at once when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
   release(
     organization: number,
     licenseId: Uint8Array,
@@ -66,9 +75,10 @@ export class MainThreadClient {
     isKnown: boolean,
     done: (result: ReleaseResult) => void,
   ): void {
+    if (!this.#share.take(organization)) return done({ released: null })
     this.#request(
       { kind: 'release', requestId: ++this.#requestId, organization, licenseId, machineId, isKnown },
-      { kind: 'release', done },
+      { kind: 'release', organization, done },
     )
   }
 
@@ -88,8 +98,10 @@ export class MainThreadClient {
 
   #settle(response: WorkResponse): void {
     const waiting = this.#waiting.get(response.requestId)
+    if (!waiting) return
     this.#waiting.delete(response.requestId)
-    if (waiting?.kind === 'claim' && response.kind === 'claim') waiting.done(response.decision)
-    else if (waiting?.kind === 'release' && response.kind === 'release') waiting.done(response.result)
+    this.#share.release(waiting.organization)
+    if (waiting.kind === 'claim' && response.kind === 'claim') waiting.done(response.decision)
+    else if (waiting.kind === 'release' && response.kind === 'release') waiting.done(response.result)
   }
 }

@@ -124,3 +124,32 @@ test('ends every release undecided when the statement fails or the queue closes'
   failing.close()
   expect(outcomes).toEqual([null, null])
 })
+
+test('an organization whose batch executes delays no other one, and has no second batch', async () => {
+  const executing: { releases: readonly Release[]; end: () => void }[] = []
+  const slow = new ReleaseQueue(
+    (releases) =>
+      new Promise((resolve) => executing.push({ releases, end: () => resolve(releases.map((one) => answerTo(one))) })),
+  )
+  const outcomes: string[] = []
+  const release = (organization: number, machine: string): void =>
+    slow.add(
+      { organization, licenseId: Buffer.from(machine.padEnd(16)), machineId: Buffer.from(machine), isKnown: true },
+      (result) => outcomes.push(`${machine} ${result?.outcome}`),
+    )
+  release(HOSTILE, 'first')
+  await vi.advanceTimersByTimeAsync(2)
+  release(HOSTILE, 'second')
+  await vi.advanceTimersByTimeAsync(200)
+  expect(executing.map(({ releases }) => namesOf(releases))).toEqual([['first']])
+  release(QUIET, 'quiet')
+  await vi.advanceTimersByTimeAsync(2)
+  expect(executing.map(({ releases }) => namesOf(releases))).toEqual([['first'], ['quiet']])
+  executing[1]?.end()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(outcomes).toEqual(['quiet released'])
+  executing[0]?.end()
+  await vi.advanceTimersByTimeAsync(2)
+  expect(executing.map(({ releases }) => namesOf(releases))).toEqual([['first'], ['quiet'], ['second']])
+  slow.close()
+})
