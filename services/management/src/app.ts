@@ -6,7 +6,13 @@ import helmet from 'helmet'
 import { endpoints } from './endpoints.ts'
 import { cors } from './http/cors.ts'
 import { requestIds } from './http/request-id.ts'
-import { methodNotAllowed, mountEndpoints, mountFallbacks, type RouterOptions } from './http/router.ts'
+import {
+  methodNotAllowed,
+  mountEndpoints,
+  mountFallbacks,
+  rejectMeaninglessBodies,
+  type RouterOptions,
+} from './http/router.ts'
 import type { HttpMetrics } from './metrics.ts'
 import { mountDocs } from './openapi/docs-page.ts'
 import { createOpenApi } from './openapi/document.ts'
@@ -23,7 +29,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.enable('case sensitive routing')
   app.enable('strict routing')
   app.disable('x-powered-by')
-  app.use(requestIds(), metrics.observe, helmet(), cors(corsOrigins))
+  app.use(requestIds(), metrics.observe, helmet(), rejectMeaninglessBodies(options.dependencies), cors(corsOrigins))
   mountEndpoints(app, { ...options, endpoints })
   mountDocs(app, createOpenApi(endpoints), methodNotAllowed(options.dependencies))
   mountFallbacks(app, options.dependencies)

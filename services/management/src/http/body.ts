@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The rest of a body that is too large is
- * discarded as it arrives.
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The rest of a body that is too large is left to
+ * the response (unread-body.ts).
  */
 
 import { createHash } from 'node:crypto'
@@ -74,8 +74,7 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
       source.removeAllListeners('data')
       if (decoder !== null) request.unpipe(decoder)
       decoder?.destroy()
-      // The rest of the body is discarded, so that the connection can be used again.
-      request.resume()
+      if (!request.complete) request.pause()
       settle()
     }
     const fail = (error: unknown) => finish(() => reject(error))

@@ -15,6 +15,7 @@ import { idempotentRequest, type WireResponse } from './idempotency.ts'
 import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
 import { handleRequest, problemResponse } from './transaction.ts'
+import { hasMeaninglessBody, UnreadBodies } from './unread-body.ts'
 
 export interface RouterOptions {
   dependencies: Dependencies
@@ -24,11 +25,13 @@ export interface RouterOptions {
   onCredentialUse: (credentialId: string) => void
 }
 
+const unreadBodies = new UnreadBodies()
+
 function send(response: Response, { status, headers, body }: WireResponse): void {
   if (response.headersSent) return
   response.status(status).setHeaders(new Map(Object.entries(headers)))
   response.setHeader('cache-control', 'no-store')
-  response.end(body === '' ? undefined : Buffer.from(body))
+  unreadBodies.end(response.req, response, body === '' ? undefined : Buffer.from(body))
 }
 
 function requestId(response: Response): string {
@@ -105,6 +108,15 @@ async function serveCaller(
     }),
     waitSeconds: definition.propagates === true ? parsePrefer(request.get('prefer')) : null,
   })
+}
+
+/** Rejects large bodies of methods that have none. */
+export function rejectMeaninglessBodies(dependencies: Dependencies): RequestHandler {
+  return (request, response, next) => {
+    if (!hasMeaninglessBody(request)) return next()
+    const detail = `A request with the method ${request.method} has no body. Send it without one.`
+    return sendError(dependencies, request, response, new ApiError('PAYLOAD_TOO_LARGE', detail))
+  }
 }
 
 /** Returns a factory of handlers that send 405. `allow` is the value of the `Allow` header. */

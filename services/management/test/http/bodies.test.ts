@@ -1,12 +1,15 @@
 /** Bodies: limits by endpoint, the largest import, and what a hostile body cannot do. */
 
-import { request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 
 import { importedAccessRules, importedLicenses, problem } from '@keyward/contract'
 import { isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { UnreadBodies } from '../../src/http/unread-body.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -208,4 +211,59 @@ describe('the stored response of an idempotency key', () => {
     expect(outcome(await send('{"name":"a"}'))).toBe('201')
     expect(outcome(await send('{"name": "a"}'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
   })
+})
+
+describe('a body that is not read', () => {
+  const BYTES = 32 * KIB * KIB
+
+  /** Sends a response to every request without reading its body. Resolves with what the server has read at the end. */
+  async function sendUnread(bytesPerSecond: number): Promise<{ text: string; read: number }> {
+    const bodies = new UnreadBodies(bytesPerSecond)
+    let socketOfServer: Socket | undefined
+    const server = createServer((request, response) => {
+      socketOfServer = request.socket
+      response.statusCode = 401
+      bodies.end(request, response, Buffer.from('no credential'))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
+    const address = server.address()
+    const client = connect(typeof address === 'object' && address ? address.port : 0, '127.0.0.1')
+    let text = ''
+    client.on('data', (data) => (text += String(data)))
+    client.on('error', () => undefined)
+    const closed = new Promise((resolve) => client.once('close', resolve))
+    client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BYTES}\r\n\r\n`)
+    const chunk = Buffer.alloc(KIB * KIB)
+    for (let i = 0; i < BYTES / chunk.length; i++) client.write(chunk)
+    const isRead = async (): Promise<void> => {
+      while (!client.destroyed && (socketOfServer?.bytesRead ?? 0) < BYTES) await sleep(10)
+    }
+    await Promise.race([closed, isRead()])
+    const read = socketOfServer?.bytesRead ?? 0
+    client.destroy()
+    await closed
+    await new Promise((resolve) => server.close(resolve))
+    return { text, read }
+  }
+
+  test('is discarded while that is cheap, so that the connection stays open', async () => {
+    const { text, read } = await sendUnread(BYTES)
+    expect(text).toMatch(/^HTTP\/1\.1 401 [^]*connection: keep-alive[^]*no credential/i)
+    expect(read).toBeGreaterThan(BYTES)
+  })
+
+  test('is left in the connection beyond that, which ends after the response', async () => {
+    const { text, read } = await sendUnread(BYTES - 1)
+    expect(text).toMatch(/^HTTP\/1\.1 401 [^]*connection: close[^]*no credential/i)
+    expect(read).toBeLessThan(KIB * KIB)
+  })
+})
+
+test('a large body of a method that has none is 413', async () => {
+  const raw = 'x'.repeat(64 * KIB + 1)
+  for (const [method, path] of [
+    ['DELETE', `products/${await vendor.product()}`],
+    ['DELETE', 'no/such/path'],
+  ] as const)
+    expect(outcome(await vendor.call(method, path, { raw }))).toBe('413 PAYLOAD_TOO_LARGE')
 })
