@@ -9,9 +9,9 @@ import { startPostgres } from '@keyward/embedded-postgres'
 
 import { stopChildren } from './children.ts'
 
-/** Runs `work` with the URL of a superuser. Afterwards stops all children and the server, and deletes its data. */
+/** Runs `work` with the URL of a superuser and the process id of the server. Afterwards stops all children and the server, and deletes its data. */
 export async function withPostgres(
-  work: (url: string) => Promise<void>,
+  work: (url: string, pid: number) => Promise<void>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
@@ -19,7 +19,7 @@ export async function withPostgres(
   const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings })
   try {
     await migrate(postgres.url)
-    await work(postgres.url)
+    await work(postgres.url, postgres.pid)
   } finally {
     await stopChildren()
     await postgres.stop()

@@ -1,0 +1,54 @@
+/** Requests of the generators. Each ends with a status, or with 0 when the connection broke or no response came in time. */
+
+import { type Agent, request as httpRequest } from 'node:http'
+
+const TIMEOUT_MS = 10_000
+
+export interface Sent {
+  port: number
+  method?: string
+  path: string
+  /** An API key or a token. */
+  secret?: string | undefined
+  /** The address of the caller, as the edge would send it. */
+  address?: string | undefined
+  headers?: Record<string, string>
+  body?: string | Buffer | undefined
+  agent: Agent
+}
+
+export interface Reply {
+  status: number
+  text: string
+}
+
+export function send({ port, method = 'POST', path, secret, address, headers, body, agent }: Sent): Promise<Reply> {
+  return new Promise((resolve) => {
+    const request = httpRequest(
+      {
+        agent,
+        port,
+        host: '127.0.0.1',
+        method,
+        path,
+        headers: {
+          ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
+          ...(address !== undefined && { 'x-client-ip': address }),
+          ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+          ...headers,
+        },
+      },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+      },
+    )
+    const broken = (): void => resolve({ status: 0, text: '' })
+    request.on('error', broken)
+    // Also when the connection ends within the response.
+    request.on('close', broken)
+    request.setTimeout(TIMEOUT_MS, () => request.destroy())
+    request.end(body)
+  })
+}

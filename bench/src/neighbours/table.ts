@@ -1,0 +1,101 @@
+/** The rows of the table: what the quiet organization measured in all rounds, and what the attackers received. */
+
+import { type Kind, KINDS, type Measured } from './victim.ts'
+
+export interface Row {
+  quiet: Measured[]
+  attacked: Measured[]
+  responses: Record<string, number>[]
+}
+
+interface Figures {
+  p50: number
+  p99: number
+  /** Of the round that the machine disturbed least. */
+  bestP99: number
+}
+
+export interface KindSummary {
+  count: number
+  quiet: Figures
+  attacked: Figures
+  /** Of the 99th percentiles, and of the best ones. */
+  ratio: number
+  bestRatio: number
+}
+
+export interface Summary {
+  kinds: Record<Kind, KindSummary>
+  errors: { quiet: number; attacked: number; kinds: Record<string, number> }
+  /** Of the attackers, by status; 0 is a connection that broke. */
+  responses: Record<string, number>
+}
+
+export function rowOf(): Row {
+  return { quiet: [], attacked: [], responses: [] }
+}
+
+/** A round that something else on the machine disturbed counts less: of each figure the median of the rounds is taken. */
+function figuresOf(rounds: readonly Measured[], kind: Kind): Figures {
+  const ofRounds = rounds.map(({ durations }) => durations[kind].toSorted((a, b) => a - b))
+  const at = (share: number): number[] => {
+    const values = ofRounds.flatMap((sorted) => sorted[Math.floor((sorted.length - 1) * share)] ?? [])
+    return values.toSorted((a, b) => a - b).map(round)
+  }
+  const median = (values: readonly number[]): number => values[Math.floor((values.length - 1) / 2)] ?? 0
+  return { p50: median(at(0.5)), p99: median(at(0.99)), bestP99: at(0.99)[0] ?? 0 }
+}
+
+export function errorsOf(rounds: readonly Measured[]): number {
+  return rounds.flatMap(({ errors }) => Object.values(errors)).reduce((total, count) => total + count, 0)
+}
+
+export function summaryOf({ quiet, attacked, responses }: Row): Summary {
+  const kindOf = (kind: Kind): KindSummary => {
+    const [before, during] = [figuresOf(quiet, kind), figuresOf(attacked, kind)]
+    const count = attacked.reduce((total, { durations }) => total + durations[kind].length, 0)
+    const over = (a: number, b: number): number => round(a / Math.max(b, 0.1))
+    const ratio = over(during.p99, before.p99)
+    return { count, quiet: before, attacked: during, ratio, bestRatio: over(during.bestP99, before.bestP99) }
+  }
+  const kinds = {
+    check: kindOf('check'),
+    claim: kindOf('claim'),
+    release: kindOf('release'),
+    read: kindOf('read'),
+    write: kindOf('write'),
+    evaluate: kindOf('evaluate'),
+    file: kindOf('file'),
+  }
+  const errors = {
+    quiet: errorsOf(quiet),
+    attacked: errorsOf(attacked),
+    kinds: sum(attacked.map((measured) => measured.errors)),
+  }
+  return { kinds, errors, responses: sum(responses) }
+}
+
+/**
+ * Returns the row as text: for each kind of request the 99th percentile quiet and under attack, and the ratio of the best
+ * rounds. `!`: more than twice. */
+export function line(name: string, row: Row): string {
+  const { kinds, errors, responses } = summaryOf(row)
+  const cells = KINDS.map((kind) => {
+    const { quiet, attacked, ratio, bestRatio } = kinds[kind]
+    return `${kind} ${quiet.p99}→${attacked.p99}${ratio > 2 ? '!' : ''} (${bestRatio})`
+  })
+  const received = Object.entries(responses).map(([status, count]) => `${status}×${count}`)
+  const wrong = `errors ${errors.quiet}→${errors.attacked}`
+  const which = errors.attacked === 0 ? '' : ` ${JSON.stringify(errors.kinds)}`
+  return `${name} | ${cells.join(' | ')} | ${wrong}${which} | ${received.join(' ')}`
+}
+
+function sum(counts: readonly Record<string, number>[]): Record<string, number> {
+  const total: Record<string, number> = {}
+  for (const one of counts) for (const [name, count] of Object.entries(one)) total[name] = (total[name] ?? 0) + count
+  return total
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}

@@ -1,0 +1,143 @@
+/**
+ * Measures what a hostile organization does to a quiet one: each attack alone, or all of them together for minutes with the
+ * memory of every process. Everything runs on 127.0.0.1.
+ */
+
+import { parseArgs } from 'node:util'
+
+import { runMain, wholeNumber } from '../harness/command-line.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
+import { ATTACKS } from '../neighbours/attacks.ts'
+import { type Generator, startGenerator } from '../neighbours/generator.ts'
+import { postgresMib, residentMib } from '../neighbours/memory.ts'
+import { errorsOf, line, type Row, rowOf, summaryOf } from '../neighbours/table.ts'
+import { KINDS } from '../neighbours/victim.ts'
+import { type Services, startWorld } from '../neighbours/world.ts'
+import { writeResult } from '../report/results.ts'
+
+const HELP = `node bench/src/programs/neighbours.ts [options]
+
+  --seconds N       length of a measurement (default 3)
+  --rounds N        rounds; each measures every attack once, quiet before it (default 3)
+  --licenses N      licenses of the hostile organization (default 900000)
+  --only TEXT       only attacks whose name contains this text
+  --together N      all attacks at the same time for N minutes, with the memory of every process
+  --list            prints the names of the attacks
+  --help
+
+Prints the 50th and 99th percentile of the quiet organization's requests, quiet and under attack, and writes
+bench/results/neighbours.json or, with --together, bench/results/neighbours-together.json.`
+
+const SETTINGS = { max_wal_size: '4GB', max_connections: '100' }
+const SETTLE_MS = 1_000
+const TOGETHER_SHARE = 0.2
+const WINDOW_MS = 15_000
+
+await runMain('neighbours', async () => {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '3' },
+      licenses: { type: 'string', default: '900000' },
+      only: { type: 'string', default: '' },
+      together: { type: 'string', default: '0' },
+      list: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const names = ATTACKS.map(({ name }) => name).filter((name) => name.includes(values.only))
+  if (values.help) return console.log(HELP)
+  if (values.list) return console.log(names.join('\n'))
+  if (names.length === 0) throw new Error(`no attack has a name with "${values.only}"; --list prints the names`)
+  const seconds = wholeNumber('--seconds', values.seconds, 1)
+  const rounds = wholeNumber('--rounds', values.rounds, 1)
+  const licenses = wholeNumber('--licenses', values.licenses, 100)
+  const minutes = wholeNumber('--together', values.together)
+  await withPostgres(async (url, pid) => {
+    const services = await startWorld(url, licenses)
+    const victim = startGenerator('victim', services.world)
+    const attacker = startGenerator('attacker', services.world)
+    const parts = { services, victim, attacker, postgresPid: pid }
+    await victim.measure(SETTLE_MS * 3) // warms up
+    if (minutes > 0) await attackTogether(parts, names, minutes)
+    else await attackInTurn(parts, names, { seconds, rounds, licenses })
+    victim.end()
+    attacker.end()
+    await services.stop()
+  }, SETTINGS)
+})
+
+interface Parts {
+  services: Services
+  victim: Generator
+  attacker: Generator
+  postgresPid: number
+}
+
+interface Sizes {
+  seconds: number
+  rounds: number
+  licenses: number
+}
+
+/** Each round measures every attack once, with a quiet measurement directly before it. */
+async function attackInTurn(parts: Parts, names: readonly string[], sizes: Sizes): Promise<void> {
+  const { victim, attacker } = parts
+  const rows = new Map<string, Row>(names.map((name) => [name, rowOf()]))
+  for (let round = 1; round <= sizes.rounds; round++)
+    for (const [name, row] of rows) {
+      row.quiet.push(await victim.measure(sizes.seconds * 1_000))
+      attacker.attack([name], 1)
+      await pause(SETTLE_MS)
+      row.attacked.push(await victim.measure(sizes.seconds * 1_000))
+      row.responses.push(await attacker.stop())
+      await pause(SETTLE_MS)
+      if (round === sizes.rounds) console.log(line(name, row))
+    }
+  const data = [...rows].map(([name, row]) => Object.assign({ name }, summaryOf(row)))
+  const over = data.flatMap(({ name, kinds }) =>
+    KINDS.filter((kind) => kinds[kind].ratio > 2).map((kind) => `${name}: ${kind} ${kinds[kind].ratio}`),
+  )
+  const errors = data.reduce((sum, row) => sum + row.errors.quiet + row.errors.attacked, 0)
+  console.log(`\nmore than twice quiet at p99: ${over.length === 0 ? 'none' : `\n  ${over.join('\n  ')}`}`)
+  console.log(`errors of the quiet organization: ${errors}`)
+  console.log(writeResult('neighbours', { ...sizes, attacks: data, errors }))
+}
+
+/** All attacks at the same time. Fails when a process ends or the quiet organization gets errors. */
+async function attackTogether(parts: Parts, names: readonly string[], minutes: number): Promise<void> {
+  const { services, victim, attacker, postgresPid } = parts
+  const sample = (): Record<string, number> => ({
+    validator: residentMib(services.validator.pid),
+    management: residentMib(services.management.pid),
+    postgres: postgresMib(postgresPid),
+  })
+  const windows: object[] = []
+  const row = rowOf()
+  row.quiet.push(await victim.measure(WINDOW_MS))
+  console.log(`before: MiB ${JSON.stringify(sample())}`)
+  attacker.attack(names, TOGETHER_SHARE)
+  const endsMs = performance.now() + minutes * 60_000
+  while (performance.now() < endsMs) {
+    const most = sample()
+    const timer = setInterval(() => {
+      for (const [name, mib] of Object.entries(sample())) most[name] = Math.max(most[name] ?? 0, mib)
+    }, 500)
+    const measured = await victim.measure(Math.min(WINDOW_MS, endsMs - performance.now()))
+    clearInterval(timer)
+    row.attacked.push(measured)
+    const window = { minute: minutes - (endsMs - performance.now()) / 60_000, mib: most, errors: errorsOf([measured]) }
+    windows.push(window)
+    console.log(
+      `minute ${window.minute.toFixed(2)}: MiB ${JSON.stringify(most)}, errors ${JSON.stringify(measured.errors)}`,
+    )
+    for (const [name, mib] of Object.entries(most)) if (mib === 0) throw new Error(`${name} has ended`)
+  }
+  row.responses.push(await attacker.stop())
+  console.log(line('all together', row))
+  console.log(writeResult('neighbours-together', { minutes, windows, ...summaryOf(row) }))
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
