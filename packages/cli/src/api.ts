@@ -12,7 +12,7 @@ import type { Connection } from './connection.ts'
 import { EXIT, Failure } from './failure.ts'
 
 export interface Call {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Below `/api/v1`. */
   path: string
   body?: object

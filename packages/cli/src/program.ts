@@ -17,6 +17,7 @@ import { addMemberCommands } from './commands/members.ts'
 import { addOrganizationCommands } from './commands/organizations.ts'
 import { addProductCommands } from './commands/products.ts'
 import { addRuleCommands } from './commands/rules.ts'
+import { addSetCommands } from './commands/sets.ts'
 import { addStatusCommand } from './commands/status.ts'
 import { addTokenCommands } from './commands/tokens.ts'
 import { EXIT, Failure } from './failure.ts'
@@ -59,6 +60,7 @@ export function createProgram(context: RunContext): Command {
   addLicenseCommands(program, open)
   addMachineCommands(program, open)
   addRuleCommands(program, open)
+  addSetCommands(program, open)
   addCheckCommand(program, open)
   addStatusCommand(program, open)
   addKeyCommands(program, open)

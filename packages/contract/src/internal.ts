@@ -6,6 +6,7 @@
 import { z } from 'zod'
 
 import { code } from './codes.ts'
+import { RULE_SCOPES, RULE_TYPES } from './vocabulary.ts'
 
 /** The path on the admin port of a validator. */
 export const DECIDE_PATH = '/decide'
@@ -34,7 +35,18 @@ export const decideResponse = z.object({
   needsSlot: z.boolean(),
   /** The id of the deciding rule. */
   decidedBy: z.uuid().nullable(),
-  /** The ids of all matching rules. */
+  /** The ids of all matching rules that are enforced. */
   matched: z.array(z.uuid()),
+  /** The ids of all matching rules that are only monitored. */
+  monitored: z.array(z.uuid()),
+  /** The restrictions that reject the check. */
+  restricted: z
+    .object({
+      scope: z.enum(RULE_SCOPES),
+      /** The product or the license; null for the organization. */
+      scopeId: z.uuid().nullable(),
+      types: z.array(z.enum(RULE_TYPES)),
+    })
+    .nullable(),
 })
 export type DecideResponse = z.infer<typeof decideResponse>

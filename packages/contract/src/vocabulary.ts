@@ -20,8 +20,15 @@ export const CODES = [
 /** The stored statuses. Whether a license has expired is computed (docs/api.md#v9). */
 export const STORED_STATUSES = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]
 
-export const RULE_KINDS = ['BLACKLIST', 'EXCLUSION'] as const satisfies readonly engine.RuleKind[]
+export const RULE_KINDS = ['BLACKLIST', 'EXCLUSION', 'RESTRICTION'] as const satisfies readonly engine.RuleKind[]
+export const RULE_MODES = ['ENFORCE', 'MONITOR'] as const satisfies readonly engine.RuleMode[]
 export const RULE_TYPES = ['IP', 'HWID', 'COUNTRY', 'CUSTOMER'] as const satisfies readonly engine.RuleType[]
+/** The types that a rule of each kind may have. */
+export const TYPES_OF_KIND: Record<engine.RuleKind, readonly engine.RuleType[]> = {
+  BLACKLIST: RULE_TYPES,
+  EXCLUSION: ['IP', 'HWID'],
+  RESTRICTION: ['IP', 'HWID', 'COUNTRY'],
+}
 export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
 
 /** The most machines of one license, whatever its limit (docs/api.md#s8). The function `claim_slots` has the same number. */

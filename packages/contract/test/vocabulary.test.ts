@@ -1,7 +1,16 @@
 import * as engine from '@keyward/engine'
 import { expect, expectTypeOf, test } from 'vitest'
 
-import { CODE_MESSAGES, CODES, isOneOf, RULE_KINDS, RULE_SCOPES, RULE_TYPES, STORED_STATUSES } from '../src/index.ts'
+import {
+  CODE_MESSAGES,
+  CODES,
+  isOneOf,
+  RULE_KINDS,
+  RULE_MODES,
+  RULE_SCOPES,
+  RULE_TYPES,
+  STORED_STATUSES,
+} from '../src/index.ts'
 
 test('lists the verdict codes in the order of their numbers in the engine', () => {
   expect(CODES).toEqual(engine.CODES)
@@ -12,12 +21,13 @@ test('lists every word of the types of the engine', () => {
   expectTypeOf<(typeof CODES)[number]>().toEqualTypeOf<engine.Code>()
   expectTypeOf<(typeof STORED_STATUSES)[number]>().toEqualTypeOf<engine.LicenseStatus>()
   expectTypeOf<(typeof RULE_KINDS)[number]>().toEqualTypeOf<engine.RuleKind>()
+  expectTypeOf<(typeof RULE_MODES)[number]>().toEqualTypeOf<engine.RuleMode>()
   expectTypeOf<(typeof RULE_TYPES)[number]>().toEqualTypeOf<engine.RuleType>()
   expectTypeOf<(typeof RULE_SCOPES)[number]>().toEqualTypeOf<engine.RuleScope>()
 })
 
 test('lists no word twice', () => {
-  for (const words of [CODES, STORED_STATUSES, RULE_KINDS, RULE_TYPES, RULE_SCOPES])
+  for (const words of [CODES, STORED_STATUSES, RULE_KINDS, RULE_MODES, RULE_TYPES, RULE_SCOPES])
     expect(new Set(words).size).toBe(words.length)
 })
 

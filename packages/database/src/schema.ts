@@ -3,7 +3,7 @@
  * UUID text, `bytea` is a Buffer, `bigint` a number (pool.ts), times are Dates.
  */
 
-import type { LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/engine'
+import type { LicenseStatus, RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/engine'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or as ISO 8601 text. */
@@ -133,6 +133,8 @@ export interface Database {
     id: string
     organizationId: string
     kind: RuleKind
+    mode: Generated<RuleMode>
+    setId: string | null
     type: RuleType
     value: Bytes
     scope: RuleScope
@@ -146,6 +148,15 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
     createdBy: JsonColumn
+  }
+  accessRuleSets: {
+    id: string
+    organizationId: string
+    name: string
+    version: Generated<string>
+    rules: Generated<number>
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
   }
   /** A trigger creates it with each rule. */
   accessRuleCounters: { ruleId: string; matchCount: Generated<number>; lastMatchedAt: Moment | null }

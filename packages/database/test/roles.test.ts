@@ -95,6 +95,7 @@ describe('the validator role', () => {
         "access_rules.id",
         "access_rules.kind",
         "access_rules.license_id",
+        "access_rules.mode",
         "access_rules.organization_id",
         "access_rules.product_id",
         "access_rules.scope",

@@ -62,8 +62,15 @@ export interface Verdict {
   /** Half of the machine id's keyed hash, which identifies the machine in this process; 0 and 0 without a machine id. */
   machineHash0: number
   machineHash1: number
-  /** Row of the deciding rule; -1: none matched. */
+  /** Row of the deciding rule; -1: no rule decided, or only restrictions did. */
   decidedBy: number
+  /**
+   * The types whose restrictions reject the check, because it matches none of them: 1 for addresses, 2 for machine ids and 4
+   * for countries, added up. 0: no restriction rejects it.
+   */
+  restrictedTypes: number
+  /** The scope of these restrictions. The value means nothing without them. */
+  restrictedScope: number
   /** How many entries of `matched` are in use. */
   matchedCount: number
   /** Rows of all unexpired rules that matched, in any scope. */
@@ -72,10 +79,15 @@ export interface Verdict {
 }
 
 /**
- * The most rules that a verdict lists. Each of the three scopes can match one rule of each kind for every prefix length of
- * an address (129 of them) and for the machine, one for the country and one for the customer: 786 in all.
+ * The most rules that a verdict lists. Each of the three scopes can match one rule of each of the three kinds for every
+ * prefix length of an address (129 of them) and for the machine, two for the country and one for the customer: 1,179 in all.
  */
-export const MATCHED_CAPACITY = 1024
+export const MATCHED_CAPACITY = 2048
+
+/** `Verdict.restrictedScope`. */
+export const OF_LICENSE = 0
+export const OF_PRODUCT = 1
+export const OF_ORGANIZATION = 2
 
 export function createCheck(): Check {
   return {
@@ -110,6 +122,8 @@ export function createVerdict(): Verdict {
     machineHash0: 0,
     machineHash1: 0,
     decidedBy: -1,
+    restrictedTypes: 0,
+    restrictedScope: 0,
     matchedCount: 0,
     matched: new Int32Array(MATCHED_CAPACITY),
     matchedGenerations: new Int32Array(MATCHED_CAPACITY),

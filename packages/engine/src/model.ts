@@ -63,10 +63,12 @@ export type Network =
   | { family: 4; words: readonly [number]; prefixLength: number }
   | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
 
-export type RuleKind = 'BLACKLIST' | 'EXCLUSION'
+export type RuleKind = 'BLACKLIST' | 'EXCLUSION' | 'RESTRICTION'
+/** A rule with MONITOR matches and never decides. */
+export type RuleMode = 'ENFORCE' | 'MONITOR'
 export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
 
-/** The type and value of a rule. */
+/** The type and value of a rule. A restriction has no CUSTOMER, an exclusion neither COUNTRY nor CUSTOMER. */
 export type RuleMatch =
   | { type: 'IP'; network: Network }
   | { type: 'HWID'; machineId: Uint8Array }
@@ -79,6 +81,7 @@ export type AccessRuleRecord = {
   id: Id
   organizationId: Id
   kind: RuleKind
+  mode: RuleMode
   scope: RuleScope
   /** The license or the product; null with the scope ORGANIZATION. */
   scopeId: Id | null

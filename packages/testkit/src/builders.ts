@@ -117,7 +117,8 @@ export async function insertMachine(
 
 export interface RuleToInsert {
   readonly organizationId: string
-  readonly kind?: 'BLACKLIST' | 'EXCLUSION'
+  readonly kind?: 'BLACKLIST' | 'EXCLUSION' | 'RESTRICTION'
+  readonly mode?: 'ENFORCE' | 'MONITOR'
   readonly type?: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
   /** Canonical: an address or network, a machine id, a country code, the id of a customer. */
   readonly value: string | Uint8Array
@@ -150,6 +151,8 @@ export async function insertRule(pool: Queryable, given: RuleToInsert): Promise<
       given.allowSuspendedOrExpired ?? false,
     ],
   )
+  // Earlier schemas have no modes.
+  if (given.mode === 'MONITOR') await pool.query(`update access_rules set mode = 'MONITOR' where id = $1`, [id])
   return id
 }
 

@@ -6,6 +6,7 @@ import { auditLog } from './audit/audit-log.ts'
 import { evaluate } from './evaluate/evaluate.ts'
 import type { Endpoint } from './http/endpoint.ts'
 import { licenseFiles } from './license-files/license-files.ts'
+import { accessRuleSets } from './resources/access-rule-sets/access-rule-sets.ts'
 import { accessRules } from './resources/access-rules/access-rules.ts'
 import { alerts } from './resources/alerts/alerts.ts'
 import { credentials } from './resources/credentials/credentials.ts'
@@ -26,6 +27,7 @@ export const endpoints: readonly Endpoint[] = [
   ...machines,
   ...licenseFiles,
   ...accessRules,
+  ...accessRuleSets,
   ...evaluate,
   ...activity,
   ...alerts,

@@ -27,7 +27,7 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
         Object.entries({ ...which, machineId: machine, ip, country }).filter(([, value]) => value !== undefined),
       )
       const { data } = await api.call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
-      output.result(data, explain(data.code, data.decidedBy, data.matched))
+      output.result(data, explain(data))
       if (data.code !== 'VALID') throw new NegativeResult()
     })
 }
@@ -39,22 +39,39 @@ export class NegativeResult extends Failure {
   }
 }
 
-function explain(code: Code, decidedBy: AccessRule | null, matched: readonly AccessRule[]): string {
+type Evaluation = z.infer<typeof evaluation>
+
+function explain({ code, decidedBy, matched, monitored, restricted }: Evaluation): string {
   const others = matched.filter((rule) => rule.id !== decidedBy?.id)
   return [
     `${code}: ${CODE_MESSAGES[code]}`,
-    decidedBy === null
-      ? code === 'NOT_FOUND'
-        ? 'No access rule applies to a key that does not exist.'
-        : 'No access rule decides; status, expiry and machine limit do.'
-      : `Decided by ${describeRule(decidedBy)}.`,
+    ...(decidedBy === null ? [] : [`Decided by ${describeRule(decidedBy)}.`]),
+    ...(restricted === null ? [] : [describeRestricted(restricted)]),
+    ...(decidedBy === null && restricted === null ? [withoutRule(code)] : []),
     ...others.map((rule) => `Also matched: ${describeRule(rule)}.`),
+    ...monitored.map((rule) => `Matched, but only monitored: ${describeRule(rule)}.`),
   ].join('\n')
 }
 
+function withoutRule(code: Code): string {
+  return code === 'NOT_FOUND'
+    ? 'No access rule applies to a key that does not exist.'
+    : 'No access rule decides; status, expiry and machine limit do.'
+}
+
+function describeRestricted({ types, ...where }: NonNullable<Evaluation['restricted']>): string {
+  return `Rejected because it matches none of the restrictions of ${describeScope(where)}, by type: ${types.join(', ')}.`
+}
+
+function describeScope({ scope, scopeId }: Pick<AccessRule, 'scope' | 'scopeId'>): string {
+  return scope === 'ORGANIZATION' ? 'the organization' : `the ${scope.toLowerCase()} ${scopeId}`
+}
+
+const KINDS = { BLACKLIST: 'the blacklist rule', EXCLUSION: 'the exclusion', RESTRICTION: 'the restriction' }
+
 function describeRule(rule: AccessRule): string {
-  const kind = rule.kind === 'BLACKLIST' ? 'the blacklist rule' : 'the exclusion'
-  const scope = rule.scope === 'ORGANIZATION' ? 'the organization' : `the ${rule.scope.toLowerCase()} ${rule.scopeId}`
+  const kind = KINDS[rule.kind]
+  const scope = describeScope(rule)
   const note = rule.note === null || rule.note === '' ? '' : `, noted "${rule.note}"`
   return `${kind} ${rule.id} (${rule.type} ${rule.value}, for ${scope}${note})`
 }

@@ -20,7 +20,8 @@ import { parseMoment } from '../times.ts'
 
 const MAX_PROBLEMS_SHOWN = 20
 
-const flagsOf = z.object({
+/** The flags that choose the format of a file, and the fields that its rows leave out. */
+export const rowFlags = z.object({
   format: z.enum(FORMATS).optional(),
   kind: ruleKind,
   type: ruleType,
@@ -28,18 +29,22 @@ const flagsOf = z.object({
   license: z.string().optional(),
   note: z.string().optional(),
   expires: z.string().optional(),
+  monitor: z.boolean().optional(),
+})
+type RowFlags = z.infer<typeof rowFlags>
+
+const flagsOf = rowFlags.extend({
   skipInvalid: z.boolean().default(false),
   dryRun: z.boolean().default(false),
   restart: z.boolean().default(false),
 })
 type Flags = z.infer<typeof flagsOf>
 
-/** Adds the command to the group `rules`. */
-export function addRuleImport(group: Command, open: (command: Command) => Session): void {
-  group
-    .command('import')
-    .description('add a list of rules of any length; rules that exist are skipped')
-    .argument('<file>', 'txt (a value a line), csv (with a heading line), json or jsonl')
+export const FILE = 'txt (a value a line), csv (with a heading line), json or jsonl'
+
+/** Adds the options of `rowFlags` to a command. */
+export function withRowFlags(command: Command): Command {
+  return command
     .addOption(new Option('--format <format>', "format of the file (default: by the file's name)").choices(FORMATS))
     .addOption(
       new Option('--kind <kind>', 'kind of rows that have none').choices(ruleKind.options).default('BLACKLIST'),
@@ -48,7 +53,16 @@ export function addRuleImport(group: Command, open: (command: Command) => Sessio
     .option('--product <id>', 'product of rows that have no scope (default: the whole organization)')
     .addOption(new Option('--license <id>', 'license of rows that have no scope').conflicts('product'))
     .option('--note <text>', 'note of rows that have none')
-    .option('--expires <when>', 'expiry of rows that have none: a date, or 30d, 12h, 1y from the start of the import')
+    .option('--expires <when>', 'expiry of rows that have none: a date, or 30d, 12h, 1y from the start of the command')
+    .option('--monitor', 'rows that have no mode count what they match without being enforced')
+}
+
+/** Adds the command to the group `rules`. */
+export function addRuleImport(group: Command, open: (command: Command) => Session): void {
+  const importing = group
+    .command('import')
+    .description('add a list of rules of any length; rules that exist are skipped')
+  withRowFlags(importing.argument('<file>', FILE))
     .option('--skip-invalid', 'leave out invalid rows instead of sending nothing')
     .option('--dry-run', 'validate the file and send nothing')
     .option('--restart', 'start from the beginning instead of resuming an interrupted import of the same file')
@@ -106,8 +120,9 @@ function describeRun({ begunMs }: ProgressState): string {
   return `the run that began at ${new Date(begunMs).toISOString()}`
 }
 
-function defaultsOf(flags: Flags, nowMs: number): Defaults {
-  const { kind, type, note, expires, product, license } = flags
+/** Returns the fields of rows that leave them out. */
+export function defaultsOf(flags: RowFlags, nowMs: number): Defaults {
+  const { kind, type, note, expires, product, license, monitor } = flags
   return {
     kind,
     type,
@@ -116,14 +131,16 @@ function defaultsOf(flags: Flags, nowMs: number): Defaults {
       : license !== undefined
         ? { scope: 'LICENSE', scopeId: license }
         : { scope: 'ORGANIZATION' }),
+    ...(monitor === true ? { mode: 'MONITOR' as const } : {}),
     ...(note === undefined ? {} : { note }),
     ...(expires === undefined ? {} : { expiresAt: parseMoment(expires, nowMs) }),
   }
 }
 
-type CheckedRow = LocatedRule | { problem: string }
+export type CheckedRow = LocatedRule | { problem: string }
 
-async function* openRows(path: string, format: Format, defaults: Defaults): AsyncGenerator<CheckedRow> {
+/** Yields the rules of a file, and a problem for each row that is invalid. */
+export async function* openRows(path: string, format: Format, defaults: Defaults): AsyncGenerator<CheckedRow> {
   for await (const row of readRows(path, format, defaults)) {
     const validated = validateRow(row, defaults)
     if ('problem' in validated) yield validated
@@ -151,7 +168,7 @@ async function* validRules(rows: AsyncIterable<CheckedRow>): AsyncGenerator<Loca
 }
 
 /** Counts all rows and collects the first problems. */
-async function surveyRows(
+export async function surveyRows(
   checked: AsyncIterable<CheckedRow>,
 ): Promise<{ rows: number; invalid: number; problems: string[] }> {
   let rows = 0

@@ -1,6 +1,6 @@
 /** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`. */
 
-import { type AccessRule, accessRule, ruleKind, ruleType } from '@keyward/contract'
+import { type AccessRule, accessRule, ruleKind, ruleMode, ruleType } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -22,16 +22,20 @@ const addFlags = scopeFlags.extend({
   note: z.string().optional(),
   expires: z.string().optional(),
   allowSuspendedOrExpired: z.boolean().optional(),
+  restriction: z.boolean().optional(),
+  monitor: z.boolean().optional(),
 })
 const filterFlags = listFlags.extend({
   ...scopeFlags.shape,
   kind: ruleKind.optional(),
+  mode: ruleMode.optional(),
   type: ruleType.optional(),
   value: z.string().optional(),
+  set: z.string().optional(),
 })
 
 export function addRuleCommands(parent: Command, open: Open): void {
-  const group = parent.command('rules').description('access rules: blacklists and exclusions')
+  const group = parent.command('rules').description('access rules: blacklists, exclusions and restrictions')
   addRuleImport(group, open)
   addAdd(group, open)
   addList(group, open)
@@ -54,6 +58,8 @@ function addAdd(group: Command, open: Open): void {
     .argument('<value>', 'an address or network, a machine id, a country code or the id of a customer')
     .addOption(new Option('--kind <kind>', 'the kind of the rule').choices(ruleKind.options).default('BLACKLIST'))
     .addOption(new Option('--type <type>', 'the type of the value').choices(ruleType.options).default('IP'))
+    .addOption(new Option('--restriction', 'short for --kind RESTRICTION: only these').conflicts('kind'))
+    .option('--monitor', 'count what the rule matches without enforcing it')
     .option('--product <id>', 'only for this product (default: the whole organization)')
     .addOption(new Option('--license <id>', 'only for this license').conflicts('product'))
     .option('--note <text>', 'a note')
@@ -61,10 +67,12 @@ function addAdd(group: Command, open: Open): void {
     .option('--allow-suspended-or-expired', 'let suspended and expired licenses through; only with EXCLUSION')
     .action(async (value: string, given: unknown, command: Command) => {
       const { api, output, context } = open(command)
-      const { product, license, expires, kind, type, ...fields } = addFlags.parse(given)
+      const { product, license, expires, restriction, monitor, type, ...fields } = addFlags.parse(given)
+      const kind = restriction === true ? 'RESTRICTION' : fields.kind
       const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
       const defaults: Defaults = { kind, type, ...scopeOf({ product, license }) }
-      const row = { where: 'rule', fields: { value, ...fields, ...expiresAt } }
+      const mode = monitor === true ? { mode: 'MONITOR' } : {}
+      const row = { where: 'rule', fields: { value, ...fields, kind, ...mode, ...expiresAt } }
       const validated = validateRow(row, defaults)
       if ('problem' in validated) throw new Failure(EXIT.usage, validated.problem)
       const call = { method: 'POST', path: '/access-rules', body: validated.rule, ...waitOf(given) } as const
@@ -76,19 +84,22 @@ function addAdd(group: Command, open: Open): void {
 function addList(group: Command, open: Open): void {
   withLimit(group.command('list').description('list access rules, newest first'))
     .addOption(new Option('--kind <kind>', 'only this kind').choices(ruleKind.options))
+    .addOption(new Option('--mode <mode>', 'only this mode').choices(ruleMode.options))
     .addOption(new Option('--type <type>', 'only this type').choices(ruleType.options))
     .option('--product <id>', 'only rules of this product')
     .addOption(new Option('--license <id>', 'only rules of this license').conflicts('product'))
     .option('--value <value>', 'only rules with exactly this value')
+    .option('--set <name>', 'only rules of this set')
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, product, license, ...query } = filterFlags.parse(flags)
       const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
       const list = await fetchList(session.api, '/access-rules', accessRule, limit, { ...query, ...scope })
-      const heading = ['ID', 'KIND', 'TYPE', 'VALUE', 'SCOPE', 'MATCHES', 'EXPIRES', 'NOTE']
+      const heading = ['ID', 'KIND', 'MODE', 'TYPE', 'VALUE', 'SCOPE', 'MATCHES', 'EXPIRES', 'NOTE']
       printList(session, list, heading, (one) => [
         one.id,
         one.kind,
+        one.mode,
         one.type,
         one.value,
         describeScope(one),
@@ -105,8 +116,8 @@ function scopeOf({ product, license }: z.infer<typeof scopeFlags>): Pick<Default
 }
 
 function describeRule(rule: AccessRule): string {
-  const { id, kind, type, value, note, expiresAt } = rule
-  return describe({ id, kind, type, value, scope: describeScope(rule), expires: expiresAt ?? 'never', note })
+  const { id, kind, mode, type, value, note, expiresAt } = rule
+  return describe({ id, kind, mode, type, value, scope: describeScope(rule), expires: expiresAt ?? 'never', note })
 }
 
 function describeScope({ scope, scopeId }: AccessRule): string {

@@ -4,7 +4,7 @@
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import { createAccessRule, type RuleKind, type RuleScope, type RuleType } from '@keyward/contract'
+import { createAccessRule, type RuleKind, type RuleMode, type RuleScope, type RuleType } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Row } from './rows.ts'
@@ -14,6 +14,7 @@ export type RuleInput = z.input<typeof createAccessRule>
 /** The values of fields that a row leaves out. */
 export interface Defaults {
   kind: RuleKind
+  mode?: RuleMode
   type: RuleType
   scope: RuleScope
   scopeId?: string

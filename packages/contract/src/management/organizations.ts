@@ -23,6 +23,7 @@ export const DEFAULT_QUOTAS = {
   tokens: 1_000,
   members: 1_000,
   accessRules: 1_000_000,
+  ruleSets: 1_000,
   signingKeys: 100,
   machinesPerLicense: 100_000,
 } as const
@@ -35,6 +36,7 @@ const QUOTA_NAMES = [
   'tokens',
   'members',
   'accessRules',
+  'ruleSets',
   'signingKeys',
   'machinesPerLicense',
 ] as const satisfies readonly (keyof typeof DEFAULT_QUOTAS)[]
@@ -114,6 +116,7 @@ const quotaLimits = z.strictObject({
   tokens: countLimit,
   members: countLimit,
   accessRules: countLimit,
+  ruleSets: countLimit,
   signingKeys: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
 } satisfies Record<Quota, z.ZodType>)

@@ -127,8 +127,9 @@ export const LICENSE = entity(
   { from: 'licenses join license_slots on license_slots.license_id = licenses.id' },
 )
 
-type StoredRule = Omit<AccessRuleRecord, 'kind' | 'type' | 'scope'> & {
+type StoredRule = Omit<AccessRuleRecord, 'kind' | 'mode' | 'type' | 'scope'> & {
   kind: string
+  mode: string
   type: string
   /** Canonical: the text of an address or network, a machine id, a country code, the id of a customer. */
   value: Uint8Array
@@ -140,6 +141,7 @@ export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredR
   id: column.uuid('id'),
   organizationId: column.uuid('organization_id'),
   kind: column.text('kind'),
+  mode: column.text('mode'),
   type: column.text('type'),
   value: column.bytes('value'),
   scope: column.text('scope'),
@@ -181,7 +183,7 @@ type RowOf<E> = NonNullable<ChangeOf<E>['row']>
 export type SigningKeyRow = RowOf<typeof SIGNING_KEY>
 /** Its status is what the table holds. */
 export type LicenseRow = RowOf<typeof LICENSE>
-/** Its kind, type, value and scope are what the table holds. */
+/** Its kind, mode, type, value and scope are what the table holds. */
 export type RuleRow = RowOf<typeof ACCESS_RULE>
 
 /** Those of organizations, products, customers, credentials and machines are changes of the engine as they are. */

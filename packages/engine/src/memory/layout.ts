@@ -87,7 +87,18 @@ export const LAYOUT = {
     scope: 1,
     organization: 1,
     next: 1,
-    traits: { mark: 1, exclusion: 1, allow: 1, type: 3, prefix: 8, spare: 18 },
+    traits: {
+      mark: 1,
+      exclusion: 1,
+      allow: 1,
+      type: 3,
+      prefix: 8,
+      restriction: 1,
+      monitor: 1,
+      hollow: 1,
+      dormant: 1,
+      spare: 14,
+    },
     expiry: 2,
   },
   scope: {
@@ -97,7 +108,7 @@ export const LAYOUT = {
     root4: 1,
     root6: 1,
     counts: 5,
-    spare: 6,
+    restrictedUntil: 6,
   },
   node: {
     children: 16,
@@ -202,6 +213,13 @@ export const RULE_TYPE_SHIFT = 3
 export const RULE_TYPE_MASK = 7
 export const RULE_PREFIX_SHIFT = 6
 export const RULE_PREFIX_MASK = 255
+export const RULE_RESTRICTION = 1 << 14
+/** The rule matches and never decides (docs/api.md#v14). */
+export const RULE_MONITOR = 1 << 15
+/** The restriction satisfies no check, while a change in phases is written. */
+export const RULE_HOLLOW = 1 << 16
+/** The restriction is not counted in its scope's `restrictedUntil`, while a change in phases is written. */
+export const RULE_DORMANT = 1 << 17
 
 /** Types of rules. IP is two, one for each address family. */
 export const TYPE_IP4 = 0
@@ -218,6 +236,17 @@ export const SCOPE_RULES = 2
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4
 export const SCOPE_COUNTS = 5
+/**
+ * The latest `expiresAtMs` of the scope's enforced restrictions of addresses, machine ids and countries: three doubles, 0
+ * where there are none. A type is restricted as long as its time is in the future (docs/api.md#v15).
+ */
+export const SCOPE_RESTRICTED_UNTIL = 10
+
+/** The types of restrictions, as the bits of `Verdict.restrictedTypes`. IPv4 and IPv6 are one. */
+export const RESTRICTED_ADDRESS = 1 << 0
+export const RESTRICTED_MACHINE = 1 << 1
+export const RESTRICTED_COUNTRY = 1 << 2
+export const RESTRICTION_TYPES = 3
 
 /** Nodes of the tries, see `prefix-trie.ts`. */
 export const NODE_CHILDREN = 0
@@ -240,4 +269,9 @@ export function ruleType(traits: number): number {
 /** Returns the prefix length, in bits, in the traits of a rule about addresses. */
 export function rulePrefixLength(traits: number): number {
   return (traits >>> RULE_PREFIX_SHIFT) & RULE_PREFIX_MASK
+}
+
+/** Returns the place of a rule's type among the types of restrictions: 0 address, 1 machine id, 2 country. */
+export function restrictionType(type: number): number {
+  return type <= TYPE_IP6 ? 0 : type - TYPE_IP6
 }

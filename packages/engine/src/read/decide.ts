@@ -1,5 +1,5 @@
 /**
- * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9). The naive model
+ * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and #v15). The naive model
  * in `test/support/naive.ts` is the same function over plain arrays, written to be read: start there. Tests hold the two
  * equal.
  *
@@ -7,7 +7,17 @@
  * but it always terminates; the caller's seqlock detects the write and discards the result.
  */
 
-import { type Check, CLAIM_SLOT, NO_SLOT, RECORD_MACHINE, START_TERM, type Verdict } from '../check.ts'
+import {
+  type Check,
+  CLAIM_SLOT,
+  NO_SLOT,
+  OF_LICENSE,
+  OF_ORGANIZATION,
+  OF_PRODUCT,
+  RECORD_MACHINE,
+  START_TERM,
+  type Verdict,
+} from '../check.ts'
 import { CODE } from '../codes.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
@@ -32,7 +42,7 @@ import {
   STATUS_SUSPENDED,
 } from '../memory/layout.ts'
 import { NOT_STARTED } from '../model.ts'
-import type { RuleMatching } from './rule-matching.ts'
+import { RESTRICTED, type RuleMatching } from './rule-matching.ts'
 
 /** Returned by `stateCode` instead of a code: the license is valid, and its term has not started. No code has this number. */
 const UNSTARTED = -1
@@ -51,6 +61,7 @@ export function decide(
   verdict.slot = NO_SLOT
   verdict.excluded = false
   verdict.decidedBy = -1
+  verdict.restrictedTypes = 0
   verdict.matchedCount = 0
   const isOrganization = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
   const license = isOrganization ? store.lookup.findLicense(key, machineHash) : 0
@@ -94,8 +105,8 @@ function readLicense(store: IndexStore, license: number, verdict: Verdict): void
 }
 
 /**
- * Collects the matching rules of all three scopes and returns the deciding one, or 0 when none matches: the most specific
- * scope with a match decides alone (docs/api.md#v3).
+ * Collects the matching rules of all three scopes and returns the deciding one, RESTRICTED when only restrictions reject the
+ * check, or 0: the most specific scope that has a say decides alone (docs/api.md#v3).
  */
 function decidingRule(
   store: IndexStore,
@@ -115,23 +126,41 @@ function decidingRule(
   if (productScope !== 0) matching.prefetch(productScope, customer, check, machineHash)
   if (organizationScope !== 0) matching.prefetch(organizationScope, customer, check, machineHash)
   let rule = 0
-  if (licenseScope !== 0) rule = matching.match(licenseScope, customer, check, machineHash, nowMs, verdict)
+  if (licenseScope !== 0) {
+    rule = matching.match(licenseScope, customer, check, machineHash, nowMs, verdict)
+    if (matching.unsatisfied !== 0) setRestricted(verdict, matching, OF_LICENSE)
+  }
   if (productScope !== 0) {
     const found = matching.match(productScope, customer, check, machineHash, nowMs, verdict)
-    if (rule === 0) rule = found
+    if (rule === 0) {
+      rule = found
+      if (matching.unsatisfied !== 0) setRestricted(verdict, matching, OF_PRODUCT)
+    }
   }
   if (organizationScope !== 0) {
     const found = matching.match(organizationScope, customer, check, machineHash, nowMs, verdict)
-    if (rule === 0) rule = found
+    if (rule === 0) {
+      rule = found
+      if (matching.unsatisfied !== 0) setRestricted(verdict, matching, OF_ORGANIZATION)
+    }
   }
   return rule
 }
 
+function setRestricted(verdict: Verdict, matching: RuleMatching, scope: number): void {
+  verdict.restrictedTypes = matching.unsatisfied
+  verdict.restrictedScope = scope
+}
+
 /**
- * A blacklist rejects the check (docs/api.md#v5). An exclusion skips blacklists and the machine limit, and leaves the
+ * A blacklist rejects the check (docs/api.md#v5), and so does a restriction that it does not match (docs/api.md#v15). An exclusion skips blacklists and the machine limit, and leaves the
  * license's own state, unless it allows suspended and expired licenses (docs/api.md#v6).
  */
 function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
+  if (rule === RESTRICTED) {
+    verdict.code = CODE.BLACKLISTED
+    return
+  }
   verdict.decidedBy = rule
   const traits = store.rules.region.words[rule * ROW_WORDS + RULE_TRAITS]!
   if ((traits & RULE_EXCLUSION) === 0) {

@@ -27,6 +27,8 @@ import {
   PRODUCT_ENTITLEMENTS,
   ROW_DOUBLES,
   ROW_WORDS,
+  RULE_MONITOR,
+  RULE_TRAITS,
 } from '../memory/layout.ts'
 import { bindKey } from '../memory/lookup.ts'
 import { MAX_ATTEMPTS, ReadLock } from '../memory/seqlock.ts'
@@ -203,6 +205,11 @@ export class IndexReader {
   /** Writes the id of the rule in a row. Returns false when the row's generation is another by now, or busy. */
   ruleId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_RULE, row, generation, out)
+  }
+
+  /** Returns whether the rule in a row is only monitored. Only the writer's thread may call it: it takes no lock. */
+  isMonitored(row: number): boolean {
+    return (this.#store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! & RULE_MONITOR) !== 0
   }
 
   /** Writes the id of the organization in a row. Returns false when the row is free, or busy. */

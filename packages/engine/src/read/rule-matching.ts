@@ -1,6 +1,6 @@
 /**
  * The access rules of one scope that match a check (docs/api.md#v2): the unexpired ones, by address, machine id, country
- * and customer. A scope without rules of a type costs one comparison for it.
+ * and customer. A scope without rules of a type costs one comparison for it, and one without restrictions another one.
  */
 
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
@@ -9,15 +9,21 @@ import {
   EXPIRY,
   GENERATION,
   ID,
+  RESTRICTION_TYPES,
+  restrictionType,
   ROW_DOUBLES,
   ROW_WORDS,
   RULE_ALLOW,
   RULE_EXCLUSION,
+  RULE_HOLLOW,
+  RULE_MONITOR,
   RULE_NEXT,
+  RULE_RESTRICTION,
   RULE_TRAITS,
   rulePrefixLength,
   ruleType,
   SCOPE_COUNTS,
+  SCOPE_RESTRICTED_UNTIL,
   SCOPE_ROOT4,
   SCOPE_ROOT6,
   TYPE_COUNTRY,
@@ -31,7 +37,20 @@ import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 /** The most rules with one value that are read. It bounds reads during a write; the writer keeps far fewer. */
 const MAX_DUPLICATES = 64
 
+/** Returned instead of a rule: only restrictions of the scope reject the check. */
+export const RESTRICTED = -1
+
+/** Rules that decide nothing by matching. */
+const PASSIVE = RULE_RESTRICTION | RULE_MONITOR
+/** A restriction satisfies a check when this is all that it has of these bits. */
+const SATISFYING_MASK = RULE_RESTRICTION | RULE_MONITOR | RULE_HOLLOW
+
 export class RuleMatching {
+  /**
+   * The types whose restrictions reject the check of the last `match`, as `Verdict.restrictedTypes`; 0 where an exclusion of
+   * the scope decides.
+   */
+  unsatisfied = 0
   readonly #store: IndexStore
   readonly #covers = new Int32Array(MAX_COVERS)
   readonly #exact = new Int32Array(MAX_DUPLICATES)
@@ -42,7 +61,7 @@ export class RuleMatching {
 
   /**
    * Appends the matching rules of a scope to `verdict.matched` and returns the one that decides in this scope, as
-   * `precedes` orders them, or 0 when none matches.
+   * `precedes` orders them. Returns RESTRICTED when none does and the scope's restrictions reject the check, otherwise 0.
    */
   match(
     scope: number,
@@ -69,7 +88,24 @@ export class RuleMatching {
       this.#matchExact(scope, TYPE_COUNTRY, check.country, 0, 0, 0, nowMs, verdict)
     }
     if (words[counts + TYPE_CUSTOMER]! > 0) this.#matchExact(scope, TYPE_CUSTOMER, customer, 0, 0, 0, nowMs, verdict)
-    return firstByPrecedence(this.#store.rules.region.words, verdict.matched, from, verdict.matchedCount)
+    const rules = this.#store.rules.region.words
+    const rule = firstByPrecedence(rules, verdict.matched, from, verdict.matchedCount)
+    this.unsatisfied = 0
+    const until = base + SCOPE_RESTRICTED_UNTIL
+    // The upper halves of three doubles, which are 0 only where the times are 0.
+    if ((words[until + 1]! | words[until + 3]! | words[until + 5]!) === 0) return rule
+    if (rule !== 0 && (rules[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) return rule
+    this.unsatisfied = this.#restrictedTypes(scope, nowMs) & ~satisfiedTypes(rules, verdict, from)
+    return rule === 0 && this.unsatisfied !== 0 ? RESTRICTED : rule
+  }
+
+  /** Returns the types of which the scope has unexpired, enforced restrictions. */
+  #restrictedTypes(scope: number, nowMs: number): number {
+    const { doubles } = this.#store.scopes.region
+    const until = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2
+    let types = 0
+    for (let i = 0; i < RESTRICTION_TYPES; i++) if (doubles[until + i]! > nowMs) types |= 1 << i
+    return types
   }
 
   /**
@@ -126,10 +162,21 @@ export class RuleMatching {
   }
 }
 
+/** Returns the types of the restrictions that match from an index of the verdict on, as `Verdict.restrictedTypes`. */
+function satisfiedTypes(rules: Int32Array, verdict: Verdict, from: number): number {
+  let types = 0
+  for (let i = from; i < verdict.matchedCount; i++) {
+    const traits = rules[verdict.matched[i]! * ROW_WORDS + RULE_TRAITS]!
+    if ((traits & SATISFYING_MASK) === RULE_RESTRICTION) types |= 1 << restrictionType(ruleType(traits))
+  }
+  return types
+}
+
 function firstByPrecedence(rules: Int32Array, matched: Int32Array, from: number, to: number): number {
   let first = 0
   for (let i = from; i < to; i++) {
     const rule = matched[i]!
+    if ((rules[rule * ROW_WORDS + RULE_TRAITS]! & PASSIVE) !== 0) continue
     if (first === 0 || precedes(rules, rule, first)) first = rule
   }
   return first

@@ -7,7 +7,7 @@ import { readWord } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
 import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT } from '../memory/layout.ts'
 import { WriteLock } from '../memory/seqlock.ts'
-import { createShared, REGION_NAMES, type SharedIndex } from '../memory/shared-memory.ts'
+import { createShared, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
 import { Capacity, INDEX_IS_FULL } from './capacity.ts'
 import { ExtensionWriter } from './extension-writer.ts'
@@ -27,6 +27,8 @@ import {
   slices,
   unguardedSectionsOf,
 } from './section-order.ts'
+import { type IndexStats, statsOf } from './stats.ts'
+import { Transition } from './transition.ts'
 import { validationError } from './validation.ts'
 
 export interface IndexOptions {
@@ -43,16 +45,6 @@ export interface IndexOptions {
   sections?: SectionLimits
 }
 
-export interface IndexStats {
-  rows: Record<Change['entity'] | 'extension' | 'value' | 'scope' | 'trieNode', number>
-  /** Bytes in use, by slab and table. */
-  bytes: Record<string, number>
-  /** Bytes in use, all together. */
-  usedBytes: number
-  /** Address space. The system provides memory only for the part in use. */
-  reservedBytes: number
-}
-
 export class IndexWriter {
   /** The memory of the index: post it to another thread and open it there with `openIndex`. */
   readonly shared: SharedIndex
@@ -64,12 +56,13 @@ export class IndexWriter {
   readonly #rules: RuleWriter
   readonly #capacity: Capacity
   readonly #limits: SectionLimits
-  /** The rules that a change in pages keeps in force. */
-  readonly #detachedByPages: number[] = []
+  /** The rules that a change in pages keeps in force, or out of it. */
+  readonly #pages = new Transition()
   /** The differences that a reload has found, 'in place' when it is written as it arrives, null when there is none. */
   #reload: Differences | 'in place' | null = null
   /** A reload was abandoned, so the rows have different marks. */
   #isMarkMixed = false
+  readonly #section = (write: () => void): void => this.#lock.section(write)
 
   constructor(options: IndexOptions = {}) {
     const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS, onSection } = options
@@ -103,7 +96,7 @@ export class IndexWriter {
   apply(changes: readonly Change[]): Rejected[] {
     if (this.#reload === 'in place') return this.#write(unguardedSectionsOf(changes, this.#limits))
     if (this.#reload !== null) for (const change of changes) this.#reload.noteWritten(change)
-    return this.#write(sectionsOf(changes, (part) => new Placement(this.#store, part), this.#limits))
+    return this.#writeBatch(changes)
   }
 
   /**
@@ -113,11 +106,12 @@ export class IndexWriter {
    */
   applyPage(changes: readonly Change[], step: Section['step']): Rejected[] {
     if (this.#reload instanceof Differences) for (const change of changes) this.#reload.noteWritten(change)
-    this.#rules.detached = this.#detachedByPages
+    const batch = this.#rules.transition
+    this.#rules.transition = this.#pages
     try {
       return this.#write(slices(changes, this.#limits.rows, step))
     } finally {
-      this.#rules.detached = []
+      this.#rules.transition = batch
     }
   }
 
@@ -126,21 +120,22 @@ export class IndexWriter {
    * that Postgres had, but allows no check that it did not allow before. `endReload` completes the changes.
    */
   restrict(changes: readonly Change[]): void {
-    this.#rules.detached = this.#detachedByPages
+    const batch = this.#rules.transition
+    this.#rules.transition = this.#pages
     try {
       this.#write(slices(changes, this.#limits.rows, 'restrict'))
+      this.#rules.endRestricting(this.#limits.rows, this.#section)
     } finally {
-      this.#rules.detached = []
+      this.#rules.transition = batch
     }
   }
 
   /** Removes the rules that pages have kept in force. */
   finishPages(): void {
-    this.#rules.detached = this.#detachedByPages
-    while (this.#detachedByPages.length > 0) {
-      this.#lock.section(() => this.#rules.removeDetached(this.#limits.rows))
-    }
-    this.#rules.detached = []
+    const batch = this.#rules.transition
+    this.#rules.transition = this.#pages
+    this.#rules.finish(this.#limits.rows, this.#section)
+    this.#rules.transition = batch
   }
 
   /**
@@ -225,42 +220,7 @@ export class IndexWriter {
   }
 
   stats(): IndexStats {
-    const store = this.#store
-    const bytes: Record<string, number> = {
-      organizations: store.organizations.usedBytes,
-      credentials: store.credentials.usedBytes,
-      products: store.products.usedBytes,
-      customers: store.customers.usedBytes,
-      licenses: store.licenses.usedBytes,
-      extensions: store.extensions.usedBytes,
-      values: store.values.slab.usedBytes,
-      scopes: store.scopes.usedBytes,
-      rules: store.rules.usedBytes,
-      trieNodes: store.nodes.usedBytes,
-      byId: store.byId.usedBytes,
-      byKey: store.byKey.usedBytes,
-      byRule: store.byRule.usedBytes,
-      byValue: store.values.table.usedBytes,
-      machines: store.machines.table.usedBytes,
-    }
-    return {
-      rows: {
-        organization: store.organizations.live,
-        credential: store.credentials.live,
-        product: store.products.live,
-        customer: store.customers.live,
-        license: store.licenses.live,
-        extension: store.extensions.live,
-        value: store.values.table.entries,
-        machine: store.machines.table.entries,
-        rule: store.rules.live,
-        scope: store.scopes.live,
-        trieNode: store.nodes.live,
-      },
-      bytes,
-      usedBytes: Object.values(bytes).reduce((sum, part) => sum + part, 0),
-      reservedBytes: REGION_NAMES.reduce((sum, name) => sum + this.#store.memory.regions[name].words.byteLength, 0),
-    }
+    return statsOf(this.#store)
   }
 
   #writeReload(reload: Differences, since: readonly Change[]): Rejected[] {
@@ -280,12 +240,23 @@ export class IndexWriter {
     for (let from = 0; from < buckets.length; from += rows) {
       this.#lock.section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
     }
-    return this.#write(sectionsOf(batch, (part) => new Placement(this.#store, part), this.#limits))
+    return this.#writeBatch(batch)
+  }
+
+  #writeBatch(changes: readonly Change[]): Rejected[] {
+    const rejected = this.#write(sectionsOf(changes, (part) => new Placement(this.#store, part), this.#limits))
+    this.#rules.finish(this.#limits.rows, this.#section)
+    return rejected
   }
 
   #write(sections: Iterable<Section>): Rejected[] {
     const rejected: Rejected[] = []
-    for (const section of sections) this.#writeSection(section, rejected)
+    const { rows } = this.#limits
+    for (const section of sections) {
+      if (section.step !== 'restrict') this.#rules.endRestricting(rows, this.#section)
+      if (section.step === 'loosen') this.#rules.beginLoosening(rows, this.#section)
+      this.#writeSection(section, rejected)
+    }
     return rejected
   }
 

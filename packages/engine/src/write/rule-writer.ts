@@ -8,6 +8,7 @@ import {
   CUSTOMER_ORGANIZATION,
   CUSTOMER_WORDS,
   EXPIRY,
+  GENERATION,
   KIND_CUSTOMER,
   KIND_LICENSE,
   KIND_ORGANIZATION,
@@ -21,10 +22,14 @@ import {
   ROW_DOUBLES,
   ROW_WORDS,
   RULE_ALLOW,
+  RULE_DORMANT,
   RULE_EXCLUSION,
+  RULE_HOLLOW,
+  RULE_MONITOR,
   RULE_ORGANIZATION,
   RULE_PREFIX_MASK,
   RULE_PREFIX_SHIFT,
+  RULE_RESTRICTION,
   RULE_SCOPE,
   RULE_TRAITS,
   RULE_TYPE_MASK,
@@ -41,8 +46,10 @@ import {
   TYPE_IP6,
 } from '../memory/layout.ts'
 import type { AccessRuleRecord, Id, RuleChange } from '../model.ts'
+import { RestrictionTimes } from './restriction-times.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
+import { beginLoosening, endRestricting, type RuleRow, type RunSection, Transition } from './transition.ts'
 import { TrieWriter } from './trie-writer.ts'
 
 /** The bits of a rule's traits that say what it matches: type and prefix length. */
@@ -59,8 +66,15 @@ interface Target {
   value: Int32Array
 }
 
+const KIND_BITS: Record<AccessRuleRecord['kind'], number> = {
+  BLACKLIST: 0,
+  EXCLUSION: RULE_EXCLUSION,
+  RESTRICTION: RULE_RESTRICTION,
+}
+
 function traitsOf(record: AccessRuleRecord, { match }: Target): number {
-  return match | (record.kind === 'EXCLUSION' ? RULE_EXCLUSION : 0) | (record.allowSuspendedOrExpired ? RULE_ALLOW : 0)
+  const mode = record.mode === 'MONITOR' ? RULE_MONITOR : 0
+  return match | KIND_BITS[record.kind] | mode | (record.allowSuspendedOrExpired ? RULE_ALLOW : 0)
 }
 
 export class RuleWriter {
@@ -69,34 +83,39 @@ export class RuleWriter {
   readonly #trie: TrieWriter
   /** The value of the rule that is being written; passed on explicitly, and never kept. */
   readonly #scratch = new Int32Array(4)
-  /** Rows that no id leads to, and that are still in force. The writer of a change in pages sets its own list. */
-  detached: number[] = []
+  readonly #times: RestrictionTimes
+  /** The change in phases that is being written. The writer of a change in pages sets its own. */
+  transition = new Transition()
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
     this.#rows = rows
     this.#scopes = scopes
     this.#trie = new TrieWriter(rows.store.nodes, rows.store.rules.region)
+    this.#times = new RestrictionTimes(rows.store)
   }
 
   /** Adds or replaces a rule. Returns the reason for which it is rejected, or null. */
   upsert(record: AccessRuleRecord): string | null {
     const target = this.#resolve(record)
     if (typeof target === 'string') return target
-    this.#write(record, target)
+    const row = this.#write(record, target)
+    const { companions } = this.transition
+    const companion = companions.get(row)
+    if (companion === undefined) return null
+    companions.delete(row)
+    this.#removeWithoutId(companion)
     return null
   }
 
-  /** Returns the row that holds the rule exactly so, or 0. */
-  findEqual(record: AccessRuleRecord): number {
+  /** Returns the row that holds the rule exactly so, apart from `ignoredBits` of its traits, or 0. */
+  findEqual(record: AccessRuleRecord, ignoredBits = 0): number {
     const row = this.#rows.store.lookup.findId(KIND_RULE, record.id)
     if (row === 0) return 0
     const target = this.#resolve(record)
     if (typeof target === 'string' || !this.#hasTarget(row, target)) return 0
     const { words, doubles } = this.#rows.store.rules.region
-    const isSame =
-      (words[row * ROW_WORDS + RULE_TRAITS]! & ~MARK) === traitsOf(record, target) &&
-      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs
-    return isSame ? row : 0
+    const traits = words[row * ROW_WORDS + RULE_TRAITS]! & ~(MARK | ignoredBits)
+    return traits === traitsOf(record, target) && doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs ? row : 0
   }
 
   /**
@@ -106,31 +125,103 @@ export class RuleWriter {
    *
    * A blacklist stays in force, with the later expiry when only that changes. An exclusion goes; but one that hides
    * exclusions of broader scopes with `allowSuspendedOrExpired`, because it is not one itself, becomes a blacklist.
+   * `transition.ts` describes what happens to restrictions. A monitored rule decides nothing and comes later.
    */
   restrict({ id, row: record }: RuleChange): void {
-    const { lookup, rules } = this.#rows.store
-    const { words, doubles } = rules.region
     const target = record === null ? null : this.#resolve(record)
     if (typeof target === 'string') return
     if (record !== null && this.findEqual(record) !== 0) return
-    const row = lookup.findId(KIND_RULE, id)
-    if (row !== 0) {
-      const traits = words[row * ROW_WORDS + RULE_TRAITS]!
-      if ((traits & RULE_EXCLUSION) !== 0) {
-        const mayHide = this.#scopeKind(row) !== KIND_ORGANIZATION && (traits & RULE_ALLOW) === 0
-        if (mayHide) this.#detach(row)
-        else this.remove(row)
-      } else if (record !== null && target !== null) {
-        if (record.kind === 'BLACKLIST' && this.#hasTarget(row, target)) {
-          doubles[row * ROW_DOUBLES + EXPIRY] = Math.max(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
-          return
-        }
-        this.#detach(row)
-      }
+    const row = this.#rows.store.lookup.findId(KIND_RULE, id)
+    const isDone = row !== 0 && this.#restrictOld(row, record, target)
+    if (isDone || record === null || target === null || record.mode === 'MONITOR') return
+    if (record.kind === 'RESTRICTION') {
+      this.#addRestriction(record, target)
+      return
     }
-    if (record === null || target === null) return
     const hides = record.scope !== 'ORGANIZATION' && !record.allowSuspendedOrExpired
     if (record.kind === 'BLACKLIST' || hides) this.#write({ ...record, kind: 'BLACKLIST' }, target)
+  }
+
+  /** Does the part of `restrict` that concerns the rule as it is. Returns whether that is all. */
+  #restrictOld(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
+    const { words, doubles } = this.#rows.store.rules.region
+    const traits = words[row * ROW_WORDS + RULE_TRAITS]!
+    if ((traits & RULE_MONITOR) !== 0) return false
+    if ((traits & RULE_RESTRICTION) !== 0) return this.#restrictRestriction(row, record, target)
+    if ((traits & RULE_EXCLUSION) !== 0) {
+      const mayHide = this.#scopeKind(row) !== KIND_ORGANIZATION && (traits & RULE_ALLOW) === 0
+      if (mayHide) this.#detach(row)
+      else this.remove(row)
+      return false
+    }
+    if (record === null || target === null) return true
+    if (record.kind === 'BLACKLIST' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)) {
+      doubles[row * ROW_DOUBLES + EXPIRY] = Math.max(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
+      return true
+    }
+    this.#detach(row)
+    return false
+  }
+
+  /** Does the part of `restrict` that concerns an enforced restriction. Returns whether that is all. */
+  #restrictRestriction(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
+    const { words, doubles } = this.#rows.store.rules.region
+    const traits = words[row * ROW_WORDS + RULE_TRAITS]!
+    const added = traits & (RULE_HOLLOW | RULE_DORMANT)
+    if (added !== 0) {
+      // An earlier change, which did not reach its end, has added it.
+      if (record !== null && this.findEqual(record, added) !== 0) {
+        if ((added & RULE_DORMANT) !== 0) this.transition.dormant.push(this.#ruleRow(row))
+        return true
+      }
+      if ((added & RULE_DORMANT) !== 0) this.remove(row)
+      else this.#detach(row)
+      return false
+    }
+    if (record === null || target === null) {
+      this.transition.leaving.push(this.#ruleRow(row))
+      return true
+    }
+    const endMs = doubles[row * ROW_DOUBLES + EXPIRY]!
+    const staysRestriction = record.kind === 'RESTRICTION' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)
+    if (staysRestriction && record.expiresAtMs > endMs) {
+      // The old row satisfies checks until its end. The new one only restricts.
+      this.#rows.store.lookup.removeId(KIND_RULE, row)
+      this.transition.companions.set(this.#write(record, target, RULE_HOLLOW), row)
+      return true
+    }
+    this.#detach(row)
+    this.transition.leaving.push(this.#ruleRow(row))
+    // Until its earlier end, the new row satisfies the same checks as the old one.
+    if (staysRestriction) this.#write(record, target)
+    return staysRestriction
+  }
+
+  /** Adds a restriction so that it loosens nothing. */
+  #addRestriction(record: AccessRuleRecord, target: Target): void {
+    const row = this.#write(record, target, RULE_DORMANT)
+    if (this.#times.countOf(this.#times.keyOf(row)) === 0) {
+      this.transition.dormant.push(this.#ruleRow(row))
+      return
+    }
+    const at = row * ROW_WORDS + RULE_TRAITS
+    const { words } = this.#rows.store.rules.region
+    words[at] = (words[at]! & ~RULE_DORMANT) | RULE_HOLLOW
+    this.#times.add(row)
+  }
+
+  /** Ends the first phase of a change, in write sections of at most `rows` rows that `section` runs. */
+  endRestricting(rows: number, section: RunSection): void {
+    endRestricting(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
+  }
+
+  /** Begins the last phase of a change, in write sections of at most `rows` rows that `section` runs. */
+  beginLoosening(rows: number, section: RunSection): void {
+    beginLoosening(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
+  }
+
+  #ruleRow(row: number): RuleRow {
+    return { row, generation: this.#rows.store.rules.region.words[row * ROW_WORDS + GENERATION]! }
   }
 
   /** Returns whether writing the record needs a new row. With `detaches`, an existing rule may leave its row in force. */
@@ -146,10 +237,23 @@ export class RuleWriter {
 
   /** Removes at most `count` of the rows that `restrict` left in force. */
   removeDetached(count: number): void {
-    for (const row of this.detached.splice(0, count)) {
-      this.#unlink(row)
-      this.#rows.store.rules.free(row)
-    }
+    for (const row of this.transition.detached.splice(0, count)) this.#removeWithoutId(row)
+  }
+
+  /** Ends a change, also one that was given up: afterwards the transition is empty. */
+  finish(rows: number, section: RunSection): void {
+    const { transition } = this
+    if (transition.isEmpty) return
+    this.endRestricting(rows, section)
+    this.beginLoosening(rows, section)
+    transition.detached.push(...transition.companions.values())
+    transition.companions.clear()
+    while (transition.detached.length > 0) section(() => this.removeDetached(rows))
+  }
+
+  #removeWithoutId(row: number): void {
+    this.#unlink(row)
+    this.#rows.store.rules.free(row)
   }
 
   /** Returns what a record refers to and matches, or the reason for which it is rejected. */
@@ -170,7 +274,8 @@ export class RuleWriter {
     return { organization, ownerKind, owner, match, value }
   }
 
-  #write(record: AccessRuleRecord, target: Target): void {
+  /** Returns the row. `extraBits`: of the traits. */
+  #write(record: AccessRuleRecord, target: Target, extraBits = 0): number {
     const { lookup, rules } = this.#rows.store
     let row = lookup.findId(KIND_RULE, record.id)
     // Unlink before the new scope is looked up, because unlinking may free the scope's record.
@@ -181,9 +286,10 @@ export class RuleWriter {
     for (let i = 0; i < 4; i++) words[base + RULE_VALUE + i] = target.value[i]!
     words[base + RULE_SCOPE] = this.#scopes.findOrCreate(target.ownerKind, target.owner)
     words[base + RULE_ORGANIZATION] = target.organization
-    words[base + RULE_TRAITS] = traitsOf(record, target) | this.#rows.mark
+    words[base + RULE_TRAITS] = traitsOf(record, target) | extraBits | this.#rows.mark
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     this.#link(row)
+    return row
   }
 
   /** Returns whether the rule in a row has this scope and matches this value. */
@@ -197,11 +303,11 @@ export class RuleWriter {
     )
   }
 
-  /** Detaches a row from its rule's id. It stays in force, as a blacklist, until `removeDetached`. */
+  /** Detaches a row from its rule's id. It stays in force until `removeDetached`, an exclusion as a blacklist. */
   #detach(row: number): void {
     this.#rows.store.lookup.removeId(KIND_RULE, row)
     this.#rows.store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! &= ~(RULE_EXCLUSION | RULE_ALLOW)
-    this.detached.push(row)
+    this.transition.detached.push(row)
   }
 
   /** Returns the kind of the rule's scope. */
@@ -216,6 +322,7 @@ export class RuleWriter {
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
     if (type <= TYPE_IP6) this.#trie.insert(scopes.region.words, rootOf(scope, type), row)
     else lookup.addRule(row)
+    this.#times.add(row)
     this.#countAtParents(row, type, 1)
     this.#scopes.count(scope, type, 1)
   }
@@ -226,6 +333,7 @@ export class RuleWriter {
     const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
     if (type <= TYPE_IP6) this.#trie.remove(scopes.region.words, rootOf(scope, type), row)
     else lookup.removeRule(row)
+    this.#times.delete(row)
     this.#countAtParents(row, type, -1)
     this.#scopes.count(scope, type, -1)
   }

@@ -14,6 +14,7 @@ const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
 const ENTITLEMENTS_LENGTH = `entitlements must have 1 to ${MAX_VALUE_BYTES} bytes`
 const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
+const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
 const MACHINE_ID_EMPTY = 'machineId must not be empty'
 
 /** Returns the reason for which the change is invalid, or null. */
@@ -59,7 +60,8 @@ function licenseError(row: LicenseRecord): string | null {
 
 function ruleError(row: AccessRuleRecord): string | null {
   if (Number.isNaN(row.expiresAtMs)) return EXPIRY_NUMBER
-  if (row.kind !== 'BLACKLIST' && row.kind !== 'EXCLUSION') return 'kind must be BLACKLIST or EXCLUSION'
+  if (!KINDS.has(row.kind)) return 'kind must be BLACKLIST, EXCLUSION or RESTRICTION'
+  if (row.mode !== 'ENFORCE' && row.mode !== 'MONITOR') return 'mode must be ENFORCE or MONITOR'
   if (row.scope === 'ORGANIZATION' ? row.scopeId !== null : row.scopeId?.length !== ID_BYTES) {
     return 'scopeId must be null in the scope ORGANIZATION, and an id in the others'
   }
@@ -71,6 +73,7 @@ function ruleError(row: AccessRuleRecord): string | null {
     case 'COUNTRY':
       return /^[A-Z]{2}$/.test(row.country) ? null : 'country must be two letters from A to Z'
     case 'CUSTOMER':
+      if (row.kind === 'RESTRICTION') return 'a restriction must have the type IP, HWID or COUNTRY'
       return row.customerId.length === ID_BYTES ? null : ID_LENGTH
     default:
       row satisfies never

@@ -29,6 +29,7 @@ interface Scenario {
     rules: {
       name: string
       kind: AccessRuleRecord['kind']
+      mode?: AccessRuleRecord['mode']
       type: RuleMatch['type']
       value: string
       scope: AccessRuleRecord['scope']
@@ -44,6 +45,7 @@ interface Scenario {
     code: string
     decidedBy?: string
     matched?: string[]
+    restricted?: string[]
     slot?: string
     used?: number
     max?: number
@@ -97,6 +99,7 @@ function changesOf({ world }: Scenario, names: Names): Change[] {
       id,
       organizationId: organizationOf(rule.organization),
       kind: rule.kind,
+      mode: rule.mode ?? 'ENFORCE',
       scope: rule.scope,
       scopeId: rule.of === undefined ? null : names.id(rule.scope === 'LICENSE' ? 'license' : 'product', rule.of),
       expiresAtMs: rule.expiresInMs === undefined ? Infinity : NOW + rule.expiresInMs,
@@ -197,6 +200,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
         code: outcome.code,
         decidedBy: names.nameOf('rule', outcome.decidedBy),
         matched: outcome.matched.map((id) => names.nameOf('rule', id) ?? 'unknown').toSorted(),
+        restricted: outcome.restricted,
         slot: outcome.slot,
         used: outcome.used,
         max: outcome.max,
@@ -205,6 +209,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
         code: one.code,
         decidedBy: one.decidedBy,
         matched: matched.toSorted(),
+        restricted: one.restricted ?? [],
         slot: one.slot ?? 'none',
         used: one.used ?? outcome.used,
         max: one.max ?? outcome.max,

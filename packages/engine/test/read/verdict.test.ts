@@ -12,6 +12,7 @@ const OUTCOMES = [
   'VALID excluded',
   'NOT_FOUND',
   'BLACKLISTED',
+  'BLACKLISTED restricted',
   'REVOKED',
   'REVOKED excluded',
   'SUSPENDED',
@@ -29,8 +30,8 @@ test('the engine agrees with the naive model over random worlds', () => {
     for (let i = 0; i < 30 + (seed % 60); i++) world.step()
     const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
     expect(writer.apply(world.snapshot())).toEqual([])
-    const found = differences(openIndex(writer.shared), world, CHECKS, ({ code, excluded }) => {
-      const name = excluded ? `${code} excluded` : code
+    const found = differences(openIndex(writer.shared), world, CHECKS, ({ code, excluded, restricted }) => {
+      const name = excluded ? `${code} excluded` : restricted.length > 0 ? `${code} restricted` : code
       counts.set(name, (counts.get(name) ?? 0) + 1)
     })
     expect(found, `seed ${seed}`).toEqual([])

@@ -11,12 +11,21 @@ import {
   type Verdict,
 } from '../../src/index.ts'
 import { NOW, type History } from './history.ts'
-import { hex, type NaiveCheck, naiveDecide, naiveEntitlements, type NaiveVerdict, type World } from './naive.ts'
+import {
+  hex,
+  type NaiveCheck,
+  naiveDecide,
+  naiveEntitlements,
+  type NaiveVerdict,
+  RESTRICTION_TYPES,
+  type World,
+} from './naive.ts'
 
 export interface Outcome {
   code: Code | 'busy'
   decidedBy: string | null
   matched: string[]
+  restricted: string[]
   slot: 'none' | 'claim' | 'record' | 'start'
   excluded: boolean
   license: string | null
@@ -84,6 +93,7 @@ function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
     code: verdict.busy ? 'busy' : CODES[verdict.code]!,
     decidedBy,
     matched: matched.toSorted(),
+    restricted: RESTRICTION_TYPES.filter((_, i) => (verdict.restrictedTypes & (1 << i)) !== 0),
     slot: SLOTS[verdict.slot],
     excluded: verdict.excluded,
     license,
@@ -100,6 +110,7 @@ export function expected(world: World, verdict: NaiveVerdict): Outcome {
     code: verdict.code,
     decidedBy: verdict.decidedBy === null ? null : hex(verdict.decidedBy.id),
     matched: verdict.matched.map((rule) => hex(rule.id)).toSorted(),
+    restricted: verdict.restricted,
     slot: verdict.slot,
     excluded: verdict.excluded,
     license: license === null ? null : hex(license.id),

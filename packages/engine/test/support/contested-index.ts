@@ -64,6 +64,7 @@ function addressRule(id: Uint8Array, of: number, word: number, prefixLength: num
     id,
     organizationId: idOf(ids.organization),
     kind: 'BLACKLIST',
+    mode: 'ENFORCE',
     scope: 'LICENSE',
     scopeId: idOf(of),
     expiresAtMs: Infinity,

@@ -14,6 +14,7 @@ import {
   NOT_STARTED,
   type OrganizationRecord,
   type ProductRecord,
+  type RuleKind,
   type RuleMatch,
 } from '../../src/index.ts'
 import { hex, type NaiveCheck, type World } from './naive.ts'
@@ -41,8 +42,12 @@ export class History implements World {
   machines: { licenseId: Id; machineId: Uint8Array }[] = []
   readonly random: Random
 
-  constructor(seed: number) {
+  /** Most rules are restrictions of several licenses, and most licenses can be valid. */
+  readonly #isRestrictive: boolean
+
+  constructor(seed: number, isRestrictive = false) {
     this.random = random(seed)
+    this.#isRestrictive = isRestrictive
   }
 
   /** Applies a transaction, a few changes that belong together, to this world and returns them. */
@@ -84,7 +89,7 @@ export class History implements World {
 
   /** Returns a copy of this world that goes through other changes. */
   copy(): History {
-    const copy = new History(this.random.int(2 ** 31))
+    const copy = new History(this.random.int(2 ** 31), this.#isRestrictive)
     copy.organizations = [...this.organizations]
     copy.products = [...this.products]
     copy.customers = [...this.customers]
@@ -180,15 +185,19 @@ export class History implements World {
   private putRule(): Change[] {
     const { random: r } = this
     const license = r.pick(this.licenses)
-    const scope = r.pick(['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const)
+    const restricts = this.#isRestrictive && r.chance(0.8)
+    const scopes = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
+    const scope = r.pick(restricts ? scopes.slice(1) : scopes)
     const scopeId = { LICENSE: license.id, PRODUCT: license.productId, ORGANIZATION: null }[scope]
-    const match = this.randomMatch(license)
-    const exclusion = (match.type === 'IP' || match.type === 'HWID') && r.chance(0.4)
+    const match = restricts ? this.randomRestriction() : this.randomMatch(license)
+    const kind = restricts ? 'RESTRICTION' : this.randomKind(match.type)
+    const exclusion = kind === 'EXCLUSION'
     const known = r.chance(0.2) ? this.rules.find((one) => one.organizationId === license.organizationId) : undefined
     const row: AccessRuleRecord = {
       id: known?.id ?? r.bytes(16),
       organizationId: license.organizationId,
-      kind: exclusion ? 'EXCLUSION' : 'BLACKLIST',
+      kind,
+      mode: r.chance(0.1) ? 'MONITOR' : 'ENFORCE',
       scope,
       scopeId,
       expiresAtMs: r.pick(EXPIRIES),
@@ -203,6 +212,19 @@ export class History implements World {
       { entity: 'rule', id: row.id, row },
       ...this.removeRules((rule) => duplicates.includes(rule)),
     ])
+  }
+
+  private randomKind(type: RuleMatch['type']): RuleKind {
+    const { random: r } = this
+    if (type === 'CUSTOMER') return 'BLACKLIST'
+    if (type === 'COUNTRY') return r.chance(0.3) ? 'RESTRICTION' : 'BLACKLIST'
+    return r.pick(['BLACKLIST', 'BLACKLIST', 'EXCLUSION', 'EXCLUSION', 'EXCLUSION', 'RESTRICTION'])
+  }
+
+  private randomRestriction(): RuleMatch {
+    const { random: r } = this
+    if (r.chance(0.1)) return { type: 'COUNTRY', country: r.pick(COUNTRIES) }
+    return { type: 'HWID', machineId: utf8.encode(r.pick(MACHINES.slice(0, 5))) }
   }
 
   private randomMatch(license: LicenseRecord): RuleMatch {

@@ -1,5 +1,5 @@
 /**
- * The specification of a verdict, as a program: rules V1 to V9 and L1 of docs/api.md over plain arrays. Start reading here. The
+ * The specification of a verdict, as a program: rules V1 to V9, V14, V15 and L1 of docs/api.md over plain arrays. Start reading here. The
  * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
  * It uses only types and constants of the engine's code.
  */
@@ -12,6 +12,8 @@ import {
   type Network,
   NOT_STARTED,
   type ProductRecord,
+  type RuleScope,
+  type RuleType,
 } from '../../src/index.ts'
 
 /** The stored rows. */
@@ -43,12 +45,17 @@ export interface NaiveVerdict {
   matched: AccessRuleRecord[]
   /** The rule that decides. Its kind decides the code; of several of that kind, `byPrecedence` chooses one to name. */
   decidedBy: AccessRuleRecord | null
+  /** The types whose restrictions in the deciding scope reject the check. */
+  restricted: RestrictionType[]
   excluded: boolean
   /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. start: the check starts the term. */
   slot: 'none' | 'claim' | 'record' | 'start'
 }
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
+
+export const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const satisfies RuleType[]
+export type RestrictionType = (typeof RESTRICTION_TYPES)[number]
 
 /** Decides a check at `nowMs`. */
 export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): NaiveVerdict {
@@ -60,26 +67,47 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
       (check.productId === null || same(one.productId, check.productId)),
   )
   if (license === undefined) {
-    return { code: 'NOT_FOUND', license: null, matched: [], decidedBy: null, excluded: false, slot: 'none' }
+    const nothing = {
+      license: null,
+      matched: [],
+      decidedBy: null,
+      restricted: [],
+      excluded: false,
+      slot: 'none',
+    } as const
+    return { ...nothing, code: 'NOT_FOUND', matched: [], restricted: [] }
   }
 
-  // V2: the rules in scope that match and have not expired.
-  const matched = world.rules.filter((rule) => isInScope(rule, license) && matches(rule, license, check, nowMs))
+  // V2: the rules in scope that match. A rule has no effect from the very millisecond `expiresAtMs` on.
+  const inForce = world.rules.filter((rule) => isInScope(rule, license) && rule.expiresAtMs > nowMs)
+  const matched = inForce.filter((rule) => matches(rule, license, check))
 
-  // V3: the most specific scope with a match decides alone. V4: in it, an exclusion beats a blacklist.
-  const scope = SCOPES.find((one) => matched.some((rule) => rule.scope === one))
-  const deciding = matched.filter((rule) => rule.scope === scope).toSorted(byPrecedence)
-  const decidedBy = deciding[0] ?? null
+  // V14: a monitored rule matches and never decides. V15: a restriction that matches decides nothing either.
+  const enforced = matched.filter((rule) => rule.mode === 'ENFORCE')
+  const deciding = enforced.filter((rule) => rule.kind !== 'RESTRICTION')
+
+  // V15: a scope whose restrictions of a type do not match rejects the check, as a blacklist of that scope would.
+  const unsatisfied = (scope: RuleScope): RestrictionType[] =>
+    RESTRICTION_TYPES.filter((type) => {
+      const isOfType = (rule: AccessRuleRecord): boolean =>
+        rule.kind === 'RESTRICTION' && rule.mode === 'ENFORCE' && rule.scope === scope && rule.type === type
+      return inForce.some(isOfType) && !matched.some(isOfType)
+    })
+
+  // V3: the most specific scope that has a say decides alone. V4: in it, an exclusion beats everything else.
+  const scope = SCOPES.find((one) => deciding.some((rule) => rule.scope === one) || unsatisfied(one).length > 0)
+  const decidedBy = deciding.filter((rule) => rule.scope === scope).toSorted(byPrecedence)[0] ?? null
   const excluded = decidedBy?.kind === 'EXCLUSION'
-  const verdict = { license, matched, decidedBy, excluded, slot: 'none' } as const
+  const restricted = scope === undefined || excluded ? [] : unsatisfied(scope)
+  const verdict = { license, matched, decidedBy, restricted, excluded, slot: 'none' } as const
 
-  // V5: a blacklist rejects the check, whatever the license's state.
-  if (decidedBy?.kind === 'BLACKLIST') return { ...verdict, code: 'BLACKLISTED' }
+  // V5: a blacklist rejects the check, whatever the license's state. V15: so does a restriction.
+  if (decidedBy?.kind === 'BLACKLIST' || restricted.length > 0) return { ...verdict, code: 'BLACKLISTED' }
 
   // V6: an exclusion skips the machine limit. The license's state counts, unless it allows suspended and expired ones.
   const state = stateOf(license, nowMs)
   if (excluded) {
-    const isAllowed = state !== 'REVOKED' && deciding.some((rule) => rule.allowSuspendedOrExpired)
+    const isAllowed = state !== 'REVOKED' && decidedBy.allowSuspendedOrExpired
     return { ...verdict, code: isAllowed ? 'VALID' : state }
   }
 
@@ -127,9 +155,8 @@ function isInScope(rule: AccessRuleRecord, license: LicenseRecord): boolean {
   }
 }
 
-/** V2: a rule does not match from the very millisecond `expiresAtMs` on. An unknown address or country matches nothing. */
-function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveCheck, nowMs: number): boolean {
-  if (rule.expiresAtMs <= nowMs) return false
+/** An unknown address or country matches nothing. */
+function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveCheck): boolean {
   switch (rule.type) {
     case 'IP':
       return check.address !== null && contains(rule.network, check.address)

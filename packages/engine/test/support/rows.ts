@@ -70,6 +70,7 @@ export function rule(match: RuleMatch, fields: Partial<Omit<AccessRuleRecord, ke
     id: idOf(6),
     organizationId: ORGANIZATION,
     kind: 'BLACKLIST',
+    mode: 'ENFORCE',
     scope: 'ORGANIZATION',
     scopeId: null,
     expiresAtMs: Infinity,
@@ -85,13 +86,13 @@ export function machine(n: number, held = true, used = 1): MachineChange {
 }
 
 /** Returns the verdict of a check in the organization of `tenant`. */
-export function decide(reader: IndexReader, machineId: string, key = 'KEY'): Verdict {
+export function decide(reader: IndexReader, machineId: string, key = 'KEY', nowMs = 0): Verdict {
   const check = createCheck()
   const verdict = createVerdict()
   check.organization = reader.findOrganization(ORGANIZATION)
   check.licenseKeyLength = utf8.encodeInto(key, check.licenseKey).written
   check.machineIdLength = utf8.encodeInto(machineId, check.machineId).written
   check.country = 0x4445
-  reader.decide(check, 0, verdict)
+  reader.decide(check, nowMs, verdict)
   return verdict
 }

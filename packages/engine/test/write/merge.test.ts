@@ -49,6 +49,7 @@ const rule = (customerId: Uint8Array): Change => ({
     id: idOf(5, 1),
     organizationId,
     kind: 'BLACKLIST',
+    mode: 'ENFORCE',
     scope: 'ORGANIZATION',
     scopeId: null,
     expiresAtMs: Infinity,

@@ -69,6 +69,11 @@ const REJECTED: [string, Change, string][] = [
   ['a machine without an id', { ...machine(1), machineId: new Uint8Array(0) }, 'machineId must not be empty'],
   ['a machine of an unknown license', { ...machine(1), licenseId: idOf(4, 9) }, 'licenseId refers to no license'],
   ['a machine whose used count is not a number', machine(1, true, NaN), 'used must be an integer from 0 to 2147483647'],
+  [
+    'a restriction about a customer',
+    rule({ type: 'CUSTOMER', customerId: CUSTOMER }, { kind: 'RESTRICTION' }),
+    'a restriction must have the type IP, HWID or COUNTRY',
+  ],
   ['a country in small letters', country('de'), 'country must be two letters from A to Z'],
   ['a country of three letters', country('DEU'), 'country must be two letters from A to Z'],
   ['a network with host bits', ip(four(0x0a000001, 8)), 'network must not have host bits set'],

@@ -98,7 +98,14 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
   }
 }
 
-const NOT_FOUND: DecideResponse = { code: 'NOT_FOUND', needsSlot: false, decidedBy: null, matched: [] }
+const NOT_FOUND: DecideResponse = {
+  code: 'NOT_FOUND',
+  needsSlot: false,
+  decidedBy: null,
+  matched: [],
+  monitored: [],
+  restricted: null,
+}
 
 function unavailable(): ApiError {
   const detail = 'No validator that can decide this check is reachable. Try again in a moment.'

@@ -1,7 +1,7 @@
 /** The endpoint that evaluates a check without making it (docs/api.md#r5). */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
-import { type AccessRule, type Code, evaluateCheck, evaluation } from '@keyward/contract'
+import { type AccessRule, evaluateCheck, evaluation } from '@keyward/contract'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../http/context.ts'
@@ -19,29 +19,34 @@ async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }
   return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
 }
 
-/** Returns the rules with these ids, in their order. A rule that was deleted since the verdict is left out. */
+/** Returns the rules with these ids. A rule that was deleted since the verdict is left out. */
 async function readRules(context: ReadContext, ids: readonly string[]): Promise<Map<string, AccessRule>> {
   if (ids.length === 0) return new Map()
   const rows = await selectRules(context).where('accessRules.id', 'in', ids).execute()
-  const rules = new Map(rows.map((row) => [row.id, showRule(row)]))
-  return new Map(ids.flatMap((id) => (rules.has(id) ? [[id, rules.get(id)!]] : [])))
+  return new Map(rows.map((row) => [row.id, showRule(row)]))
 }
 
 async function evaluateRules(
   context: ReadContext & { dependencies: Dependencies },
   input: Input,
-): Promise<{ code: Code; decidedBy: AccessRule | null; matched: AccessRule[] }> {
+): Promise<z.output<typeof evaluation>> {
   const { ip, machineId, country = null } = input
   const address = ip === undefined || ip.includes('/') ? null : parseNetwork(ip)
   if (ip !== undefined && address === null) throw invalid('#/ip', `must be an IPv4 or IPv6 address; got ${quote(ip)}`)
   const licenseKey = await licenseKeyOf(context, input)
   const check = { licenseKey, machineId, ip: address && formatNetwork(address), country }
-  const { code, decidedBy, matched } = await context.dependencies.validators.decide(context, check)
-  const rules = await readRules(context, matched)
+  const { code, decidedBy, matched, monitored, restricted } = await context.dependencies.validators.decide(
+    context,
+    check,
+  )
+  const rules = await readRules(context, [...matched, ...monitored])
+  const shown = (ids: readonly string[]): AccessRule[] => ids.flatMap((id) => rules.get(id) ?? [])
   return {
     code,
     decidedBy: decidedBy === null ? null : (rules.get(decidedBy) ?? null),
-    matched: [...rules.values()],
+    matched: shown(matched),
+    monitored: shown(monitored),
+    restricted,
   }
 }
 

@@ -16,7 +16,7 @@ export function cors(origins: readonly string[]): RequestHandler {
       response.setHeader('access-control-expose-headers', EXPOSED_HEADERS)
       return next()
     }
-    response.setHeader('access-control-allow-methods', 'GET, POST, PATCH, DELETE')
+    response.setHeader('access-control-allow-methods', 'GET, POST, PUT, PATCH, DELETE')
     response.setHeader('access-control-allow-headers', ALLOWED_HEADERS)
     response.setHeader('access-control-max-age', '600')
     response.status(204).end()

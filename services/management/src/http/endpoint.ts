@@ -58,7 +58,7 @@ export interface Tag {
 }
 
 export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response> {
-  method: 'get' | 'post' | 'patch' | 'delete'
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   /** As OpenAPI writes it: `/products/{id}`. */
   path: string
   tag: Tag

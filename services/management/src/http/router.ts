@@ -79,7 +79,7 @@ async function serve(
 }
 
 async function bodyOf({ definition }: Endpoint, request: Request): Promise<RequestBody | null> {
-  if (definition.method !== 'post' && definition.method !== 'patch') return null
+  if (definition.method === 'get' || definition.method === 'delete') return null
   return readBody(request, { maxBytes: definition.maxBodyBytes ?? MAX_BODY_BYTES, rows: definition.rows?.splitter })
 }
 

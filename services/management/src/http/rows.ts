@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { parseJson } from './json.ts'
 import { ApiError, invalidRequest, type ValidationError } from './problem.ts'
 import type { SplitBody, SplitterOptions } from './row-splitter.ts'
-import { type FoundErrors, pointerTo, unknownName, validationErrors } from './validation-errors.ts'
+import { type FoundErrors, pointerTo, validationErrors } from './validation-errors.ts'
 
 const MAX_ERRORS_PER_ROW = 5
 /** Longer than this, the rows of an import do not keep other requests waiting. */
@@ -24,11 +24,23 @@ export interface Row<Input> {
   pointer: string
 }
 
-export interface Rows<Input> {
+export interface Rows<Input, Others = unknown> {
   /** The well-formed rows, in the order of the body. */
   rows: Row<Input>[]
-  /** The errors of the other rows and of unknown members beside the list. */
+  /** The errors of the other rows and of the members beside the list. */
   errors: ValidationError[]
+  /** The members beside the list. Undefined: they have errors. */
+  others?: Others | undefined
+}
+
+export interface RowsOptions<Others extends z.ZodObject> {
+  maxRowBytes: number
+  /** Default: the rows of an import. */
+  maxRows?: number
+  /** Default: 1. */
+  minRows?: number
+  /** The members beside the list. Default: none. */
+  others?: Others
 }
 
 /** How the body of an import is split and parsed. */
@@ -40,51 +52,66 @@ export interface RowsOf<Body> {
   parse(split: SplitBody): Promise<{ data: Body } | FoundErrors>
 }
 
-function importTooLarge(name: string, count: number): ApiError {
+function importTooLarge(name: string, count: number, maxRows: number): ApiError {
   const pointer = pointerTo('#', [name])
-  const limit = `an import takes at most ${MAX_IMPORT_ROWS.toLocaleString('en')}`
-  return new ApiError('IMPORT_TOO_LARGE', `${pointer} has ${count} rows; ${limit}. Send several imports.`, {
+  const limit = `at most ${maxRows.toLocaleString('en')} are allowed`
+  return new ApiError('IMPORT_TOO_LARGE', `${pointer} has ${count} rows; ${limit}. Send several requests.`, {
     errors: [{ pointer, detail: `has ${count} rows; ${limit}` }],
   })
 }
 
-/** The unknown members beside the list. */
-function otherMembers(name: string, frame: object): ValidationError[] {
-  const others = Object.keys(frame).filter((key) => key !== name)
-  return others
-    .slice(0, MAX_ERRORS_PER_ROW)
-    .map((key) => ({ pointer: pointerTo('#', [key]), detail: unknownName('#') }))
+/** Parses the members beside the list. */
+function otherMembers<Others extends z.ZodObject>(
+  name: string,
+  frame: object,
+  schema: Others,
+): { others?: z.output<Others>; errors: ValidationError[] } {
+  const members = Object.fromEntries(Object.entries(frame).filter(([key]) => key !== name))
+  const parsed = schema.safeParse(members, { error: describeIssue })
+  if (parsed.success) return { others: parsed.data, errors: [] }
+  return { errors: validationErrors('#', parsed.error, { most: MAX_ERRORS_PER_ROW }).errors }
 }
 
 /** Returns the split body with the rows that were not recognized while it arrived, such as those of a name with escapes. */
-function withUnsplitRows(name: string, { frame, rows, count }: SplitBody): SplitBody {
+function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRows: number): SplitBody {
   const list: unknown =
     typeof frame === 'object' && frame !== null ? Object.entries(frame).find(([key]) => key === name)?.[1] : null
   if (!Array.isArray(list) || list.length === 0) return { frame, rows, count }
-  const unsplit = list.slice(0, MAX_IMPORT_ROWS).map((row) => Buffer.from(JSON.stringify(row)))
+  const unsplit = list.slice(0, maxRows).map((row) => Buffer.from(JSON.stringify(row)))
   return { frame, rows: unsplit, count: list.length }
 }
 
-/** The body of an import, `{[name]: [row, …]}`. */
-export function rowsOf<Input>(
+const noMembers = z.strictObject({})
+
+/** Where an option omits the schema, its type is that of the default, so the default may replace it. */
+function orNoMembers<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
+function orNoMembers(schema: z.ZodObject | undefined): z.ZodObject {
+  return schema ?? noMembers
+}
+
+/** The body of an import, `{[name]: [row, …]}`, and other members beside the list. */
+export function rowsOf<Input, Others extends z.ZodObject = typeof noMembers>(
   name: string,
   row: z.ZodType<Input>,
-  { maxRowBytes }: { maxRowBytes: number },
-): RowsOf<Rows<Input>> {
+  options: RowsOptions<Others>,
+): RowsOf<Rows<Input, z.output<Others>>> {
+  const { maxRowBytes, maxRows = MAX_IMPORT_ROWS, minRows = 1 } = options
+  const othersSchema = orNoMembers<Others>(options.others)
   const frameSchema = z.looseObject({ [name]: z.array(z.unknown()) })
   const absent = z
     .looseObject({ [name]: z.array(z.never()).min(1) })
-    .transform((): Rows<Input> => ({ rows: [], errors: [] }))
+    .transform((): Rows<Input, z.output<Others>> => ({ rows: [], errors: [] }))
   return {
-    splitter: { name, maxRows: MAX_IMPORT_ROWS, maxRowBytes },
+    splitter: { name, maxRows, maxRowBytes },
     schema: absent,
     async parse(split) {
-      const { frame, rows: list, count } = withUnsplitRows(name, split)
-      if (count > MAX_IMPORT_ROWS) throw importTooLarge(name, count)
+      const { frame, rows: list, count } = withUnsplitRows(name, split, maxRows)
+      if (count > maxRows) throw importTooLarge(name, count, maxRows)
       const parsed = frameSchema.safeParse(frame, { error: describeIssue })
       if (!parsed.success) return validationErrors('#', parsed.error)
-      if (count === 0) return { errors: [{ pointer: pointerTo('#', [name]), detail: 'must not be empty' }], count: 1 }
-      const result: Rows<Input> = { rows: [], errors: otherMembers(name, parsed.data) }
+      if (count < minRows)
+        return { errors: [{ pointer: pointerTo('#', [name]), detail: 'must not be empty' }], count: 1 }
+      const result: Rows<Input, z.output<Others>> = { rows: [], ...otherMembers(name, parsed.data, othersSchema) }
       let turnEndsMs = performance.now() + MAX_TURN_MS
       for (const [at, bytes] of list.entries()) {
         if (performance.now() > turnEndsMs) {

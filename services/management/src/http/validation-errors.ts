@@ -22,7 +22,7 @@ export function pointerTo(root: '#' | '?', path: Path): string {
 }
 
 /** Returns what is wrong with a name that the schema does not have. */
-export function unknownName(root: '#' | '?'): string {
+function unknownName(root: '#' | '?'): string {
   return root === '?' ? 'is not a known parameter' : 'is not a known field'
 }
 

@@ -45,7 +45,7 @@ function isRepeatable({ definition }: Endpoint): boolean {
 /** Returns every error that the endpoint can return. */
 export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
   const { definition, access } = endpoint
-  const takesBody = definition.method === 'post' || definition.method === 'patch'
+  const takesBody = definition.method !== 'get' && definition.method !== 'delete'
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
   if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (isRepeatable(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')

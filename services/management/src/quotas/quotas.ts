@@ -4,7 +4,14 @@
  * count the rows, so no request does.
  */
 
-import { DEFAULT_QUOTAS, MAX_IMPORT_ROWS, MAX_MACHINES, type Quota, type QuotaUse } from '@keyward/contract'
+import {
+  DEFAULT_QUOTAS,
+  MAX_IMPORT_ROWS,
+  MAX_MACHINES,
+  MAX_SET_RULES,
+  type Quota,
+  type QuotaUse,
+} from '@keyward/contract'
 import { type JsonObject } from '@keyward/database'
 import { sql } from 'kysely'
 
@@ -28,7 +35,8 @@ const MAX_ROWS: Record<CountedQuota, number> = {
   apiKeys: 1,
   tokens: 1,
   members: 1,
-  accessRules: MAX_IMPORT_ROWS,
+  accessRules: MAX_SET_RULES,
+  ruleSets: MAX_IMPORT_ROWS,
   signingKeys: 1,
 }
 
@@ -40,6 +48,7 @@ const NOUNS: Record<Quota, string> = {
   tokens: 'management tokens and access tokens',
   members: 'members',
   accessRules: 'access rules, expired ones included',
+  ruleSets: 'sets of access rules',
   signingKeys: 'signing keys',
   machinesPerLicense: 'machines of a license',
 }
@@ -142,6 +151,7 @@ export async function showQuotas(
     tokens: show('tokens'),
     members: show('members'),
     accessRules: show('accessRules'),
+    ruleSets: show('ruleSets'),
     signingKeys: show('signingKeys'),
     machinesPerLicense: { used: null, limit: limitOf(changed, 'machinesPerLicense') },
   }

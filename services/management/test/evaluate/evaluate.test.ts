@@ -25,7 +25,8 @@ async function evaluate(body: object) {
 test('returns the rule of the most specific scope as decider, exclusions first, and all matching rules', async () => {
   const license = await vendor.license()
   const check = { licenseKey: license.key, ip: '203.0.113.7', machineId: 'm1', country: 'de' }
-  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+  const nothing = { decidedBy: null, matched: [], monitored: [], restricted: null }
+  expect(await evaluate(check)).toEqual({ code: 'VALID', ...nothing })
   const wide = await vendor.rule({ value: '203.0.113.0/24' })
   expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED', decidedBy: { id: wide.id } })
   const country = await vendor.rule({ type: 'COUNTRY', value: 'DE' })
@@ -45,6 +46,44 @@ test('returns the rule of the most specific scope as decider, exclusions first, 
   expect(await evaluate({ licenseId: license.id })).toMatchObject({ code: 'BLACKLISTED', matched: { length: 1 } })
   const { rows } = await harness.database.pool.query('select sum(match_count)::integer as n from access_rule_counters')
   expect(rows).toEqual([{ n: 0 }])
+})
+
+test('lists monitored rules apart, and names the scope and the types whose restrictions reject a check', async () => {
+  const own = await createVendor(harness)
+  const license = await own.license({ policy: { type: 'PERPETUAL' } })
+  const rule = (fields: object) => own.rule({ kind: 'RESTRICTION', ...fields })
+  const of = async (check: object) => {
+    const body = { licenseId: license.id, ...check }
+    const result = expectBody(await own.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
+    const ids = (rules: { id: string }[]) => rules.map(({ id }) => id).toSorted()
+    return { ...result, matched: ids(result.matched), monitored: ids(result.monitored) }
+  }
+  const trial = await rule({ mode: 'MONITOR', value: '192.0.2.0/24' })
+  expect(await of({ ip: '203.0.113.7' })).toMatchObject({ code: 'VALID', monitored: [], restricted: null })
+  expect(await of({ ip: '192.0.2.7' })).toMatchObject({ code: 'VALID', matched: [], monitored: [trial.id] })
+  await own.call('PATCH', `access-rules/${trial.id}`, { body: { mode: 'ENFORCE' } })
+  const inLicense = { scope: 'LICENSE', scopeId: license.id }
+  const machine = await rule({ type: 'HWID', value: 'm1', ...inLicense })
+  const ofOrganization = { scope: 'ORGANIZATION', scopeId: null, types: ['IP'] }
+  expect(await of({ ip: '203.0.113.7', machineId: 'm1' })).toMatchObject({
+    code: 'BLACKLISTED',
+    decidedBy: null,
+    matched: [machine.id],
+    monitored: [],
+    restricted: ofOrganization,
+  })
+  expect(await of({ ip: '192.0.2.7' })).toMatchObject({
+    code: 'BLACKLISTED',
+    restricted: { ...inLicense, types: ['HWID'] },
+  })
+  const productScope = { scope: 'PRODUCT', scopeId: license.productId }
+  await rule({ type: 'COUNTRY', value: 'DE', ...productScope })
+  expect(await of({ ip: '192.0.2.7', machineId: 'm1', country: 'FR' })).toMatchObject({
+    code: 'BLACKLISTED',
+    restricted: { ...productScope, types: ['COUNTRY'] },
+  })
+  const allowed = { ip: '192.0.2.7', machineId: 'm1', country: 'DE' }
+  expect(await of(allowed)).toMatchObject({ code: 'VALID', decidedBy: null, restricted: null })
 })
 
 test('keeps concurrent evaluations of several vendors apart', async () => {
@@ -75,7 +114,7 @@ test('returns the verdict on machines and limits that a check would get', async 
   await insertMachine({ harness, vendor }, license.id, 'm1')
   expect(await of('m1')).toMatchObject({ code: 'VALID' })
   expect(await of('m2')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
-  expect(await evaluate({ licenseKey: 'nothing' })).toEqual({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
+  expect(await evaluate({ licenseKey: 'nothing' })).toMatchObject({ code: 'NOT_FOUND', decidedBy: null, matched: [] })
 })
 
 test('rejects an unknown license id and an invalid address', async () => {
@@ -94,7 +133,7 @@ test('does not match an expired rule', async () => {
   const check = { licenseId: license.id, ip: '198.51.100.9' }
   expect(await evaluate(check)).toMatchObject({ code: 'BLACKLISTED' })
   await harness.database.pool.query('update access_rules set expires_at = now() where id = $1', [rule.id])
-  expect(await evaluate(check)).toEqual({ code: 'VALID', decidedBy: null, matched: [] })
+  expect(await evaluate(check)).toMatchObject({ code: 'VALID', decidedBy: null, matched: [] })
 })
 
 test('distinguishes rules whose addresses begin alike, in both families', async () => {

@@ -38,7 +38,7 @@ test.each<[string, object, string[]]>([
     { name: 't', permissions: [], expiresAt: 'soon' },
     [`#/expiresAt must be a time in ISO 8601 with "Z" or an offset, such as 2027-01-31T00:00:00Z`],
   ],
-  ['access-rules', { ...blacklist, kind: 'GREYLIST' }, ['#/kind must be one of BLACKLIST, EXCLUSION']],
+  ['access-rules', { ...blacklist, kind: 'GREYLIST' }, ['#/kind must be one of BLACKLIST, EXCLUSION, RESTRICTION']],
   [
     'access-rules',
     { ...blacklist, allowSuspendedOrExpired: 'yes' },

@@ -33,6 +33,7 @@ async function countRows(vendor: Vendor): Promise<unknown> {
       (select count(*)::integer from credentials where organization_id = $1 and revoked_at is null and kind <> 'API_KEY') as tokens,
       (select count(*)::integer from members where organization_id = $1) as members,
       (select count(*)::integer from access_rules where organization_id = $1) as "accessRules",
+      (select count(*)::integer from access_rule_sets where organization_id = $1) as "ruleSets",
       (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys"`,
     [vendor.id],
   )
@@ -62,6 +63,7 @@ const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Prom
     vendor.call('POST', 'access-rules', {
       body: { kind: 'BLACKLIST', type: 'HWID', value: unique(), scope: 'ORGANIZATION' },
     }),
+  ruleSets: (vendor) => vendor.call('PUT', `access-rules/sets/set-${unique()}`, { body: { rules: [] } }),
   signingKeys: (vendor) => vendor.call('POST', 'signing-keys/rotate'),
 }
 

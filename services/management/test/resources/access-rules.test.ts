@@ -65,6 +65,9 @@ describe('one rule', () => {
     [{ type: 'CUSTOMER', value: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/value'],
     [{ kind: 'EXCLUSION', type: 'COUNTRY', value: 'DE' }, '#/type'],
     [{ kind: 'EXCLUSION', type: 'CUSTOMER', value: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/type'],
+    [{ kind: 'RESTRICTION', type: 'CUSTOMER', value: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/type'],
+    [{ kind: 'RESTRICTION', allowSuspendedOrExpired: true }, '#/allowSuspendedOrExpired'],
+    [{ mode: 'OFF' }, '#/mode'],
     [{ scope: 'PRODUCT' }, '#/scopeId'],
     [{ scope: 'LICENSE', scopeId: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/scopeId'],
     [{ scope: 'PRODUCT', scopeId: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }, '#/scopeId'],
@@ -124,6 +127,17 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
+  test('can be switched between monitoring and enforcing, and has one mode for all duplicates', async () => {
+    const rule = await vendor.rule({ kind: 'RESTRICTION', mode: 'MONITOR', value: '192.0.2.5' })
+    expect(rule).toMatchObject({ kind: 'RESTRICTION', mode: 'MONITOR' })
+    expect(outcome(await post({ ...base, kind: 'RESTRICTION', value: '192.0.2.5' }))).toBe('409 RULE_EXISTS')
+    const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
+    expect(expectBody(await patch({ mode: 'ENFORCE' }), 200, accessRule)).toMatchObject({ mode: 'ENFORCE' })
+    expect(outcome(await patch({ mode: null }))).toBe('422 INVALID_REQUEST')
+    expect(outcome(await patch({ allowSuspendedOrExpired: true }))).toBe('422 INVALID_REQUEST')
+    expect(await vendor.rule({ value: '192.0.2.6' })).toMatchObject({ mode: 'ENFORCE' })
+  })
+
   test('is deleted with its product, license or customer', async () => {
     const license = await vendor.license()
     const { productId, customerId } = license
@@ -142,7 +156,7 @@ test('lists rules by every documented filter', async () => {
   vendor = await createVendor(harness)
   const productId = await vendor.product()
   const ip = await vendor.rule({ value: '10.0.0.0/8' })
-  const hwid = await vendor.rule({ kind: 'EXCLUSION', type: 'HWID', value: 'DE' })
+  const hwid = await vendor.rule({ kind: 'EXCLUSION', mode: 'MONITOR', type: 'HWID', value: 'DE' })
   const country = await vendor.rule({ type: 'COUNTRY', value: 'DE', scope: 'PRODUCT', scopeId: productId })
   await expire(hwid.id)
   const ids = async (query: string) =>
@@ -150,6 +164,8 @@ test('lists rules by every documented filter', async () => {
   expect(await ids('')).toEqual([country.id, hwid.id, ip.id])
   expect(await ids('kind=EXCLUSION')).toEqual([hwid.id])
   expect(await ids('type=IP')).toEqual([ip.id])
+  expect(await ids('mode=MONITOR')).toEqual([hwid.id])
+  expect(await ids('mode=ENFORCE&kind=BLACKLIST')).toEqual([country.id, ip.id])
   expect(await ids('scope=PRODUCT')).toEqual([country.id])
   expect(await ids(`scopeId=${productId}`)).toEqual([country.id])
   expect(await ids('value=10.9.9.9/8')).toEqual([ip.id])
@@ -206,7 +222,7 @@ describe('an import', () => {
         pointer: '#/rules/6/value',
         detail: 'must be an assigned ISO 3166-1 alpha-2 country code, such as DE; got "QQ"',
       },
-      { pointer: '#/rules/7/type', detail: 'COUNTRY rules can only be blacklists' },
+      { pointer: '#/rules/7/type', detail: 'must be IP or HWID with the kind EXCLUSION; got COUNTRY' },
       { pointer: '#/rules/8/extra', detail: 'is not a known field' },
       { pointer: '#/rules/9', detail: 'must be an object' },
       { pointer: '#/rules/10/expiresAt', detail: 'must lie in the future' },

@@ -67,10 +67,11 @@ export function unknownRequest({ definition }: Endpoint): Request {
 }
 
 export const takesBody = ({ definition }: Endpoint) => definition.body !== undefined || definition.rows !== undefined
-export const canHaveBody = ({ definition }: Endpoint) => definition.method === 'post' || definition.method === 'patch'
+export const canHaveBody = ({ definition }: Endpoint) => definition.method !== 'get' && definition.method !== 'delete'
 export const isList = ({ definition }: Endpoint) => definition.query?.shape['cursor'] !== undefined
 export const isRepeatable = ({ definition }: Endpoint) => definition.method === 'post' && definition.readOnly !== true
-export const hasParams = (endpoint: Endpoint) => endpoint.definition.params !== undefined
+/** Whether the path has ids. A set of rules is named by its vendor. */
+export const hasParams = ({ definition: { params } }: Endpoint) => params !== undefined && !('set' in params.shape)
 
 /** Returns the endpoints that fulfil the condition, with their names, as `test.each` takes them. */
 export function named(condition: (endpoint: Endpoint) => boolean = () => true): [string, Endpoint][] {

@@ -103,6 +103,12 @@ const newRule = () => ({
   allowSuspendedOrExpired: true,
 })
 
+async function ruleSet({ vendor }: World): Promise<string> {
+  const path = `access-rules/sets/set-${unique()}`
+  await vendor.call('PUT', path, { body: { rules: [newRule()] } })
+  return path
+}
+
 const makers: Record<string, Maker> = {
   listOrganizations: fixed('organizations'),
   createOrganization: fixed('organizations', () => ({ name: 'Acme', plan: 'LITE' })),
@@ -162,6 +168,10 @@ const makers: Record<string, Maker> = {
   updateAccessRule: below('access-rules', rule, '', { note: 'n', expiresAt: null }),
   deleteAccessRule: below('access-rules', rule),
   importAccessRules: fixed('access-rules/import', () => ({ rules: [newRule(), newRule()] })),
+  listAccessRuleSets: fixed('access-rules/sets'),
+  readAccessRuleSet: async (world) => ({ path: await ruleSet(world) }),
+  replaceAccessRuleSet: fixed('access-rules/sets/threat%20feed', () => ({ rules: [newRule()] })),
+  deleteAccessRuleSet: async (world) => ({ path: await ruleSet(world) }),
   readMyIp: fixed('access-rules/my-ip'),
   evaluateAccessRules: async (world) => ({
     path: 'access-rules/evaluate',

@@ -8,9 +8,22 @@ import { packCountry, parseAddress } from '@keyward/address'
 import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { bytesToUuid, uuidToBytes } from '@keyward/database/ids'
-import { CLAIM_SLOT, CODES, createCheck, createVerdict, type IndexReader } from '@keyward/engine'
+import {
+  CLAIM_SLOT,
+  CODES,
+  createCheck,
+  createVerdict,
+  type IndexReader,
+  OF_LICENSE,
+  OF_PRODUCT,
+  type Verdict,
+} from '@keyward/engine'
 
 const encoder = new TextEncoder()
+/** In the order of the bits of `Verdict.restrictedTypes`. */
+const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const
+
+type Restricted = NonNullable<DecideResponse['restricted']>
 
 export class Decider {
   readonly #reader: IndexReader
@@ -40,10 +53,31 @@ export class Decider {
     this.#reader.decide(check, nowMs, verdict)
     const code = CODES[verdict.code]
     if (verdict.busy || code === undefined) throw new Error('the engine returned no verdict')
-    const rows = verdict.matched.subarray(0, verdict.matchedCount)
-    const matched = Array.from(rows, (row, i) => this.#ruleId(row, verdict.matchedGenerations[i]!))
-    const decidedBy = matched[rows.indexOf(verdict.decidedBy)] ?? null
-    return { code, needsSlot: verdict.slot === CLAIM_SLOT, decidedBy, matched }
+    const rows = [...verdict.matched.subarray(0, verdict.matchedCount)]
+    const ids = rows.map((row, i) => this.#ruleId(row, verdict.matchedGenerations[i]!))
+    const isMonitored = rows.map((row) => this.#reader.isMonitored(row))
+    return {
+      code,
+      needsSlot: verdict.slot === CLAIM_SLOT,
+      decidedBy: ids[rows.indexOf(verdict.decidedBy)] ?? null,
+      matched: ids.filter((_, i) => !isMonitored[i]),
+      monitored: ids.filter((_, i) => isMonitored[i]),
+      restricted: verdict.restrictedTypes === 0 ? null : this.#restrictedBy(verdict),
+    }
+  }
+
+  #restrictedBy({ license, licenseGeneration, product, productGeneration, ...verdict }: Verdict): Restricted {
+    const types = RESTRICTION_TYPES.filter((_, i) => (verdict.restrictedTypes & (1 << i)) !== 0)
+    const id = new Uint8Array(16)
+    if (verdict.restrictedScope === OF_LICENSE) {
+      this.#reader.licenseId(license, licenseGeneration, id)
+      return { scope: 'LICENSE', scopeId: bytesToUuid(id), types }
+    }
+    if (verdict.restrictedScope === OF_PRODUCT) {
+      this.#reader.productId(product, productGeneration, id)
+      return { scope: 'PRODUCT', scopeId: bytesToUuid(id), types }
+    }
+    return { scope: 'ORGANIZATION', scopeId: null, types }
   }
 
   #ruleId(row: number, generation: number): string {
@@ -53,4 +87,11 @@ export class Decider {
   }
 }
 
-const NOT_FOUND: DecideResponse = { code: 'NOT_FOUND', needsSlot: false, decidedBy: null, matched: [] }
+const NOT_FOUND: DecideResponse = {
+  code: 'NOT_FOUND',
+  needsSlot: false,
+  decidedBy: null,
+  matched: [],
+  monitored: [],
+  restricted: null,
+}

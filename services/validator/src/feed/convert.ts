@@ -5,7 +5,14 @@
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
-import { isOneOf, MAX_MACHINES, RULE_KINDS, RULE_SCOPES, STORED_STATUSES } from '@keyward/contract/vocabulary'
+import {
+  isOneOf,
+  MAX_MACHINES,
+  RULE_KINDS,
+  RULE_MODES,
+  RULE_SCOPES,
+  STORED_STATUSES,
+} from '@keyward/contract/vocabulary'
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keyward/engine'
@@ -79,12 +86,13 @@ function isReadable(row: LicenseRow): row is LicenseRecord {
 
 /** Returns the record, or why the row cannot be read. */
 function readRule(row: RuleRow): AccessRuleRecord | string {
-  const { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
+  const { id, organizationId, kind, mode, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
   if (!isOneOf(RULE_KINDS, kind)) return 'its kind is unknown'
+  if (!isOneOf(RULE_MODES, mode)) return 'its mode is unknown'
   if (!isOneOf(RULE_SCOPES, scope)) return 'its scope is unknown'
   const match = readMatch(row)
   if (typeof match === 'string') return match
-  return { id, organizationId, kind, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }
+  return { id, organizationId, kind, mode, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }
 }
 
 function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {

@@ -48,7 +48,8 @@ const scenarioSchema = z.object({
     rules: z
       .array(
         named.extend({
-          kind: z.enum(['BLACKLIST', 'EXCLUSION']),
+          kind: z.enum(['BLACKLIST', 'EXCLUSION', 'RESTRICTION']),
+          mode: z.enum(['ENFORCE', 'MONITOR']).default('ENFORCE'),
           type: z.enum(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']),
           value: z.string(),
           scope: z.enum(['LICENSE', 'PRODUCT', 'ORGANIZATION']),
@@ -71,6 +72,7 @@ const scenarioSchema = z.object({
         product: z.string().optional(),
       }),
       code: z.enum(CODES),
+      restricted: z.array(z.enum(['IP', 'HWID', 'COUNTRY'])).optional(),
       slot: z.enum(['claim', 'record', 'start']).optional(),
       used: z.number().optional(),
       max: z.number().optional(),
@@ -136,6 +138,7 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
     await insertRule(pool, {
       ...owner(row),
       kind: row.kind,
+      mode: row.mode,
       type: row.type,
       value,
       ...(row.scope === 'PRODUCT' ? { productId: idOf('product', row.of) } : {}),
@@ -223,7 +226,8 @@ function expectedBody(scenario: Scenario, { check, code, slot, used, max }: Case
 test.each(scenarios.map((scenario) => ({ name: scenario.scenario, scenario })))('$name', async ({ scenario }) => {
   for (const given of scenario.cases) {
     const { key, machineId } = given.check
-    const dryRun = { code: given.code, needsSlot: given.slot === 'claim' }
+    const restricted = given.restricted === undefined ? null : { types: given.restricted }
+    const dryRun = { code: given.code, needsSlot: given.slot === 'claim', restricted }
     expect(await decide(scenario, given), given.case).toMatchObject(dryRun)
     const v2 = await request(scenario, given, '/api/v2/license/validate', { license: key, hwid: machineId })
     const status = given.code === 'VALID' ? 200 : 400

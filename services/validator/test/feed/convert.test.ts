@@ -22,6 +22,7 @@ const RULE: RuleRow = {
   id: id(5),
   organizationId: id(2),
   kind: 'BLACKLIST',
+  mode: 'ENFORCE',
   type: 'HWID',
   value: bytes('secret machine'),
   scope: 'LICENSE',

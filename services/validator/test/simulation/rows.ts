@@ -100,6 +100,7 @@ function ruleRow(state: State, number: number, id: Uint8Array): Extract<FeedChan
     id,
     organizationId: idOf('organization', row.organization),
     kind,
+    mode: 'ENFORCE',
     type,
     value: bytesOf(row.value),
     scope,

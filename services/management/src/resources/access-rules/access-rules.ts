@@ -19,7 +19,8 @@ import { changeRule, deleteRule, listRules, readRule } from './store.ts'
 /** Also the tag of the endpoint that evaluates rules. */
 export const accessRuleTag = {
   name: 'Access rules',
-  description: 'Blacklists, which reject checks, and exclusions, which let them pass.',
+  description:
+    'Blacklists, which reject checks, exclusions, which let them pass, and restrictions, which reject all others.',
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
 const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const

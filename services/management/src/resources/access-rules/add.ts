@@ -3,6 +3,8 @@
  * before the first is written. Errors come in this order: 422, then (for a single rule) 409, then 403.
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
@@ -15,11 +17,13 @@ import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 import { canonicalValue, VALUE_ERRORS } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
+import { requireSets } from './set-rows.ts'
 import { readRule } from './store.ts'
 
 /** A rule of the request, in canonical form. */
-interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
+export interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
   id: string
+  setId: string | null
   scopeId: string | null
   /** The rule's place in the request. */
   pointer: string
@@ -27,16 +31,30 @@ interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
 
 const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null)
 
-function canonicalize(given: readonly Row<CreateAccessRule>[]): { rules: NewRule[]; errors: ValidationError[] } {
+/** So many rows are converted before the process serves other requests. */
+const ROWS_PER_TURN = 1_000
+
+async function canonicalize(
+  given: readonly Row<CreateAccessRule>[],
+): Promise<{ rules: NewRule[]; errors: ValidationError[] }> {
   const rules: NewRule[] = []
   const errors: ValidationError[] = []
-  for (const { input, pointer } of given) {
+  for (const [at, { input, pointer }] of given.entries()) {
+    if (at % ROWS_PER_TURN === ROWS_PER_TURN - 1) await nextTurn()
     const value = canonicalValue(input.type, input.value)
     if (value === null)
       errors.push({ pointer: `${pointer}/value`, detail: `${VALUE_ERRORS[input.type]}; got ${quote(input.value)}` })
-    else rules.push({ ...input, value, scopeId: input.scopeId ?? null, id: uuidv7(), pointer })
+    else rules.push({ ...input, value, scopeId: input.scopeId ?? null, setId: null, id: uuidv7(), pointer })
   }
   return { rules, errors }
+}
+
+/** Returns the rules in canonical form. Throws a 422 that lists the errors of all rows. */
+export async function validateRules(context: ReadContext, given: Rows<CreateAccessRule>): Promise<NewRule[]> {
+  const { rules, errors } = await canonicalize(given.rows)
+  const all = [...given.errors, ...errors, ...(await findMissing(context, rules))]
+  if (all.length > 0) throw invalidRows(all)
+  return rules
 }
 
 /** Returns an error for every scope and customer that the organization does not have. */
@@ -71,19 +89,24 @@ function asTable(rules: readonly NewRule[]): RawBuilder<unknown> {
     ${scopedTo('PRODUCT')}::uuid[], ${scopedTo('LICENSE')}::uuid[],
     ${column((rule) => (rule.type === 'CUSTOMER' ? rule.value : null))}::uuid[],
     ${column((rule) => rule.note ?? null)}::text[], ${column((rule) => rule.expiresAt ?? null)}::timestamptz[],
-    ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[]
-  ) as n (id, kind, type, value, scope, product_id, license_id, customer_id, note, expires_at, allow_suspended_or_expired)`
+    ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[],
+    ${column((rule) => rule.mode ?? 'ENFORCE')}::text[], ${column((rule) => rule.setId)}::uuid[]
+  ) as n (id, kind, type, value, scope, product_id, license_id, customer_id, note, expires_at, allow_suspended_or_expired,
+    mode, set_id)`
 }
 
 /** An existing rule that equals a rule of the request in kind, type, value and scope (docs/api.md#r3). */
-interface Duplicate {
+export interface Duplicate {
   newRuleId: string
   ruleId: string
   expired: boolean
 }
 
 /** The two arms of the union let each lookup use the unique index, which cannot compare nulls. */
-async function findDuplicates({ db, organizationId }: ReadContext, rules: readonly NewRule[]): Promise<Duplicate[]> {
+export async function findDuplicates(
+  { db, organizationId }: ReadContext,
+  rules: readonly NewRule[],
+): Promise<Duplicate[]> {
   const same = sql`r.organization_id = ${organizationId} and r.kind = n.kind and r.type = n.type and r.value = n.value
     and r.scope = n.scope`
   const { rows } = await sql<Duplicate>`
@@ -97,26 +120,40 @@ async function findDuplicates({ db, organizationId }: ReadContext, rules: readon
   return rows
 }
 
-async function insertRules({ db, organizationId, actor }: WriteContext, rules: readonly NewRule[]): Promise<void> {
+export async function insertRules(
+  { db, organizationId, actor }: WriteContext,
+  rules: readonly NewRule[],
+): Promise<void> {
   if (rules.length === 0) return
   await sql`
     insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id, note,
-      expires_at, allow_suspended_or_expired, created_by)
+      expires_at, allow_suspended_or_expired, mode, set_id, created_by)
     select n.id, ${organizationId}, n.kind, n.type, n.value, n.scope, n.product_id, n.license_id, n.customer_id, n.note,
-      n.expires_at, n.allow_suspended_or_expired, ${toJsonb(actor)}::jsonb
+      n.expires_at, n.allow_suspended_or_expired, n.mode, n.set_id, ${toJsonb(actor)}::jsonb
     from ${asTable(rules)}`.execute(db)
 }
 
-async function deleteRules({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
+export async function deleteRules({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', ids).execute()
 }
 
+/** Returns a text that is equal for duplicates (docs/api.md#r3), and only for them. */
+export function identityOf({
+  kind,
+  type,
+  scope,
+  scopeId,
+  value,
+}: Pick<AccessRule, 'kind' | 'type' | 'scope' | 'scopeId' | 'value'>): string {
+  return JSON.stringify([kind, type, scope, scopeId, value])
+}
+
 /** Returns the first rule of each kind, type, value, scope and scope id. */
-function withoutRepeats(rules: readonly NewRule[]): NewRule[] {
+export function withoutRepeats(rules: readonly NewRule[]): NewRule[] {
   const byIdentity = new Map<string, NewRule>()
   for (const rule of rules) {
-    const identity = JSON.stringify([rule.kind, rule.type, rule.scope, rule.scopeId, rule.value])
+    const identity = identityOf(rule)
     if (!byIdentity.has(identity)) byIdentity.set(identity, rule)
   }
   return [...byIdentity.values()]
@@ -131,10 +168,8 @@ async function addRules(
   given: Rows<CreateAccessRule>,
   onDuplicate: 'reject' | 'skip',
 ): Promise<NewRule[]> {
-  const { rules, errors } = canonicalize(given.rows)
   const plan = await lockPlan(context)
-  const allErrors = [...given.errors, ...errors, ...(await findMissing(context, rules))]
-  if (allErrors.length > 0) throw invalidRows(allErrors)
+  const rules = await validateRules(context, given)
   const distinct = withoutRepeats(rules)
   const duplicates = await findDuplicates(context, distinct)
   const unexpired = duplicates.filter(({ expired }) => !expired)
@@ -152,6 +187,11 @@ async function addRules(
     context,
     duplicates.flatMap(({ expired, ruleId }) => (expired ? ruleId : [])),
   )
+  const setIds = await requireSets(
+    context,
+    added.flatMap(({ set }) => set ?? []),
+  )
+  for (const rule of added) rule.setId = setIds.get(rule.set ?? '') ?? null
   await insertRules(context, added)
   return added
 }
@@ -160,7 +200,7 @@ async function addRules(
 export async function addRule(context: WriteContext, input: CreateAccessRule): Promise<AccessRule> {
   const [added] = await addRules(context, { rows: [{ input, pointer: '#' }], errors: [] }, 'reject')
   if (!added) throw new Error('a new rule was not added')
-  const { pointer: _pointer, ...rule } = added
+  const { pointer: _pointer, setId: _setId, ...rule } = added
   await audit(context, {
     action: 'access_rule.created',
     resourceType: 'access_rule',

@@ -9,13 +9,16 @@ export function selectRules({ db, organizationId }: ReadContext) {
   return db
     .selectFrom('accessRules')
     .leftJoin('accessRuleCounters', 'accessRuleCounters.ruleId', 'accessRules.id')
+    .leftJoin('accessRuleSets', 'accessRuleSets.id', 'accessRules.setId')
     .select([
       'accessRules.id',
       'accessRules.kind',
+      'accessRules.mode',
       'accessRules.type',
       'accessRules.value',
       'accessRules.scope',
       'accessRules.scopeId',
+      'accessRuleSets.name as set',
       'accessRules.note',
       'accessRules.expiresAt',
       'accessRules.allowSuspendedOrExpired',
@@ -31,14 +34,16 @@ export function selectRules({ db, organizationId }: ReadContext) {
 export type RuleRow = Awaited<ReturnType<ReturnType<typeof selectRules>['executeTakeFirstOrThrow']>>
 
 export function showRule(row: RuleRow): AccessRule {
-  const { id, kind, type, scope, scopeId, note, allowSuspendedOrExpired } = row
+  const { id, kind, mode, type, scope, scopeId, set, note, allowSuspendedOrExpired } = row
   return {
     id,
     kind,
+    mode,
     type,
     value: row.value.toString('utf8'),
     scope,
     scopeId,
+    set,
     note,
     expiresAt: row.expiresAt?.toISOString() ?? null,
     allowSuspendedOrExpired,

@@ -6,8 +6,10 @@ import {
   RULE_SCOPES,
   RULE_TYPES,
   type RuleKind,
+  type RuleMode,
   type RuleScope,
   type RuleType,
+  TYPES_OF_KIND,
   type updateAccessRule,
 } from '@keyward/contract'
 import type { Database } from '@keyward/database'
@@ -23,13 +25,19 @@ import { invalid, notFound } from '../../http/problem.ts'
 import { canonicalValue } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
 import { accessRuleRows, selectRules, showRule } from './rows.ts'
+import { findSet } from './set-rows.ts'
+
+/** The id of no row. */
+const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export interface RuleQuery extends PageQuery {
   kind?: RuleKind | undefined
+  mode?: RuleMode | undefined
   type?: RuleType | undefined
   scope?: RuleScope | undefined
   scopeId?: string | undefined
   value?: string | undefined
+  set?: string | undefined
   expired?: boolean | undefined
 }
 
@@ -48,14 +56,6 @@ function valueCondition(value: string) {
     )
 }
 
-/** The kinds that a rule of each type may have. */
-const KINDS: Record<RuleType, readonly RuleKind[]> = {
-  IP: RULE_KINDS,
-  HWID: RULE_KINDS,
-  COUNTRY: ['BLACKLIST'],
-  CUSTOMER: ['BLACKLIST'],
-}
-
 /**
  * Returns the ids of the newest rules with the given kind, type and scope, each of which may be absent. Every combination is read from
  * its own part of the index, so the cost does not depend on how rare a combination is.
@@ -67,15 +67,14 @@ function newestOfEach(
   count: number,
 ): RawBuilder<string> {
   const combinations = RULE_TYPES.filter((one) => type === undefined || one === type).flatMap((ofType) =>
-    KINDS[ofType]
-      .filter((one) => kind === undefined || one === kind)
-      .flatMap((ofKind) =>
+    RULE_KINDS.filter((one) => TYPES_OF_KIND[one].includes(ofType) && (kind === undefined || one === kind)).flatMap(
+      (ofKind) =>
         RULE_SCOPES.filter((one) => scope === undefined || one === scope).map((ofScope) => ({
           ofKind,
           ofType,
           ofScope,
         })),
-      ),
+    ),
   )
   if (combinations.length === 0) return sql<string>`(select null::uuid where false)`
   const newest = combinations.map(
@@ -91,8 +90,15 @@ function newestOfEach(
 
 export async function listRules(context: ReadContext, query: RuleQuery): Promise<Page<AccessRule>> {
   const list = { name: 'access-rules', organizationId: context.organizationId }
-  const { kind, type, scope, scopeId, value, expired } = query
-  if (scopeId === undefined && value === undefined && expired === undefined && (kind ?? type ?? scope) !== undefined)
+  const { kind, mode, type, scope, scopeId, value, set, expired } = query
+  if (
+    mode === undefined &&
+    set === undefined &&
+    scopeId === undefined &&
+    value === undefined &&
+    expired === undefined &&
+    (kind ?? type ?? scope) !== undefined
+  )
     return listPage(list, query, showRule, (after, count) =>
       selectRules(context)
         .where('accessRules.id', 'in', newestOfEach(context, { kind, type, scope }, after, count))
@@ -101,9 +107,11 @@ export async function listRules(context: ReadContext, query: RuleQuery): Promise
     )
   let select = selectRules(context)
   if (kind !== undefined) select = select.where('accessRules.kind', '=', kind)
+  if (mode !== undefined) select = select.where('accessRules.mode', '=', mode)
   if (type !== undefined) select = select.where('accessRules.type', '=', type)
   if (scope !== undefined) select = select.where('accessRules.scope', '=', scope)
   if (scopeId !== undefined) select = select.where('accessRules.scopeId', '=', scopeId)
+  if (set !== undefined) select = select.where('accessRules.setId', '=', (await findSet(context, set))?.id ?? NO_ID)
   if (value !== undefined) select = select.where(valueCondition(value))
   // Without a function around the column, so that an index serves it.
   if (expired === true) select = select.where(sql<boolean>`access_rules.expires_at <= now()`)
@@ -142,10 +150,10 @@ export async function changeRule(
   if (!row) throw notFound('access rule')
   const rule = showRule(row)
   const { expiresAt, allowSuspendedOrExpired } = input
-  if (allowSuspendedOrExpired === true && rule.kind === 'BLACKLIST')
+  if (allowSuspendedOrExpired === true && rule.kind !== 'EXCLUSION')
     throw invalid(
       '#/allowSuspendedOrExpired',
-      'must be false for a BLACKLIST; only an EXCLUSION can allow these licenses',
+      `must be false for a ${rule.kind}; only an EXCLUSION can allow these licenses`,
     )
   const changed = differences(row, input)
   if (changed === null) return rule

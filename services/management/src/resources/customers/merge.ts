@@ -32,12 +32,12 @@ async function lockBoth(context: WriteContext, id: string, into: string) {
 
 /**
  * Combines each pair of duplicate rules of the two customers into the rule of the remaining one: the sum of the match counts, the later
- * match, the later expiry (no expiry is the latest, and an expired rule gets the expiry of the other too). Matches of a deleted rule
- * that validators write afterwards are counted for the kept rule (`folded_rules`).
+ * match, the later expiry (no expiry is the latest, and an expired rule gets the expiry of the other too). It is enforced if one of the
+ * two is in force. Matches of a deleted rule that validators write afterwards are counted for the kept rule (`folded_rules`).
  */
 async function combineDuplicates({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
   const duplicates = sql`
-    select mine.id as kept, other.id as gone, other.expires_at
+    select mine.id as kept, other.id as gone, other.expires_at, other.mode
     from access_rules other join access_rules mine
       on mine.organization_id = other.organization_id and mine.customer_id = ${into} and mine.kind = other.kind
       and mine.scope = other.scope and mine.scope_id is not distinct from other.scope_id
@@ -57,6 +57,7 @@ async function combineDuplicates({ db, organizationId }: WriteContext, id: strin
     )
     update access_rules r
     set expires_at = case when r.expires_at is null or d.expires_at is null then null else greatest(r.expires_at, d.expires_at) end,
+      mode = case when d.expires_at <= now() then r.mode when r.expires_at <= now() or d.mode = 'ENFORCE' then d.mode else r.mode end,
       updated_at = now()
     from duplicates d where r.id = d.kept and r.organization_id = ${organizationId}`.execute(db)
   await sql`update folded_rules f set kept = d.kept from (${duplicates}) d where f.kept = d.gone`.execute(db)

@@ -1,0 +1,82 @@
+/** The commands for sets of access rules: `sets list`, `sets put`, `sets delete`. */
+
+import { access } from 'node:fs/promises'
+import { resolve } from 'node:path'
+
+import { accessRuleSet, MAX_SET_RULES, replacedRuleSet } from '@keyward/contract'
+import type { Command } from 'commander'
+import { z } from 'zod'
+
+import { EXIT, Failure } from '../failure.ts'
+import { formatOf } from '../import/rows.ts'
+import type { RuleInput } from '../import/validate-row.ts'
+import type { Session } from '../session.ts'
+import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
+import { defaultsOf, FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
+import { describeApplied, waitOf, withWait } from './wait.ts'
+
+type Open = (command: Command) => Session
+
+const putFlags = rowFlags.extend({ ifMatch: z.uuid().optional(), ifNew: z.boolean().optional() })
+
+export function addSetCommands(parent: Command, open: Open): void {
+  const group = parent.command('sets').description('sets of access rules: lists that are replaced as a whole')
+  withLimit(group.command('list').description('list sets, newest first')).action(
+    async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const list = await fetchList(session.api, '/access-rules/sets', accessRuleSet, listFlags.parse(flags).limit)
+      const heading = ['NAME', 'RULES', 'CHANGED', 'VERSION']
+      printList(session, list, heading, (set) => [set.name, String(set.rules), set.updatedAt, set.version])
+    },
+  )
+  const put = group.command('put').description('make the rules of a set exactly those of a file, at most 20,000')
+  withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
+    .option('--if-match <version>', 'fail if the set has another version')
+    .option('--if-new', 'fail if the set exists')
+    .action(async (name: string, file: string, given: unknown, command: Command) => {
+      await putSet(open(command), name, file, given)
+    })
+  withWait(group.command('delete').description('delete a set and its rules'))
+    .argument('<set>', 'the name of the set')
+    .action(async (name: string, flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const { appliedBy } = await api.call({ method: 'DELETE', path: pathOf(name), ...waitOf(flags) }, noContent)
+      output.result({ deleted: name, appliedBy }, withApplied(`Deleted the set ${name}.`, appliedBy))
+    })
+}
+
+function pathOf(name: string): string {
+  return `/access-rules/sets/${encodeURIComponent(name)}`
+}
+
+function withApplied(text: string, appliedBy: string | null): string {
+  const applied = describeApplied(appliedBy)
+  return applied === null ? text : `${text}\n\n${applied}`
+}
+
+async function putSet({ api, output, context }: Session, name: string, file: string, given: unknown): Promise<void> {
+  const { ifMatch, ifNew, ...flags } = putFlags.parse(given)
+  const path = resolve(context.folder, file)
+  await access(path).catch(() => {
+    throw new Failure(EXIT.usage, `${path} cannot be read`)
+  })
+  const rows = () => openRows(path, flags.format ?? formatOf(path), defaultsOf(flags, context.nowMs()))
+  const survey = await surveyRows(rows())
+  if (survey.problems.length > 0)
+    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid; nothing was sent`, {
+      details: survey.problems,
+    })
+  if (survey.rows > MAX_SET_RULES)
+    throw new Failure(EXIT.usage, `A set has at most ${MAX_SET_RULES} rules; ${path} has ${survey.rows}`)
+  const rules: RuleInput[] = []
+  for await (const row of rows()) if ('rule' in row) rules.push(row.rule)
+  const condition = ifNew === true ? { ifMatch: null } : ifMatch === undefined ? {} : { ifMatch }
+  const body = { rules, ...condition }
+  const call = { method: 'PUT', path: pathOf(name), body, ...waitOf(given) } as const
+  const { data, appliedBy } = await api.call(call, replacedRuleSet)
+  const { created, updated, unchanged, removed, skipped } = data
+  const text =
+    `${created} rules created, ${updated} updated, ${unchanged} unchanged, ${removed} removed, ${skipped} skipped.` +
+    `\nThe version of ${name} is ${data.version}.`
+  output.result({ ...data, appliedBy }, withApplied(text, appliedBy))
+}

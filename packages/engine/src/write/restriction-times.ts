@@ -1,0 +1,140 @@
+/**
+ * The times until which scopes are restricted: for each scope and type, the latest end of its restrictions that count
+ * (docs/api.md#v15). The scope's record holds that time, so a check needs one comparison. All ends, of which it is the
+ * latest, are memory of the writer alone, and exist only for scopes with restrictions.
+ */
+
+import type { IndexStore } from '../memory/index-store.ts'
+import {
+  EXPIRY,
+  RESTRICTION_TYPES,
+  restrictionType,
+  ROW_DOUBLES,
+  ROW_WORDS,
+  RULE_DORMANT,
+  RULE_MONITOR,
+  RULE_RESTRICTION,
+  RULE_SCOPE,
+  RULE_TRAITS,
+  ruleType,
+  SCOPE_RESTRICTED_UNTIL,
+} from '../memory/layout.ts'
+
+/** Numbers, each as often as it was added, and the largest of them. */
+class Multiset {
+  /** The number of elements. */
+  size = 0
+  readonly #counts = new Map<number, number>()
+  /** A binary heap, the largest first. It may hold numbers that are gone, which are dropped when they come to the top. */
+  #heap: number[] = []
+
+  add(value: number): void {
+    this.size++
+    const count = this.#counts.get(value) ?? 0
+    this.#counts.set(value, count + 1)
+    if (count > 0) return
+    // Numbers that are gone must not outnumber the others.
+    if (this.#heap.length > 2 * this.#counts.size + 16) this.#heap = [...this.#counts.keys()].toSorted((a, b) => b - a)
+    else this.#push(value)
+  }
+
+  delete(value: number): void {
+    const count = this.#counts.get(value) ?? 0
+    if (count === 0) return
+    this.size--
+    if (count > 1) this.#counts.set(value, count - 1)
+    else this.#counts.delete(value)
+  }
+
+  /** Returns the largest number, or 0 when there is none. */
+  largest(): number {
+    while (this.#heap.length > 0 && !this.#counts.has(this.#heap[0]!)) this.#pop()
+    return this.#heap[0] ?? 0
+  }
+
+  #push(value: number): void {
+    const heap = this.#heap
+    let at = heap.push(value) - 1
+    while (at > 0) {
+      const parent = (at - 1) >>> 1
+      if (heap[parent]! >= value) break
+      heap[at] = heap[parent]!
+      at = parent
+    }
+    heap[at] = value
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && heap[child + 1]! > heap[child]!) child++
+      if (heap[child]! <= last) break
+      heap[at] = heap[child]!
+      at = child
+    }
+    heap[at] = last
+  }
+}
+
+export class RestrictionTimes {
+  readonly #store: IndexStore
+  /** By scope and type, see `keyOf`. */
+  readonly #ends = new Map<number, Multiset>()
+
+  constructor(store: IndexStore) {
+    this.#store = store
+  }
+
+  /** Counts the end of a rule, if it is an enforced restriction that is not dormant. */
+  add(row: number): void {
+    if (!this.#counts(row)) return
+    const key = this.keyOf(row)
+    let ends = this.#ends.get(key)
+    if (ends === undefined) this.#ends.set(key, (ends = new Multiset()))
+    ends.add(this.#endOf(row))
+    this.#publish(key, ends)
+  }
+
+  /** Stops counting the end of a rule that `add` counted, and whose record has not changed since. */
+  delete(row: number): void {
+    if (!this.#counts(row)) return
+    const key = this.keyOf(row)
+    const ends = this.#ends.get(key)
+    if (ends === undefined) return
+    ends.delete(this.#endOf(row))
+    if (ends.size === 0) this.#ends.delete(key)
+    this.#publish(key, ends)
+  }
+
+  /** Returns a number that restrictions have in common when their scope and their type are the same. */
+  keyOf(row: number): number {
+    const { words } = this.#store.rules.region
+    const type = restrictionType(ruleType(words[row * ROW_WORDS + RULE_TRAITS]!))
+    return words[row * ROW_WORDS + RULE_SCOPE]! * RESTRICTION_TYPES + type
+  }
+
+  /** Returns how many restrictions with a key count. */
+  countOf(key: number): number {
+    return this.#ends.get(key)?.size ?? 0
+  }
+
+  #counts(row: number): boolean {
+    const traits = this.#store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]!
+    return (traits & (RULE_RESTRICTION | RULE_MONITOR | RULE_DORMANT)) === RULE_RESTRICTION
+  }
+
+  #endOf(row: number): number {
+    return this.#store.rules.region.doubles[row * ROW_DOUBLES + EXPIRY]!
+  }
+
+  #publish(key: number, ends: Multiset): void {
+    const scope = Math.floor(key / RESTRICTION_TYPES)
+    const at = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2 + (key % RESTRICTION_TYPES)
+    this.#store.scopes.region.doubles[at] = Math.max(ends.largest(), 0)
+  }
+}

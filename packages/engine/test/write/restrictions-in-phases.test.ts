@@ -1,0 +1,117 @@
+/**
+ * Restrictions during a change that needs several write sections: no check sees the restrictions of a scope come or go one by
+ * one, and the scope's end of restriction is that of its latest restriction, however rules come and go.
+ */
+
+import { expect, test } from 'vitest'
+
+import {
+  type Change,
+  CODES,
+  createIndex,
+  type IndexReader,
+  type IndexWriter,
+  openIndex,
+  type Rejected,
+  type RuleChange,
+} from '../../src/index.ts'
+import { random } from '../support/random.ts'
+import { decide, idOf, rule, tenant } from '../support/rows.ts'
+
+const SECTIONS = { rows: 3, atomicRows: 5 }
+const utf8 = new TextEncoder()
+
+/** A restriction to machine `n`. A new `version` changes only its end. */
+function only(n: number, version = 0): Change {
+  const fields = { id: idOf(6, n), kind: 'RESTRICTION', expiresAtMs: version === 0 ? Infinity : 1e9 + version } as const
+  return rule({ type: 'HWID', machineId: utf8.encode(`machine ${n}`) }, fields)
+}
+
+function without(change: Change): RuleChange {
+  if (change.entity !== 'rule') throw new Error('only rules')
+  return { ...change, row: null }
+}
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i)
+const numbers = range(1, 61)
+
+function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected[] {
+  const rejected: Rejected[] = []
+  for (const step of ['restrict', 'loosen'] as const) {
+    for (let at = 0; at < changes.length; at += 7) rejected.push(...writer.applyPage(changes.slice(at, at + 7), step))
+  }
+  writer.finishPages()
+  return rejected
+}
+
+/** Applies the changes as a batch, or as pages. Returns the codes that each machine got in any state. */
+function codesDuring(before: Change[], changes: Change[], inPages: boolean): Map<number, Set<string>> {
+  const seen = new Map(numbers.map((n) => [n, new Set<string>()]))
+  const watch = (reader: IndexReader): void => {
+    for (const n of numbers) seen.get(n)!.add(CODES[decide(reader, `machine ${n}`).code]!)
+  }
+  let onSection = (): void => undefined
+  const writer = createIndex({ reserve: 'small', sections: SECTIONS, onSection: () => onSection() })
+  const reader = openIndex(writer.shared)
+  expect(writer.apply([...tenant(), ...before])).toEqual([])
+  onSection = () => watch(reader)
+  watch(reader)
+  expect(inPages ? applyInPages(writer, changes) : writer.apply(changes)).toEqual([])
+  watch(reader)
+  return seen
+}
+
+const VALID = ['VALID']
+const first = range(1, 31)
+const CHANGES: [string, Change[], Change[], allowed: number[]][] = [
+  ['appear', [], first.map((n) => only(n)), first],
+  ['disappear', first.map((n) => only(n)), first.map((n) => without(only(n))), first],
+  [
+    'are partly replaced',
+    first.map((n) => only(n)),
+    [...range(1, 16).map((n) => without(only(n))), ...range(31, 46).map((n) => only(n))],
+    range(16, 31),
+  ],
+  ['get a later end', first.map((n) => only(n, 1)), first.map((n) => only(n, 2)), first],
+  ['get an earlier end', first.map((n) => only(n)), first.map((n) => only(n, 1)), first],
+  ['come beside others', range(1, 6).map((n) => only(n)), range(6, 31).map((n) => only(n)), range(1, 6)],
+]
+
+test.each(CHANGES)(
+  'while restrictions %s, a check that they allow before and after is never rejected',
+  (_name, before, changes, allowed) => {
+    for (const inPages of [false, true]) {
+      const seen = codesDuring(before, changes, inPages)
+      for (const n of allowed) expect([n, ...seen.get(n)!]).toEqual([n, ...VALID])
+      // The last machine is outside of all of them: rejected by the restrictions, wherever there are some.
+      expect(seen.get(60)!.has('BLACKLISTED')).toBe(true)
+    }
+  },
+)
+
+test('a scope is restricted until the latest end of its restrictions, while they come and go', () => {
+  const r = random(1)
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  writer.apply(tenant())
+  const ends = new Map<number, number>()
+  for (let step = 0; step < 3_000; step++) {
+    const n = r.int(40)
+    const id = idOf(6, n)
+    if (r.chance(0.5)) {
+      const expiresAtMs = r.chance(0.1) ? Infinity : r.int(1_000) - 10
+      ends.set(n, expiresAtMs)
+      writer.apply([
+        rule({ type: 'HWID', machineId: utf8.encode(`machine ${n}`) }, { id, kind: 'RESTRICTION', expiresAtMs }),
+      ])
+    } else {
+      ends.delete(n)
+      writer.apply([{ entity: 'rule', id, row: null }])
+    }
+    for (const nowMs of step % 100 === 0 ? [0, 1, 500, 989, 990] : [0]) {
+      const isRestricted = [...ends.values()].some((end) => end > nowMs)
+      const { code } = decide(reader, 'another', 'KEY', nowMs)
+      expect(CODES[code]).toBe(isRestricted ? 'BLACKLISTED' : 'VALID')
+    }
+  }
+})

@@ -1,0 +1,57 @@
+/** Rows of sets of access rules. A trigger counts the rules of a set and gives it another version after every change. */
+
+import type { AccessRuleSet } from '@keyward/contract'
+import { uuidv7 } from '@keyward/database'
+
+import type { OwnedRows } from '../../crud/rows.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
+import { requireWithinQuota } from '../../quotas/quotas.ts'
+
+export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {
+  table: 'accessRuleSets',
+  type: 'access_rule_set',
+  show: ({ name, version, rules, createdAt, updatedAt }) => ({
+    name,
+    version,
+    rules,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  }),
+}
+
+/** Returns the id and the version of a set, or undefined when there is none. */
+export async function findSet(
+  { db, organizationId }: ReadContext,
+  name: string,
+): Promise<{ id: string; version: string } | undefined> {
+  return db
+    .selectFrom('accessRuleSets')
+    .select(['id', 'version'])
+    .where('organizationId', '=', organizationId)
+    .where('name', '=', name)
+    .executeTakeFirst()
+}
+
+/**
+ * Returns the ids of the sets by their names, and creates those that do not exist. The organization must be locked, so that no other
+ * transaction creates one. Throws QUOTA_EXCEEDED.
+ */
+export async function requireSets(context: WriteContext, names: readonly string[]): Promise<Map<string, string>> {
+  const { db, organizationId } = context
+  const ids = new Map<string, string>()
+  if (names.length === 0) return ids
+  const distinct = [...new Set(names)]
+  const known = await db
+    .selectFrom('accessRuleSets')
+    .select(['id', 'name'])
+    .where('organizationId', '=', organizationId)
+    .where('name', 'in', distinct)
+    .execute()
+  for (const { id, name } of known) ids.set(name, id)
+  const fresh = distinct.filter((name) => !ids.has(name)).map((name) => ({ id: uuidv7(), organizationId, name }))
+  if (fresh.length === 0) return ids
+  await requireWithinQuota(context, 'ruleSets', fresh.length)
+  await db.insertInto('accessRuleSets').values(fresh).execute()
+  for (const { id, name } of fresh) ids.set(name, id)
+  return ids
+}

@@ -1,0 +1,199 @@
+/** Sets of access rules: replacement by a list, versions, what is written, and rules outside of the set. */
+
+import { accessRule, accessRuleSet, page, problem, replacedRuleSet } from '@keyward/contract'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { type ApiResponse, type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.close())
+beforeEach(async () => {
+  vendor = await createVendor(harness)
+})
+
+const ip = (value: string, fields: object = {}): object => ({
+  kind: 'BLACKLIST',
+  type: 'IP',
+  value,
+  scope: 'ORGANIZATION',
+  ...fields,
+})
+const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString()
+const put = (rules: unknown, others: object = {}, set = 'feed') =>
+  vendor.call('PUT', `access-rules/sets/${set}`, { body: { rules, ...others } })
+const replaced = (response: ApiResponse) => expectBody(response, 200, replacedRuleSet)
+const rulesOf = async (query = 'set=feed') =>
+  expectBody(await vendor.call('GET', `access-rules?limit=100&${query}`), 200, page(accessRule)).data
+const readSet = async (set = 'feed') =>
+  expectBody(await vendor.call('GET', `access-rules/sets/${set}`), 200, accessRuleSet)
+
+async function changedRows(run: () => Promise<unknown>): Promise<number> {
+  const { pool } = harness.database
+  const count = async () => {
+    const select = 'select count(*)::integer as n from change_log where organization_id = $1'
+    return (await pool.query<{ n: number }>(select, [vendor.id])).rows[0]!.n
+  }
+  const before = await count()
+  await run()
+  return (await count()) - before
+}
+
+test('makes the set exactly the list, and writes only the differences', async () => {
+  const first = replaced(await put(['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((value) => ip(value))))
+  expect(first).toMatchObject({ created: 3, updated: 0, unchanged: 0, removed: 0, skipped: 0, skippedIds: [] })
+  const before = await rulesOf()
+  expect(before.map(({ value, set }) => [value, set])).toEqual([
+    ['192.0.2.3', 'feed'],
+    ['192.0.2.2', 'feed'],
+    ['192.0.2.1', 'feed'],
+  ])
+  const list = [ip('192.0.2.1/32'), ip('192.0.2.2', { note: 'seen twice' }), ip('::ffff:192.0.2.4')]
+  let second: ReturnType<typeof replaced> | undefined
+  // One removal and one addition: the note is no part of a verdict.
+  expect(await changedRows(async () => (second = replaced(await put(list))))).toBe(2)
+  expect(second).toMatchObject({ created: 1, updated: 1, unchanged: 1, removed: 1, skipped: 0 })
+  expect(second!.version).not.toBe(first.version)
+  const after = await rulesOf()
+  expect(after.map(({ value }) => value).toSorted()).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.4'])
+  const idOf = (rules: typeof before, value: string) => rules.find((rule) => rule.value === value)?.id
+  for (const value of ['192.0.2.1', '192.0.2.2']) expect(idOf(after, value)).toBe(idOf(before, value))
+  const { version } = second!
+  expect(await changedRows(async () => put(list))).toBe(0)
+  expect(replaced(await put(list))).toMatchObject({ version, unchanged: 3, created: 0, updated: 0, removed: 0 })
+  expect(replaced(await put([]))).toMatchObject({ removed: 3, unchanged: 0 })
+  expect(await readSet()).toMatchObject({ name: 'feed', rules: 0 })
+})
+
+test('updates mode, expiry and option in place, and replaces expired rules', async () => {
+  const [later, muchLater] = [inFuture(60_000), inFuture(120_000)]
+  const rules = (expiresAt: string, fields: object = {}) => [
+    ip('192.0.2.1', { expiresAt }),
+    ip('192.0.2.2', { kind: 'EXCLUSION', ...fields }),
+  ]
+  await put(rules(later))
+  expect(replaced(await put(rules(muchLater, { allowSuspendedOrExpired: true, mode: 'MONITOR' })))).toMatchObject({
+    updated: 2,
+    unchanged: 0,
+    removed: 0,
+  })
+  const [exclusion, blacklist] = await rulesOf()
+  expect(exclusion).toMatchObject({ mode: 'MONITOR', allowSuspendedOrExpired: true })
+  expect(blacklist).toMatchObject({ expiresAt: muchLater })
+  await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [blacklist!.id])
+  const fields = { allowSuspendedOrExpired: true, mode: 'MONITOR' }
+  expect(replaced(await put(rules(muchLater, fields)))).toMatchObject({ created: 1, unchanged: 1, removed: 0 })
+  expect((await rulesOf()).map(({ id }) => id)).not.toContain(blacklist!.id)
+})
+
+test('never touches rules outside of the set, skips rows that equal one, and replaces expired duplicates', async () => {
+  const outside = await vendor.rule({ value: '192.0.2.1', note: 'mine' })
+  const expired = await vendor.rule({ value: '192.0.2.2' })
+  await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [expired.id])
+  const values = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3/32']
+  expect(replaced(await put(values.map((value) => ip(value))))).toMatchObject({
+    created: 2,
+    skipped: 2,
+    skippedIds: [outside.id],
+  })
+  expect((await vendor.call('GET', `access-rules/${expired.id}`)).status).toBe(404)
+  expect(replaced(await put([], {}, 'other'))).toMatchObject({ created: 0, removed: 0 })
+  expect(replaced(await put([]))).toMatchObject({ removed: 2 })
+  expect(await rulesOf('')).toEqual([outside])
+})
+
+test('adds rules to a set one by one and by import, and lists sets newest first', async () => {
+  const rule = await vendor.rule({ value: '192.0.2.1', set: 'hand-made' })
+  expect(rule.set).toBe('hand-made')
+  const rules = [ip('192.0.2.2', { set: 'hand-made' }), ip('192.0.2.3', { set: 'import' }), ip('192.0.2.4')]
+  expect((await vendor.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
+  const sets = expectBody(await vendor.call('GET', 'access-rules/sets'), 200, page(accessRuleSet)).data
+  expect(sets.map(({ name, rules: count }) => [name, count])).toEqual([
+    ['import', 1],
+    ['hand-made', 2],
+  ])
+  expect((await rulesOf('set=hand-made')).map(({ value }) => value)).toEqual(['192.0.2.2', '192.0.2.1'])
+  expect(await rulesOf('set=nothing')).toEqual([])
+  const row = ip('192.0.2.9', { set: 'feed' })
+  expect(problem.parse((await put([row])).body).errors?.[0]?.pointer).toBe('#/rules/0/set')
+})
+
+describe('the version', () => {
+  test('changes with every change of a rule of the set, however it is made', async () => {
+    const license = await vendor.license()
+    await put([ip('192.0.2.1'), ip('192.0.2.2'), ip('192.0.2.3', { scope: 'LICENSE', scopeId: license.id })])
+    const [scoped, second, first] = await rulesOf()
+    const seen = [(await readSet()).version]
+    const note = { body: { note: 'n' } }
+    for (const change of [
+      () => vendor.call('PATCH', `access-rules/${first!.id}`, note),
+      () => vendor.call('DELETE', `access-rules/${second!.id}`),
+      () => vendor.call('DELETE', `licenses/${license.id}`),
+      () => vendor.call('POST', 'access-rules', { body: ip('192.0.2.4', { set: 'feed' }) }),
+    ]) {
+      expect((await change()).status).toBeLessThan(300)
+      seen.push((await readSet()).version)
+    }
+    expect(new Set(seen).size).toBe(5)
+    expect(await readSet()).toMatchObject({ rules: 2 })
+    expect((await vendor.call('GET', `access-rules/${scoped!.id}`)).status).toBe(404)
+    await vendor.call('PATCH', `access-rules/${first!.id}`, note)
+    expect((await readSet()).version).toBe(seen.at(-1))
+  })
+
+  test('of two concurrent writers with the same one, one gets 412', async () => {
+    const { version } = replaced(await put([ip('192.0.2.1')]))
+    const lists = Array.from({ length: 6 }, (_, i) => [ip(`192.0.2.${i + 10}`)])
+    const outcomes = await Promise.all(lists.map(async (rules) => outcome(await put(rules, { ifMatch: version }))))
+    expect(outcomes.toSorted()).toEqual(['200', ...Array.from({ length: 5 }, () => '412 VERSION_MISMATCH')])
+    expect(await rulesOf()).toHaveLength(1)
+    expect(outcome(await put([], { ifMatch: null }))).toBe('412 VERSION_MISMATCH')
+    const created = await Promise.all([1, 2].map(async () => outcome(await put([], { ifMatch: null }, 'new'))))
+    expect(created.toSorted()).toEqual(['200', '412 VERSION_MISMATCH'])
+    await vendor.call('DELETE', 'access-rules/sets/new')
+    expect(outcome(await put([], { ifMatch: version }, 'new'))).toBe('412 VERSION_MISMATCH')
+  })
+})
+
+test('changes nothing when a row is bad, the list is too long, or a limit is passed', async () => {
+  await put([ip('192.0.2.1')])
+  const before = [await readSet(), await rulesOf()]
+  expect(problem.parse((await put([ip('192.0.2.2'), ip('300.0.0.1')], { more: 1 })).body).errors).toMatchObject([
+    { pointer: '#/more' },
+    { pointer: '#/rules/1/value' },
+  ])
+  expect(outcome(await put(Array.from({ length: 20_001 }, () => 1)))).toBe('422 IMPORT_TOO_LARGE')
+  expect(outcome(await put(null))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await put([], { ifMatch: 'x' }))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await put([], {}, 'x'.repeat(65)))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await put([], {}, 'a%00b'))).toBe('422 INVALID_REQUEST')
+  for (const name of ['nothing', 'a%00b', 'x'.repeat(65)]) {
+    expect((await vendor.call('GET', `access-rules/sets/${name}`)).status).toBe(404)
+    expect((await vendor.call('DELETE', `access-rules/sets/${name}`)).status).toBe(404)
+  }
+  expect([await readSet(), await rulesOf()]).toEqual(before)
+  const free = await createVendor(harness, 'FREE')
+  const many = Array.from({ length: 10 }, (_, i) => ip(`192.0.2.${i}`))
+  const putFree = (rules: object[]) => free.call('PUT', 'access-rules/sets/feed', { body: { rules } })
+  expect((await putFree(many)).status).toBe(200)
+  // The removed rule gives its place to the new one.
+  expect(replaced(await putFree([...many.slice(1), ip('192.0.2.99')]))).toMatchObject({ created: 1, removed: 1 })
+  expect(outcome(await putFree([...many, ip('192.0.2.98')]))).toBe('403 RULE_LIMIT_REACHED')
+  expect(outcome(await putFree([ip('DE', { type: 'COUNTRY' })]))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
+})
+
+test('deletes a set with its rules, and shows nothing of other organizations', async () => {
+  await put([ip('192.0.2.1'), ip('192.0.2.2')])
+  const other = await createVendor(harness)
+  expect((await other.call('GET', 'access-rules/sets/feed')).status).toBe(404)
+  expect((await other.call('DELETE', 'access-rules/sets/feed')).status).toBe(404)
+  expect((await other.call('GET', 'access-rules?set=feed')).body).toMatchObject({ data: [] })
+  expect(await changedRows(async () => vendor.call('DELETE', 'access-rules/sets/feed'))).toBe(2)
+  expect((await vendor.call('GET', 'access-rules/sets/feed')).status).toBe(404)
+  expect(await rulesOf('')).toEqual([])
+})
