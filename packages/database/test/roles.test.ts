@@ -157,13 +157,14 @@ describe('the validator role', () => {
 })
 
 describe('the management role', () => {
-  test('executes nine functions', async () => {
+  test('executes ten functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
       'changed_since',
       'drop_old_partitions',
       'ensure_partition',
       'fold_usage',
       'new_id',
+      'record_activity',
       'record_activity',
       'record_file_issued',
       'release_slot',

@@ -20,16 +20,22 @@ import {
 } from './support/every-endpoint.ts'
 import { operatorToken } from './support/harness.ts'
 import { unmatched } from './support/requests.ts'
+import { collectStatements, type Statements } from './support/statements.ts'
 import { expectBody, outcome } from './support/vendor.ts'
 
 let api: EveryEndpoint
+let statements: Statements
 /** Management tokens by their permissions. */
 const tokens = new Map<string, string>()
 
 beforeAll(async () => {
+  statements = collectStatements()
   api = await startEveryEndpoint()
 })
-afterAll(() => api.harness.close())
+afterAll(async () => {
+  statements.stop()
+  await api.harness.close()
+})
 
 test('every endpoint has a valid request', () => {
   expect(unmatched()).toEqual([])
@@ -196,4 +202,20 @@ test.each(named(isRepeatable))('%s: replays the response to an idempotency key',
   expect(repeated.status).toBe(first.status)
   expect(repeated.body).toEqual(withoutSecrets(endpoint, first.body))
   expect(repeated.headers.get('location')).toBe(first.headers.get('location'))
+})
+
+/** Statements that need no condition on the organization, each with its reason. */
+const UNBOUND: readonly RegExp[] = [
+  // Housekeeping of all organizations: retention, and a new master key.
+  /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules)"? where (?:ctid|id) /,
+  /^select .* from "signing_keys" where "master_key_id" <> \$1 /,
+  // The uses of credentials that were authenticated, of all organizations in one statement.
+  /^insert into credential_uses /,
+  // The operator's own entries. They show no content of an organization.
+  /^select \* from "audit_log" where actor ->> 'type' = 'OPERATOR' /,
+]
+
+test('every statement about the rows of a tenant names its organization', () => {
+  expect(statements.count()).toBeGreaterThan(100)
+  expect(statements.unbound().filter((text) => !UNBOUND.some((one) => one.test(text.trim())))).toEqual([])
 })

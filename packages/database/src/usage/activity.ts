@@ -24,7 +24,8 @@ export type ActivityType =
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>
-  /** Each license gets an entry; unknown ones are skipped. */
+  readonly organizationId: string
+  /** Each license gets an entry; those that are unknown or of another organization are skipped. */
   readonly licenseIds: readonly string[]
   readonly machineId?: Uint8Array
   readonly actor: object | null
@@ -32,11 +33,10 @@ export interface ActivityEntry {
 
 /** Records a change of licenses in the transaction that makes it. */
 export async function recordActivity(transaction: Kysely<Database>, entry: ActivityEntry): Promise<void> {
-  const { type, licenseIds, machineId = null } = entry
+  const { type, organizationId, licenseIds, machineId = null } = entry
   const actor = entry.actor === null ? null : JSON.stringify(entry.actor)
-  await sql`select record_activity(${licenseIds}::uuid[], ${type}, ${machineId}::bytea, ${actor}::jsonb)`.execute(
-    transaction,
-  )
+  await sql`select record_activity(${organizationId}::uuid, ${licenseIds}::uuid[], ${type}, ${machineId}::bytea,
+    ${actor}::jsonb)`.execute(transaction)
 }
 
 export interface IssuedFile {

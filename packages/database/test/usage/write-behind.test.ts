@@ -335,8 +335,10 @@ test('splits usage into batches without losing a row', () => {
 test('records a change of a license in the transaction that makes it', async () => {
   const db = createDatabase(database.pool)
   const actor = { type: 'member', id: 'x' }
-  const entry = { licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const
+  const entry = { organizationId, licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const
   await db.transaction().execute((transaction) => recordActivity(transaction, entry))
+  // Not of an organization that does not own the license.
+  await recordActivity(db, { ...entry, organizationId: uuidv7() })
   const noted = await db.selectFrom('activity').selectAll().where('organizationId', '=', organizationId).execute()
   expect(noted).toHaveLength(1)
   expect(noted[0]).toMatchObject({ licenseId: license.id, type: 'LICENSE_SUSPENDED', actor, count: '1', code: null })

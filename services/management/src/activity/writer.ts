@@ -6,10 +6,10 @@ import type { WriteContext } from '../http/context.ts'
 
 /** Records one entry for each license, with the actor of the context. */
 export async function recordLicenseActivity(
-  { db, actor }: WriteContext,
+  { db, organizationId, actor }: WriteContext,
   type: ActivityEntry['type'],
   licenseIds: readonly string[],
   machineId?: Uint8Array,
 ): Promise<void> {
-  await recordActivity(db, { type, licenseIds, actor, ...(machineId && { machineId }) })
+  await recordActivity(db, { type, organizationId, licenseIds, actor, ...(machineId && { machineId }) })
 }

@@ -21,7 +21,13 @@ async function requireLicense(context: ReadContext, licenseId: string): Promise<
 async function listMachines(context: ReadContext, licenseId: string, query: PageQuery): Promise<Page<Machine>> {
   await requireLicense(context, licenseId)
   const { db, organizationId } = context
-  const select = db.selectFrom('machines').selectAll().where('licenseId', '=', licenseId)
+  const select = db
+    .selectFrom('machines')
+    .selectAll()
+    .where('licenseId', '=', licenseId)
+    .where('licenseId', 'in', (licenses) =>
+      licenses.selectFrom('licenses').select('id').where('organizationId', '=', organizationId),
+    )
   return selectPage({ name: `machines of ${licenseId}`, organizationId }, query, select, (row) => ({
     id: row.id,
     machineId: row.machineId.toString('utf8'),

@@ -1,0 +1,20 @@
+-- Records an activity of licenses of one organization; licenses of others are skipped. The earlier function, without the
+-- organization, stays for management processes of the version before.
+create function record_activity(organization uuid, licenses_changed uuid[], kind text, machine bytea, acting jsonb) returns void
+  language plpgsql security definer set search_path = public, pg_temp as $$
+begin
+  perform ensure_partition('activity', now());
+  insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at, actor)
+  select now(), new_id(), l.organization_id, l.id, kind, machine, now(), now(), acting
+  from licenses l where l.id = any (licenses_changed) and l.organization_id = organization;
+end $$;
+
+alter function grant_management() rename to grant_management_before_activity;
+create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  perform grant_management_before_activity();
+  if not exists (select from pg_roles where rolname = 'keyward_management') then
+    return;
+  end if;
+  grant execute on function record_activity(uuid, uuid[], text, bytea, jsonb) to keyward_management;
+end $$;
