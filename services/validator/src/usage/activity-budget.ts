@@ -2,7 +2,8 @@
  * Decides which machines are named in the activity feed (docs/api.md#d3). A machine id is any text of a caller, so without a
  * bound one caller could fill the feed, and the disk, with invented machines. Of each license and minute, a limited number
  * of machines is named; of each organization, a limited number a day and a fair share of this memory. The checks of the
- * others are counted for their license.
+ * others are counted for their license. An organization whose entries of licenses are very many in a day gets one for each
+ * hour instead of each minute from then on.
  *
  * The machines of a minute are a set of their keyed hashes, because the same machine appears in each flush of the minute.
  */
@@ -19,11 +20,13 @@ export interface ActivityLimits {
   rejected: number
   /** Machines of one organization and day (UTC), counted once a minute. */
   day: number
+  /** Entries of licenses of one organization and day (UTC), counted in each flush. */
+  dayLicenses: number
   /** Machines of all organizations in a minute. */
   minute: number
 }
 
-const LIMITS: ActivityLimits = { valid: 1_000, rejected: 100, day: 1_000_000, minute: 65_536 }
+const LIMITS: ActivityLimits = { valid: 1_000, rejected: 100, day: 1_000_000, dayLicenses: 20_000_000, minute: 65_536 }
 
 /** A check of a machine. */
 export interface NamedCheck {
@@ -45,6 +48,8 @@ export class ActivityBudget {
   #named = new Map<number, number>()
   /** By the organization's row: how many machines were named today. */
   #today = new Map<number, number>()
+  /** By the organization's row: how many entries of licenses were added today. */
+  #licensesToday = new Map<number, number>()
   #minuteMs = 0
   #day = 0
 
@@ -77,6 +82,17 @@ export class ActivityBudget {
     return true
   }
 
+  /** Counts an entry of a license, without a machine. */
+  countLicense(organization: number): void {
+    this.#licensesToday.set(organization, (this.#licensesToday.get(organization) ?? 0) + 1)
+  }
+
+  /** Returns whether further entries of the organization's licenses are combined by hour. */
+  isCoarse(organization: number, minuteMs: number): boolean {
+    this.#startMinute(minuteMs)
+    return (this.#licensesToday.get(organization) ?? 0) >= this.#limits.dayLicenses
+  }
+
   /** Starts anew for a later minute, or after the clock was set back. The last records of a minute may come after it. */
   #startMinute(minuteMs: number): void {
     if (minuteMs <= this.#minuteMs && minuteMs >= this.#minuteMs - 120_000) return
@@ -85,7 +101,10 @@ export class ActivityBudget {
     this.#share.clear()
     this.#named = new Map()
     const day = Math.floor(minuteMs / DAY_MS)
-    if (day !== this.#day) this.#today = new Map()
+    if (day !== this.#day) {
+      this.#today = new Map()
+      this.#licensesToday = new Map()
+    }
     this.#day = day
   }
 

@@ -200,10 +200,12 @@ export class Aggregator {
     if (this.#countActivity(record, minuteMs, record)) return
     if (record.machineLength > 0) {
       if (this.#mayName(record, minuteMs) && this.#startActivity(record, minuteMs, record)) return
-      if (this.#countActivity(record, minuteMs, NO_MACHINE)) return
     }
+    const startMs = this.#budget.isCoarse(record.organization, minuteMs) ? this.#hour.startOf(record.atMs) : minuteMs
+    if ((record.machineLength > 0 || startMs !== minuteMs) && this.#countActivity(record, startMs, NO_MACHINE)) return
     const hasCapacity = this.#shares.licenses.take(record.organization)
-    if (!hasCapacity || !this.#startActivity(record, minuteMs, NO_MACHINE)) this.#dropped.activity++
+    if (!hasCapacity || !this.#startActivity(record, startMs, NO_MACHINE)) this.#dropped.activity++
+    else this.#budget.countLicense(record.organization)
   }
 
   /** Returns whether the feed has a place for an entry of the machine. */

@@ -304,7 +304,7 @@ describe('a flood of some organizations', () => {
   })
 
   test('names a limited number of machines of an organization and day', () => {
-    const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 500, minute: 1_000 })
+    const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 500, dayLicenses: 500, minute: 1_000 })
     const allowed = (dayMs: number): number => {
       let count = 0
       for (let minute = 0; minute < 100; minute++)
@@ -315,6 +315,31 @@ describe('a flood of some organizations', () => {
     const dayMs = Date.UTC(2026, 0, 2)
     expect(allowed(dayMs)).toBe(500)
     expect(allowed(dayMs + 24 * HOUR_MS)).toBe(500)
+  })
+
+  test('combines the licenses of an organization by hour when they have very many entries in a day', () => {
+    const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 10, dayLicenses: 100, minute: 1_000 })
+    const aggregator = new Aggregator(ids, LIMITS, budget)
+    const dayMs = Date.UTC(2026, 0, 3)
+    /** Returns how many checks were recorded, and in how many different entries. */
+    const record = (organization: number, fromMs: number, minutes: number): { checks: number; entries: number } => {
+      const entries = new Set<string>()
+      let checks = 0
+      for (let minute = 0; minute < minutes; minute++) {
+        for (let n = 0; n < 10; n++)
+          aggregator.add({ ...checkOf(organization, organization * 100 + n, ''), atMs: fromMs + minute * MINUTE_MS })
+        for (const row of toActivityRows(aggregator.take(() => true).activity)) {
+          entries.add(`${hex(row.licenseId)} ${row.minuteMs}`)
+          checks += row.count
+        }
+      }
+      return { checks, entries: entries.size }
+    }
+    // Ten minutes in entries of a minute, the other fifty in one of the hour, at whose start an entry of a minute exists.
+    expect(record(1, dayMs, 60)).toEqual({ checks: 600, entries: 100 })
+    expect(record(1, dayMs + HOUR_MS, 60)).toEqual({ checks: 600, entries: 10 })
+    expect(record(2, dayMs + HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })
+    expect(record(1, dayMs + 24 * HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })
   })
 
   test('leaves the counters of rules and analytics to others', () => {
