@@ -41,7 +41,7 @@ describe('plain lists', () => {
 
   test('with a value that is not an address fail with its line', async () => {
     expect(await failed('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
-      /^1 of 2 rows.*\nline 2: value: "203.0.113.256" is not an IP address or CIDR range$/,
+      /^1 of 2 rows.*\nline 2: value: "203.0.113.256" must be an IPv4 or IPv6 address or a CIDR range$/,
     )
   })
 
@@ -89,7 +89,7 @@ describe('JSON', () => {
 
   test('fails with the number of each invalid item', async () => {
     expect(await failed('rules.json', JSON.stringify([rule, { ...rule, value: 'QQ' }, 7]))).toMatch(
-      /\nitem 2: value: "QQ" is not an ISO 3166-1 alpha-2 code\nitem 3: value/,
+      /\nitem 2: value: "QQ" must be an assigned ISO 3166-1 alpha-2 country code, such as DE\nitem 3: value/,
     )
   })
 

@@ -165,7 +165,10 @@ test('adds, lists and deletes access rules', async () => {
   const twice = await shell.cli('rules', 'add', '203.0.113.0/24', ...wait)
   expect([twice.code, twice.err]).toEqual([1, expect.stringMatching(/\(RULE_EXISTS\)/)])
   const wrong = await shell.cli('rules', 'add', '10.0.0', ...wait)
-  expect([wrong.code, wrong.err]).toEqual([2, 'rule: value: "10.0.0" is not an IP address or CIDR range\n'])
+  expect([wrong.code, wrong.err]).toEqual([
+    2,
+    'rule: value: "10.0.0" must be an IPv4 or IPv6 address or a CIDR range\n',
+  ])
   expect((await shell.cli('rules', 'delete', network.id, machine.id, ...wait)).out).toBe('Deleted 2 rules.\n')
   expect(await result(listed, 'rules', 'list')).toEqual([])
 })

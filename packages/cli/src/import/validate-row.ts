@@ -3,9 +3,9 @@
  * is reported here with its line, before anything is sent; the service validates every rule again.
  */
 
-import { parseCountryCode, parseNetwork } from '@keyward/address'
+import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
 import { createAccessRule, type RuleKind, type RuleMode, type RuleScope, type RuleType } from '@keyward/contract'
-import { z } from 'zod'
+import type { z } from 'zod'
 
 import type { Row } from './rows.ts'
 
@@ -36,23 +36,8 @@ export function validateRow(row: Row, defaults: Defaults): ValidatedRow {
     return { problem: `${row.where}: ${field === '' ? '' : `${field}: `}${issue?.message ?? 'must be a rule'}` }
   }
   const { type, value } = parsed.data
-  const problem = valueProblem(type, value)
-  if (problem !== null) return { problem: `${row.where}: value: ${JSON.stringify(value.slice(0, 60))} ${problem}` }
+  if (canonicalRuleValue(type, value) === null)
+    return { problem: `${row.where}: value: ${JSON.stringify(value.slice(0, 60))} ${RULE_VALUE_ERRORS[type]}` }
   const { expiresAt, ...rest } = parsed.data
   return { rule: expiresAt ? { ...rest, expiresAt: expiresAt.toISOString() } : rest }
-}
-
-function valueProblem(type: RuleType, value: string): string | null {
-  switch (type) {
-    case 'IP':
-      return parseNetwork(value) === null ? 'is not an IP address or CIDR range' : null
-    case 'COUNTRY':
-      return parseCountryCode(value) === null ? 'is not an ISO 3166-1 alpha-2 code' : null
-    case 'CUSTOMER':
-      return z.uuid().safeParse(value).success ? null : 'is not the id of a customer'
-    case 'HWID':
-      return null
-    default:
-      return type satisfies never
-  }
 }

@@ -41,13 +41,13 @@ import {
   SCOPE_ROOT6,
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
-  TYPE_HWID,
   TYPE_IP4,
   TYPE_IP6,
 } from '../memory/layout.ts'
 import type { AccessRuleRecord, Id, RuleChange } from '../model.ts'
 import { RestrictionTimes } from './restriction-times.ts'
 import type { RowWriter } from './row-writer.ts'
+import { writeMatch } from './rule-match.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 import { beginLoosening, endRestricting, type RuleRow, type RunSection, Transition } from './transition.ts'
 import { TrieWriter } from './trie-writer.ts'
@@ -267,7 +267,7 @@ export class RuleWriter {
       return 'scopeId refers to no license or product of the organization'
     }
     const value = this.#scratch
-    const type = this.#readValue(record, organization, value)
+    const type = writeMatch(record, this.#rows.store.hash, (id) => this.#customerOf(id, organization), value)
     if (type < 0) return 'customerId refers to no customer of the organization'
     const prefixLength = record.type === 'IP' ? record.network.prefixLength : 0
     const match = (prefixLength << RULE_PREFIX_SHIFT) | (type << RULE_TYPE_SHIFT)
@@ -347,27 +347,6 @@ export class RuleWriter {
     if (type === TYPE_CUSTOMER) {
       const customer = rules.region.words[row * ROW_WORDS + RULE_VALUE]!
       customers.region.words[customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN]! += by
-    }
-  }
-
-  /** Writes what the record matches to `value` and returns its type, or -1 when its customer is unknown. */
-  #readValue(record: AccessRuleRecord, organization: number, value: Int32Array): number {
-    value.fill(0)
-    switch (record.type) {
-      case 'IP':
-        for (const [i, word] of record.network.words.entries()) value[i] = word
-        return record.network.family === 4 ? TYPE_IP4 : TYPE_IP6
-      case 'HWID':
-        this.#rows.store.hash.hash(record.machineId, record.machineId.length, value)
-        return TYPE_HWID
-      case 'COUNTRY':
-        value[0] = (record.country.charCodeAt(0) << 8) | record.country.charCodeAt(1)
-        return TYPE_COUNTRY
-      case 'CUSTOMER':
-        value[0] = this.#customerOf(record.customerId, organization)
-        return value[0] === 0 ? -1 : TYPE_CUSTOMER
-      default:
-        return record satisfies never
     }
   }
 

@@ -4,18 +4,16 @@
  */
 
 import { MAX_VALUE_BYTES } from '../memory/value-set.ts'
-import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord, Network } from '../model.ts'
+import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord } from '../model.ts'
+import { ID_BYTES, ID_LENGTH, MACHINE_ID_EMPTY, matchError } from './rule-match.ts'
 
-const ID_BYTES = 16
 const SECRET_HASH_BYTES = 32
 const MAX_COUNT = 0x7fffffff
 
-const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
 const ENTITLEMENTS_LENGTH = `entitlements must have 1 to ${MAX_VALUE_BYTES} bytes`
 const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
-const MACHINE_ID_EMPTY = 'machineId must not be empty'
 
 /** Returns the reason for which the change is invalid, or null. */
 export function validationError(change: Change): string | null {
@@ -65,34 +63,9 @@ function ruleError(row: AccessRuleRecord): string | null {
   if (row.scope === 'ORGANIZATION' ? row.scopeId !== null : row.scopeId?.length !== ID_BYTES) {
     return 'scopeId must be null in the scope ORGANIZATION, and an id in the others'
   }
-  switch (row.type) {
-    case 'IP':
-      return networkError(row.network)
-    case 'HWID':
-      return row.machineId.length === 0 ? MACHINE_ID_EMPTY : null
-    case 'COUNTRY':
-      return /^[A-Z]{2}$/.test(row.country) ? null : 'country must be two letters from A to Z'
-    case 'CUSTOMER':
-      if (row.kind === 'RESTRICTION') return 'a restriction must have the type IP, HWID or COUNTRY'
-      return row.customerId.length === ID_BYTES ? null : ID_LENGTH
-    default:
-      row satisfies never
-      return 'type is unknown'
-  }
-}
-
-function networkError(network: Network): string | null {
-  const { words, prefixLength } = network
-  if (words.length !== (network.family === 4 ? 1 : 4))
-    return 'network.words must be one word for IPv4 and four for IPv6'
-  if (!Number.isInteger(prefixLength) || prefixLength < 0 || prefixLength > 32 * words.length) {
-    return 'network.prefixLength must be an integer from 0 to 32 for IPv4 and to 128 for IPv6'
-  }
-  const hostBitsSet = words.some((word, i) => {
-    const bits = Math.min(Math.max(prefixLength - 32 * i, 0), 32)
-    return bits < 32 && word << bits !== 0
-  })
-  return hostBitsSet ? 'network must not have host bits set' : null
+  if (row.kind === 'RESTRICTION' && row.type === 'CUSTOMER')
+    return 'a restriction must have the type IP, HWID or COUNTRY'
+  return matchError(row)
 }
 
 function isValue(value: Uint8Array | null): boolean {

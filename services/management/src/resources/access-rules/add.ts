@@ -5,6 +5,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
+import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
@@ -15,7 +16,6 @@ import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
-import { canonicalValue, VALUE_ERRORS } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
 import { requireSets } from './set-rows.ts'
 import { readRule } from './store.ts'
@@ -41,9 +41,12 @@ async function canonicalize(
   const errors: ValidationError[] = []
   for (const [at, { input, pointer }] of given.entries()) {
     if (at % ROWS_PER_TURN === ROWS_PER_TURN - 1) await nextTurn()
-    const value = canonicalValue(input.type, input.value)
+    const value = canonicalRuleValue(input.type, input.value)
     if (value === null)
-      errors.push({ pointer: `${pointer}/value`, detail: `${VALUE_ERRORS[input.type]}; got ${quote(input.value)}` })
+      errors.push({
+        pointer: `${pointer}/value`,
+        detail: `${RULE_VALUE_ERRORS[input.type]}; got ${quote(input.value)}`,
+      })
     else rules.push({ ...input, value, scopeId: input.scopeId ?? null, setId: null, id: uuidv7(), pointer })
   }
   return { rules, errors }
@@ -71,7 +74,7 @@ async function findMissing(context: ReadContext, rules: readonly NewRule[]): Pro
     return [
       ...(isScopeMissing ? [{ pointer: `${pointer}/scopeId`, detail }] : []),
       ...(type === 'CUSTOMER' && customers.has(value)
-        ? [{ pointer: `${pointer}/value`, detail: VALUE_ERRORS.CUSTOMER }]
+        ? [{ pointer: `${pointer}/value`, detail: RULE_VALUE_ERRORS[type] }]
         : []),
     ]
   })

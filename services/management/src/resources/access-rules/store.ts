@@ -1,5 +1,6 @@
 /** Reads, lists, changes and deletes access rules. What a rule matches never changes (docs/api.md#r8). */
 
+import { canonicalRuleValue } from '@keyward/address'
 import {
   type AccessRule,
   RULE_KINDS,
@@ -22,7 +23,6 @@ import { deleteRow, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { listPage, type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
-import { canonicalValue } from './canonical.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
 import { accessRuleRows, selectRules, showRule } from './rows.ts'
 import { findSet } from './set-rows.ts'
@@ -46,7 +46,7 @@ function valueCondition(value: string) {
   return (builder: ExpressionBuilder<Database, 'accessRules'>): Expression<SqlBool> =>
     builder.or(
       RULE_TYPES.flatMap((type) => {
-        const canonical = canonicalValue(type, value)
+        const canonical = canonicalRuleValue(type, value)
         if (canonical === null) return []
         return builder.and([
           builder('accessRules.type', '=', type),

@@ -1,12 +1,15 @@
 /** The canonical form of a rule's value (docs/api.md#r2): two spellings of one value are one rule, and the index matches this form. */
 
-import { formatNetwork, parseCountryCode, parseNetwork } from '@keyward/address'
-import type { RuleType } from '@keyward/contract'
+import type { RuleType } from '@keyward/engine'
+
+import { parseCountryCode } from './country.ts'
+import { formatNetwork } from './format.ts'
+import { parseNetwork } from './network.ts'
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Returns the canonical value, or null for a value that is invalid for the type. */
-export function canonicalValue(type: RuleType, value: string): string | null {
+export function canonicalRuleValue(type: RuleType, value: string): string | null {
   switch (type) {
     case 'IP': {
       const network = parseNetwork(value)
@@ -24,7 +27,7 @@ export function canonicalValue(type: RuleType, value: string): string | null {
 }
 
 /** The validation error of each type; completes a sentence that begins with the field. */
-export const VALUE_ERRORS: Record<RuleType, string> = {
+export const RULE_VALUE_ERRORS: Record<RuleType, string> = {
   IP: 'must be an IPv4 or IPv6 address or a CIDR range',
   HWID: 'must be a machine id',
   COUNTRY: 'must be an assigned ISO 3166-1 alpha-2 country code, such as DE',
