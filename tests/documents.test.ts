@@ -96,6 +96,13 @@ test('docs/api.md lists every code of a problem with its status', () => {
   expect(listed.filter((entry) => !codes.has(entry.slice(4)))).toEqual([])
 })
 
+test('docs/api.md#a2 lists every permission', () => {
+  const permissions = [...read('packages/contract/src/management/permissions.ts').matchAll(/^ {2}'([\w.-]+)',$/gm)]
+  const rule = /^\*\*A2\.[^]*?\n\n/m.exec(read('docs/api.md'))?.[0] ?? ''
+  expect(permissions.length).toBeGreaterThan(9)
+  expect(permissions.map(([, name = '']) => name).filter((name) => !rule.includes(`\`${name}\``))).toEqual([])
+})
+
 test('every JSON example in a document is valid JSON', () => {
   const broken = documents.flatMap((path) =>
     [...read(path).matchAll(/^```json\n([^]*?)^```/gm)].flatMap(([, example = '']) => {

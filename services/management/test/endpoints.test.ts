@@ -1,5 +1,7 @@
 /** Sends valid, malformed, unauthorized, foreign and repeated requests to every endpoint. */
 
+import { readdir, readFile } from 'node:fs/promises'
+
 import { ALL_PERMISSIONS, createdToken, type Permission, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -39,6 +41,12 @@ afterAll(async () => {
 
 test('every endpoint has a valid request', () => {
   expect(unmatched()).toEqual([])
+})
+
+test('every folder of resources has its endpoints in endpoints.ts', async () => {
+  const source = await readFile(new URL('../src/endpoints.ts', import.meta.url), 'utf8')
+  const folders = await readdir(new URL('../src/resources', import.meta.url))
+  expect(folders.filter((name) => !source.includes(`./resources/${name}/`))).toEqual([])
 })
 
 /** Returns the endpoints that require a permission, with that permission. */

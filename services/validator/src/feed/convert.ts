@@ -11,6 +11,7 @@ import {
   RULE_KINDS,
   RULE_MODES,
   RULE_SCOPES,
+  RULE_TYPES,
   STORED_STATUSES,
 } from '@keyward/contract/vocabulary'
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
@@ -96,6 +97,7 @@ function readRule(row: RuleRow): AccessRuleRecord | string {
 }
 
 function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {
+  if (!isOneOf(RULE_TYPES, type)) return 'its type is unknown'
   switch (type) {
     case 'IP': {
       const network = parseNetwork(textOf(value))
@@ -110,7 +112,7 @@ function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {
     case 'CUSTOMER':
       return customerId ? { type, customerId } : 'it names no customer'
     default:
-      return 'its type is unknown'
+      return type satisfies never
   }
 }
 
