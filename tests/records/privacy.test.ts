@@ -45,7 +45,7 @@ const addresses = [...CALLERS.map(({ address }) => address), ...PEERS]
 const countries = [...new Set(CALLERS.map(({ country }) => country))]
 const search = new Search([
   ...addresses.flatMap(needlesOf),
-  // Also the whole value of a header, with port, brackets and capitals.
+  // The search includes the whole value of a header, with port, brackets and capitals.
   ...CALLERS.flatMap(({ address, sent }) => needlesOfText(address, sent)),
   ...JUNK.filter((junk) => !addresses.some((address) => junk.includes(address))).flatMap((junk) =>
     needlesOfText(junk, junk),

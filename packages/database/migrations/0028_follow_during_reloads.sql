@@ -43,7 +43,7 @@ create function forget_change_log() returns void language sql security definer s
 $$;
 
 -- As before, but a crash or a failover does not delete the log. Then the server is the same by its system identifier, which
--- some managed servers hide, and it has one new run. A backup that was restored into a running database brings a second.
+-- some managed servers hide, and it has one new run. A backup restored into a running database adds a second new run.
 create or replace function open_change_log_with(features text[]) returns text language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare

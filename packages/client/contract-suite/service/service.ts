@@ -1,6 +1,6 @@
 /**
  * A small service with one organization and one license that responds as docs/api.md says, over a real socket. Most
- * tests of the client use it; `real-services.test.ts` tests the client against the real programs.
+ * tests of the client use it; `real-services.slow.test.ts` tests the client against the real programs.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -50,7 +50,7 @@ interface Stored {
  */
 type Replaced<Value> = { value: Value } | 'unread' | null
 
-/** Changes that the storage did not take. A file that it did not take is dropped: nobody was told that it is stored. */
+/** Changes that could not be stored. A file that could not be stored is dropped, because no call reported it as stored. */
 interface Unwritten {
   rejectedAs: string | null
   rejectedFile: Replaced<string | null>

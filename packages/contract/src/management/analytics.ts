@@ -16,7 +16,7 @@ export const analyticsQuery = z.strictObject({
   groupBy: z
     .enum(['code', 'product'])
     .optional()
-    .meta({ description: 'By what to split each bucket.', example: 'code' }),
+    .meta({ description: 'The field whose values split each bucket.', example: 'code' }),
 })
 export const analytics = z.object({
   from: timestamp('The start, included.'),

@@ -171,7 +171,7 @@ const SUSPECTS = `
 /** $1: the snapshot of the last read; $2: how many changes are fetched at most; $3: the organizations that are read apart. */
 const readFeedText = (more: string): string => `
   with feed as materialized (
-    -- A snapshot that knows more than the server does is of another history: of a restored copy, for example.
+    -- A snapshot with transactions that the server does not have is of another history, such as a restored copy.
     select pg_current_snapshot() as snapshot, reloads, not (snap_covers($1::pg_snapshot, gone)
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state

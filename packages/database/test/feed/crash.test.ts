@@ -81,7 +81,7 @@ test('reports another log after a crash, because the ids of lost transactions ma
   expect(after.server).not.toBe(before.server)
   expect((await joined()).server).toBe(after.server)
 
-  // The validator knows the history up to its heartbeat, if that has survived. The log since then is still there.
+  // The validator has followed this history up to its heartbeat, if the heartbeat has survived. The log since then remains.
   expect(mayContinue(before.server, after.server)).toBe(true)
   await onServer(async (client) => {
     expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))

@@ -107,7 +107,7 @@ test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOT
   }
 }, 60_000)
 
-/** One claimant that claims and releases at random and knows afterwards which machines it holds. */
+/** Claims and releases at random, and returns the machines that hold slots in the end. */
 async function come(licenseId: Uint8Array, name: string, { chance, int }: Random, turns: number): Promise<Set<string>> {
   const mine = new Set<string>()
   for (let turn = 0; turn < turns; turn++) {

@@ -144,7 +144,7 @@ export class RowSplitter {
       this.#count++
       return
     }
-    // Nothing between the brackets is an empty list. Nothing before or after a comma is an error.
+    // Empty brackets are an empty list. A comma without a row before or after it is an error.
     const isEmptyList = isLast && this.#count === 0 && isBlank(row)
     if (isEmptyList) return
     if (isBlank(row)) throw new ApiError('MALFORMED_JSON', 'The body must be JSON in UTF-8.')

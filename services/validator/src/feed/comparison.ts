@@ -9,8 +9,8 @@ import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './fol
 export interface ComparisonOptions {
   readonly identity: string
   /**
-   * first: nothing was loaded before. gap: the index has no position, so nothing but what restricts is applied meanwhile.
-   * check: changes are applied meanwhile.
+   * first: nothing was loaded before. gap: the index has no position, so only changes that restrict are applied meanwhile.
+   * check: all changes are applied meanwhile.
    */
   readonly purpose: 'first' | 'gap' | 'check'
   readonly startedMs: number

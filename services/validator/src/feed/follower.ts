@@ -47,7 +47,7 @@ interface Apart {
 
 const POLL_MS = 1_000
 const RETRY_MS = 250
-/** After a reload of an index with a position was given up, the next one begins so much later. */
+/** The delay before the next reload, after one of an index with a position was abandoned. */
 const PAUSE_MS = 1_000
 /** The read that ends a gap may return so many changes. */
 const MAX_CHANGES_OF_GAP = 200_000

@@ -51,7 +51,7 @@ export class MainThreadClient {
     })
   }
 
-  /** Claims a slot. Undecided at once when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /** Claims a slot. Decides nothing, immediately, when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
   claim(
     organization: number,
     licenseId: Uint8Array,

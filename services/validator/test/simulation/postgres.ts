@@ -262,7 +262,7 @@ export class SimulatedPostgres {
     // Heartbeats, which do not wait for the disk, are lost with it.
     for (let i = lost === 0 ? 0 : this.#random.int(4); i > 0 && this.#history.at(-2)?.state === this.state; i--)
       this.#history.pop()
-    // Recovery goes on behind the greatest number that it finds on disk.
+    // Recovery continues after the greatest number that it finds on disk.
     const found = this.#history.reduce((most, { xid }) => (xid > most ? xid : most), 0n)
     if (this.#nextXid > this.firstFreshXid) this.firstFreshXid = this.#nextXid
     this.#nextXid = found + 1n + BigInt(this.#random.int(Number(this.#nextXid - found)))

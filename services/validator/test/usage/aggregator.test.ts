@@ -239,7 +239,7 @@ function checkOf(organization: number, license: number, machine: string, code: n
   }
 }
 
-/** Returns the machine ids and counts of a batch, in its order. */
+/** Returns the machine ids and counts of a batch, in the order of the batch. */
 function named({ activity }: ReturnType<Aggregator['take']>): (string | number | null)[][] {
   return toActivityRows(activity).map(({ machineId, count }) => [machineId && Buffer.from(machineId).toString(), count])
 }
