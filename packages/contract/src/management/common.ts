@@ -65,6 +65,9 @@ export const email = z
   .refine((value) => !/[\p{Cc}\p{Cs}]/u.test(value), 'must be an e-mail address')
   .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
+/** An address to store. Invisible characters could make two different addresses look equal. */
+export const newEmail = email.refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
+
 /** Stored as given; a blank name is a validation error. */
 export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 
-import { actor, email, EXAMPLE_ID, id, moment, name, timestamp } from './common.ts'
+import { actor, email, EXAMPLE_ID, id, moment, name, newEmail, timestamp } from './common.ts'
 import { permissions } from './permissions.ts'
 
 const credentialName = name.meta({ description: 'What the credential is for.', example: 'deploy script' })
@@ -49,7 +49,7 @@ export const member = z
   })
   .meta({ id: 'Member', description: 'A person who works for the vendor.' })
 export type Member = z.infer<typeof member>
-export const createMember = z.strictObject({ email, permissions })
+export const createMember = z.strictObject({ email: newEmail, permissions })
 export const updateMember = createMember.partial().meta({ example: { permissions: ['licenses.read'] } })
 
 export const accessTokenParams = z.strictObject({

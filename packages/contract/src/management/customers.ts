@@ -3,7 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { email, EXAMPLE_ID, id, metadata, name, timestamp } from './common.ts'
+import { email, EXAMPLE_ID, id, metadata, name, newEmail, timestamp } from './common.ts'
 
 const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
 const externalId = text(200).meta({
@@ -26,7 +26,7 @@ export type Customer = z.infer<typeof customer>
 
 export const createCustomer = z
   .strictObject({
-    email,
+    email: newEmail,
     name: customerName.nullable().optional(),
     externalId: externalId.nullable().optional(),
     metadata: metadata.optional(),

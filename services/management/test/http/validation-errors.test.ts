@@ -48,6 +48,7 @@ test.each<[string, object, string[]]>([
   ['access-rules/import', { rules: [] }, ['#/rules must not be empty']],
   ['access-rules/import', {}, ['#/rules is required']],
   ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
+  ['customers', { email: 'a\u200b@example.com' }, ['#/email must not contain invisible characters']],
 ])('%s %j', async (path, body, expected) => {
   expect(await errorsOf(path, body)).toEqual(expected)
 })
