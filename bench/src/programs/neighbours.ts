@@ -134,8 +134,16 @@ async function attackTogether(parts: Parts, names: readonly string[], minutes: n
     for (const [name, mib] of Object.entries(most)) if (mib === 0) throw new Error(`${name} has ended`)
   }
   row.responses.push(await attacker.stop())
+  const loads = await loadsOf(services.validator.adminPort)
   console.log(line('all together', row))
-  console.log(writeResult('neighbours-together', { minutes, windows, ...summaryOf(row) }))
+  console.log(`loads of the validator: ${loads} (1: no attack has made it reload)`)
+  console.log(writeResult('neighbours-together', { minutes, windows, loads, ...summaryOf(row) }))
+}
+
+/** Returns how often the validator has loaded all rows. */
+async function loadsOf(adminPort: number): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)
 }
 
 function pause(ms: number): Promise<void> {
