@@ -76,15 +76,19 @@ test.each([100_000, 1_100_000])('a client that sends %i bytes before it reads ge
     const text = await new Promise<string>((resolve) => {
       const socket = connect(validator.port, '127.0.0.1').pause()
       let received = ''
-      socket.on('data', (data) => (received += data.toString('latin1')))
       socket.on('error', () => undefined).on('close', () => resolve(received))
+      socket.on('data', (data) => {
+        received += data.toString('latin1')
+        if (responses(1)(received)) socket.destroy()
+      })
       socket.write(sent, () => socket.resume())
     })
     expect(text.slice(0, 12)).toBe('HTTP/1.1 413')
   }
 })
 
-test('returns 408 when a chunked body does not end within 2 seconds', async () => {
+test('returns 408 when a chunked body does not end within 2 seconds', async ({ skip }) => {
+  skip(isBehindBalancer, 'a balancer has its own deadlines and connections')
   const { text, closed } = await raw(validator.port, asChunks(check()).slice(0, -5))
   expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 408', true])
 })
@@ -115,21 +119,23 @@ test('reads nothing behind a chunked body', async ({ skip }) => {
   expect(alone.closed).toBe(true)
 })
 
-test.each([
+test.for([
   ['another transfer-encoding', 'Transfer-Encoding: gzip, chunked', '0\r\n\r\n'],
   ['chunked in capitals', 'Transfer-Encoding: CHUNKED', '0\r\n\r\n'],
   ['chunked twice', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked', '0\r\n\r\n'],
   ['an empty transfer-encoding', 'Transfer-Encoding:\r\nContent-Length: 2', '{}'],
   ['two lengths', 'Content-Length: 2\r\nContent-Length: 2', '{}'],
   ['an empty length', 'Content-Length:', ''],
-])('responds to %s with 400, which is no verdict, and closes the connection', async (_name, headers, content) => {
-  const { text, closed } = await raw(validator.port, message(headers, content))
-  expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 400', true])
-  expect(text).not.toContain('"valid"')
-  if (isBehindBalancer) return
-  const [, body = ''] = text.split('\r\n\r\n')
-  expect(JSON.parse(body)).toEqual({ status: 400, message: someText, code: 'BAD_REQUEST' })
-})
+])(
+  'responds to %s with 400, which is no verdict, and closes the connection',
+  async ([, headers = '', content = ''], { skip }) => {
+    skip(isBehindBalancer, 'a balancer corrects some of these requests, and rejects the others itself')
+    const { text, closed } = await raw(validator.port, message(headers, content))
+    expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 400', true])
+    const [, body = ''] = text.split('\r\n\r\n')
+    expect(JSON.parse(body)).toEqual({ status: 400, message: someText, code: 'BAD_REQUEST' })
+  },
+)
 
 test('sends 100 Continue to a client that waits for it', async () => {
   for (const framing of [`Content-Length: ${check().length}`, 'Transfer-Encoding: chunked']) {
