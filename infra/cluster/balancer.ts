@@ -44,7 +44,11 @@ export abstract class Balancer {
    */
   async start(configuration: string, ports: BalancerPorts, replace: (text: string) => string): Promise<void> {
     chmodSync(this.folder, 0o755)
-    const text = replace(readFileSync(join(INFRA, configuration), 'utf8').replaceAll('/etc/keyward', this.folder))
+    const shipped = readFileSync(join(INFRA, configuration), 'utf8')
+      .replaceAll('/etc/keyward', this.folder)
+      // Names of abstract sockets are unique on a machine, and exist on Linux alone.
+      .replaceAll('abns@keyward-older-http', `unix@${this.folder}/older-http`)
+    const text = replace(shipped)
     writeFileSync(join(this.folder, 'balancer.conf'), text)
     this.#makeCertificate()
     // Another program on that port would look like the balancer; a validator would even share the port with haproxy.

@@ -173,6 +173,24 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(managed.body).toMatch(/"m[12]"/)
     })
 
+    test('forwards a check in HTTP/1.0 as HTTP/1.1, with the address of the caller', async () => {
+      const body = '{"license":"x"}'
+      const framing = `content-length: ${body.length}\r\nx-forwarded-for: 203.0.113.7`
+      for (const host of ['', 'host: localhost\r\n'])
+        expect(await sendRaw(`POST /api/v2/license/validate HTTP/1.0\r\n${host}${framing}\r\n\r\n${body}`)).toMatch(
+          /^HTTP\/1\.1 400 [^]*"v[123]"/,
+        )
+      const seen = validators.flatMap((one) => one.seen)
+      expect(seen.map((one) => [one.body.toString(), one.version])).toEqual([
+        [body, '1.1'],
+        [body, '1.1'],
+      ])
+      for (const { headers } of seen) {
+        expect(headers['host']).toBeTruthy()
+        expect(headers['x-forwarded-for']).toBe('127.0.0.1')
+      }
+    })
+
     test("sets x-forwarded-for to the caller's address, whatever the caller sent", async () => {
       const headers = {
         'x-forwarded-for': '203.0.113.7, 10.0.0.1',

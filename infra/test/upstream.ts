@@ -8,6 +8,8 @@ import { listenOn } from '../shared/ports.ts'
 export interface Seen {
   method: string
   url: string
+  /** The version of HTTP. */
+  version: string
   headers: Record<string, string | string[] | undefined>
   body: Buffer
 }
@@ -51,7 +53,7 @@ export class Upstream {
       response.writeHead(413, { connection: 'close' }).end('too large')
       return
     }
-    this.seen.push({ method, url, headers, body: await buffer(incoming) })
+    this.seen.push({ method, url, version: incoming.httpVersion, headers, body: await buffer(incoming) })
     response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
     response.end(JSON.stringify({ from: this.name }))
   }

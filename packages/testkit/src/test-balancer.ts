@@ -73,6 +73,7 @@ function configurationFor(kind: string, service: Ports, port: number, folder: st
     .replace(/^ *bind :80\n/m, '')
     .replace(/^ *http-request redirect scheme https .*\n/m, '')
     .replace('bind :8404', `bind unix@${folder}/metrics`)
+    .replaceAll('abns@keyward-older-http', `unix@${folder}/older-http`)
     .replace(
       new RegExp(`^ *server ${kind}-1 .*$`, 'gm'),
       `    server ${kind}-1 127.0.0.1:${service.port} port ${service.adminPort}`,
