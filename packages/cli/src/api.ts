@@ -47,8 +47,9 @@ export interface FieldError {
 export class ValidationFailure extends Failure {
   readonly errors: readonly FieldError[]
 
-  constructor(code: string, errors: readonly FieldError[]) {
-    const details = errors.map(({ pointer, detail }) => `${fieldName(pointer)} ${detail}`)
+  /** `nameOf` converts the pointers of the details to names. */
+  constructor(code: string, errors: readonly FieldError[], nameOf = fieldName) {
+    const details = errors.map(({ pointer, detail }) => `${nameOf(pointer)} ${detail}`)
     super(EXIT.apiError, 'The service rejected the request', { code, details })
     this.errors = errors
   }

@@ -3,12 +3,12 @@
  * value and so is an error, so that scripts never parse sentences.
  */
 
-import type { Failure } from './failure.ts'
+import { EXIT, Failure } from './failure.ts'
 
 export interface Output {
-  /** Writes the result: `value` with --json, `text` otherwise. */
+  /** Writes the result: `value` with --json, one of its fields with --get, `text` otherwise. */
   result: (value: unknown, text: string) => void
-  /** Writes a hint for people; nothing with --json. */
+  /** Writes a hint for people; nothing with --json or --get. */
   note: (line: string) => void
   /** Writes a line that the next one replaces; nothing unless standard error is a terminal. */
   progress: (line: string) => void
@@ -20,7 +20,14 @@ export interface Streams {
   isTerminal: boolean
 }
 
-export function createOutput(streams: Streams, json: boolean): Output {
+export interface OutputFlags {
+  json: boolean
+  /** The field to write; of a list, that of each item. */
+  get?: string | undefined
+}
+
+export function createOutput(streams: Streams, { json, get }: OutputFlags): Output {
+  const forPeople = !json && get === undefined
   let unfinished = false
   const finish = (): void => {
     if (unfinished) streams.err('\r\u001b[K')
@@ -29,18 +36,30 @@ export function createOutput(streams: Streams, json: boolean): Output {
   return {
     result: (value, text) => {
       finish()
-      streams.out(`${json ? JSON.stringify(value, null, 2) : text}\n`)
+      if (get === undefined) streams.out(`${json ? JSON.stringify(value, null, 2) : text}\n`)
+      else for (const item of Array.isArray(value) ? value : [value]) streams.out(`${fieldOf(item, get)}\n`)
     },
     note: (line) => {
       finish()
-      if (!json) streams.err(`${line}\n`)
+      if (forPeople) streams.err(`${line}\n`)
     },
     progress: (line) => {
-      if (json || !streams.isTerminal) return
+      if (!forPeople || !streams.isTerminal) return
       streams.err(`\r\u001b[K${line}`)
       unfinished = true
     },
   }
+}
+
+/** Returns a field of a result as text. Throws Failure when the result has no such field. */
+function fieldOf(value: unknown, name: string): string {
+  const fields = new Map<string, unknown>(typeof value === 'object' && value !== null ? Object.entries(value) : [])
+  const field = fields.get(name)
+  if (field === undefined)
+    throw new Failure(EXIT.usage, `The result has no field ${name}`, {
+      details: [`It has ${[...fields.keys()].join(', ')}.`],
+    })
+  return typeof field === 'string' ? field : JSON.stringify(field)
 }
 
 /** Writes why a command failed. */

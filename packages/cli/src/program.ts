@@ -6,7 +6,7 @@
 import tab from '@bomb.sh/tab/commander'
 import { Command, CommanderError } from 'commander'
 
-import { asFailure } from './api.ts'
+import { asFailure, ValidationFailure } from './api.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
 import { addCustomerCommands } from './commands/customers.ts'
@@ -16,11 +16,16 @@ import { addMachineCommands } from './commands/machines.ts'
 import { addMemberCommands } from './commands/members.ts'
 import { addOrganizationCommands } from './commands/organizations.ts'
 import { addProductCommands } from './commands/products.ts'
+import { addActivityCommands } from './commands/records/activity.ts'
+import { addAuditLogCommand } from './commands/records/audit-log.ts'
+import { addUsageCommand } from './commands/records/usage.ts'
 import { addRuleCommands } from './commands/rules.ts'
 import { addSetCommands } from './commands/sets.ts'
 import { addStatusCommand } from './commands/status.ts'
 import { addTokenCommands } from './commands/tokens.ts'
+import { addWhoamiCommand } from './commands/whoami.ts'
 import { EXIT, Failure } from './failure.ts'
+import { flagName } from './flag-names.ts'
 import { reportFailure } from './output.ts'
 import { openSession, type RunContext, type Session } from './session.ts'
 
@@ -43,6 +48,7 @@ export function createProgram(context: RunContext): Command {
     .option('--operator-token <secret>', 'operator token, for organizations and validators')
     .option('--allow-http', 'send the token over plain http to another machine')
     .option('--json', 'print one JSON value instead of text', false)
+    .option('--get <field>', 'print one field of the result, such as id')
     .addHelpText('after', AFTERWORD)
     .showHelpAfterError('(--help lists commands and options)')
     .exitOverride()
@@ -62,6 +68,10 @@ export function createProgram(context: RunContext): Command {
   addRuleCommands(program, open)
   addSetCommands(program, open)
   addCheckCommand(program, open)
+  addActivityCommands(program, open)
+  addUsageCommand(program, open)
+  addAuditLogCommand(program, open)
+  addWhoamiCommand(program, open)
   addStatusCommand(program, open)
   addKeyCommands(program, open)
   tab(program)
@@ -70,14 +80,25 @@ export function createProgram(context: RunContext): Command {
 
 /** Runs a command and returns its exit code. `args` has no program name. Throws only for bugs in this program. */
 export async function run(args: readonly string[], context: RunContext): Promise<number> {
+  const program = createProgram(context)
+  let running = program
+  program.hook('preAction', (_, command) => {
+    running = command
+  })
   try {
-    await createProgram(context).parseAsync(args, { from: 'user' })
+    await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
-    const failure = asFailure(error)
+    const failure = inWordsOf(running, asFailure(error))
     if (!(failure instanceof Failure)) throw error
     if (!(failure instanceof NegativeResult)) reportFailure(context.streams, args.includes('--json'), failure)
     return failure.exitCode
   }
+}
+
+/** Returns a validation failure with the flags and arguments of the command in place of the API's fields. */
+function inWordsOf(command: Command, error: unknown): unknown {
+  if (!(error instanceof ValidationFailure)) return error
+  return new ValidationFailure(error.code ?? '', error.errors, (pointer) => flagName(command, pointer))
 }

@@ -28,11 +28,11 @@ export interface Session {
   output: Output
 }
 
-const globalFlags = connectionFlags.extend({ json: z.boolean().default(false) })
+const globalFlags = connectionFlags.extend({ json: z.boolean().default(false), get: z.string().optional() })
 
 /** Opens the session of a command. Throws Failure when the address or the flags are wrong. */
 export function openSession(context: RunContext, command: Command): Session {
-  const { json, ...flags } = globalFlags.parse(command.optsWithGlobals())
+  const { json, get, ...flags } = globalFlags.parse(command.optsWithGlobals())
   const connection = connect(flags, context.env, context.home)
-  return { context, connection, api: createApi(connection), output: createOutput(context.streams, json) }
+  return { context, connection, api: createApi(connection), output: createOutput(context.streams, { json, get }) }
 }

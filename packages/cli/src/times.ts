@@ -18,6 +18,13 @@ export function parseMoment(text: string, nowMs: number): string {
   return time.toISOString()
 }
 
+/** Parses a time in the past: an ISO 8601 date or date-time, or a duration before now. Returns ISO 8601 in UTC. Throws Failure. */
+export function parsePast(text: string, nowMs: number): string {
+  const isSpan = /^\d{1,5}[hdwy]$/.test(text)
+  const timeMs = Date.parse(parseMoment(text, nowMs))
+  return new Date(isSpan ? 2 * nowMs - timeMs : timeMs).toISOString()
+}
+
 /** Formats how long ago a time was, coarsely: `3 s ago`, `2 min ago`. */
 export function ago(iso: string, nowMs: number): string {
   const s = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000))

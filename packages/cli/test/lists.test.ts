@@ -159,3 +159,10 @@ describe('wrong usage is explained', () => {
     expect(JSON.parse(printed.err)).toMatchObject({ error: { exitCode: 3, details: [] } })
   })
 })
+
+test('--get prints one field of a result, and names the fields when there is no such field', async () => {
+  await shell.write('list.txt', '192.0.2.1\n')
+  expect(await shell.cli('--get', 'rows', 'rules', 'import', 'list.txt', '--dry-run')).toMatchObject({ out: '1\n' })
+  const printed = await shell.cli('--get', 'row', 'rules', 'import', 'list.txt', '--dry-run')
+  expect([printed.code, printed.err]).toEqual([2, 'The result has no field row\n  It has rows, invalid, dryRun.\n'])
+})

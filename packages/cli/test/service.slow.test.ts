@@ -124,10 +124,10 @@ test('shows which rule decides a check', async () => {
   expect(printed.out).toMatch(/^BLACKLISTED[^]*Decided by the blacklist rule .*203\.0\.113\.0\/24.*noted "abuse"/)
 })
 
-test('names each invalid field once, without JSON pointers', async () => {
+test('names each invalid flag once', async () => {
   const failed = await shell.cli('check', 'ANY', '--country', 'Narnia')
   expect(failed.code).toBe(1)
-  expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  country must be two letters\n')
+  expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  --country must be two letters\n')
 })
 
 test('lets the operator change quotas, suspend, recover and read what was done', async () => {

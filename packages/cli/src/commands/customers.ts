@@ -1,4 +1,4 @@
-/** `customer create`, `customer list`. */
+/** `customer create`, `customer list`, `customer merge`, `customer delete`. */
 
 import { type Customer, customer } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -6,6 +6,7 @@ import { z } from 'zod'
 
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
+import { addDeletion } from './deletion.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
@@ -41,6 +42,19 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
         one.createdAt,
       ])
     })
+  group
+    .command('merge')
+    .description('move the licenses and rules of a customer to another one, and delete the first')
+    .argument('<id>', 'the id of the customer that goes')
+    .argument('<into>', 'the id of the customer that remains')
+    .action(async (id: string, into: string, _flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const path = `/customers/${encodeURIComponent(id)}/merge`
+      const { data } = await api.call({ method: 'POST', path, body: { into } }, customer)
+      output.result(data, describeCustomer(data))
+    })
+  const consequence = 'not possible while the customer has licenses'
+  addDeletion(group, open, { verb: 'delete', noun: 'a customer', path: '/customers', consequence })
 }
 
 function describeCustomer({ id, email, name, externalId, createdAt }: Customer): string {

@@ -11,6 +11,7 @@ import type { Call } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
+import { addDeletion } from './deletion.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 import { describeApplied, waitOf, withWait } from './wait.ts'
@@ -38,6 +39,13 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   addRenew(group, open)
   addReplaceKey(group, open)
   addFile(group, open)
+  addDeletion(group, open, {
+    verb: 'delete',
+    noun: 'a license',
+    path: '/licenses',
+    consequence: 'its machines and rules go with it',
+    find: async (api, idOrKey) => (await findLicense(api, idOrKey)).id,
+  })
 }
 
 /** Adds a command that changes the status of a license. */
@@ -92,7 +100,7 @@ function addList(group: Command, open: Open): void {
       const session = open(command)
       const { limit, product: productId, customer: customerId, status } = filterFlags.parse(flags)
       const list = await fetchList(session.api, '/licenses', license, limit, { productId, customerId, status })
-      printList(session, list, ['KEY', 'licenseStatus', 'MACHINES', 'EXPIRES', 'ID'], (one) => [
+      printList(session, list, ['KEY', 'STATUS', 'MACHINES', 'EXPIRES', 'ID'], (one) => [
         one.key,
         one.status,
         `${one.machines.used} of ${one.machines.max ?? 'any number'}`,

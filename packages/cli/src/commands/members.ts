@@ -1,14 +1,16 @@
-/** `member list`, `member create`, `member delete`: the people who work for the vendor. */
+/** `member`: the people who work for the vendor, and the personal access tokens by which they work. */
 
-import { ALL_PERMISSIONS, member } from '@keyward/contract'
+import { ALL_PERMISSIONS, createdToken, member } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
+import { parseMoment } from '../times.ts'
 import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
 
 const createFlags = z.object({ permission: z.array(z.string()) })
+const tokenFlags = createFlags.extend({ name: z.string(), expires: z.string().optional() })
 
 export function addMemberCommands(parent: Command, open: (command: Command) => Session): void {
   const group = parent.command('member').description('members: people who work for the vendor')
@@ -38,6 +40,7 @@ export function addMemberCommands(parent: Command, open: (command: Command) => S
       ])
     },
   )
+  addToken(group, open)
   group
     .command('delete')
     .description('delete a member and the personal access tokens of that member')
@@ -46,5 +49,33 @@ export function addMemberCommands(parent: Command, open: (command: Command) => S
       const { api, output } = open(command)
       await api.call({ method: 'DELETE', path: `/members/${encodeURIComponent(id)}` }, noContent)
       output.result({ id, deleted: true }, `Deleted the member ${id}.`)
+    })
+}
+
+function addToken(group: Command, open: (command: Command) => Session): void {
+  group
+    .command('token')
+    .description('create a personal access token for a member; shows its secret, only once')
+    .argument('<id>', 'the id of the member')
+    .addOption(
+      new Option('-p, --permission <permission...>', 'what it may do, within the permissions of the member')
+        .choices(ALL_PERMISSIONS)
+        .makeOptionMandatory(),
+    )
+    .option('--name <name>', 'what it is for', 'access token')
+    .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
+    .action(async (memberId: string, flags: unknown, command: Command) => {
+      const { api, output, context } = open(command)
+      const { permission, name, expires } = tokenFlags.parse(flags)
+      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
+      const path = `/members/${encodeURIComponent(memberId)}/access-tokens`
+      const body = { name, permissions: permission, ...expiresAt }
+      const { data } = await api.call({ method: 'POST', path, body }, createdToken)
+      const { id, secret = null, permissions } = data
+      output.result(
+        data,
+        describe({ id, name, secret, permissions: permissions.join(', '), expires: data.expiresAt ?? 'never' }),
+      )
+      output.note('\nStore the secret now; it is not shown again.')
     })
 }

@@ -14,7 +14,7 @@ import {
   quotaName,
 } from '@keyward/contract'
 import { operatorAuditEntry } from '@keyward/contract/management/audit'
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
@@ -32,6 +32,7 @@ export function addOrganizationCommands(parent: Command, open: Open): void {
   const org = parent.command('org').description('organizations: the vendors; needs the operator token')
   addCreate(org, open)
   addReads(org, open)
+  addPlan(org, open)
   addQuota(org, open)
   addSuspension(org, open)
   addRecovery(org, open)
@@ -92,6 +93,19 @@ function addReads(org: Command, open: Open): void {
         one.organizationId ?? '',
         JSON.stringify(one.changes ?? {}),
       ])
+    })
+}
+
+function addPlan(org: Command, open: Open): void {
+  org
+    .command('plan')
+    .description('change the plan of an organization; existing rules keep working')
+    .argument('<id>', 'the id of the organization')
+    .addArgument(new Argument('<plan>', 'the new plan').choices(plan.options))
+    .action(async (id: string, newPlan: string, _flags: unknown, command: Command) => {
+      const session = open(command)
+      const call = { method: 'PATCH', path: pathOf(id), body: { plan: newPlan }, as: 'operator' } as const
+      printDetails(session, (await session.api.call(call, organizationDetails)).data)
     })
 }
 

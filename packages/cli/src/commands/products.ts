@@ -1,10 +1,11 @@
-/** `product create`, `product list`. */
+/** `product create`, `product list`, `product delete`. */
 
 import { product } from '@keyward/contract/management/products'
 import type { Command } from 'commander'
 
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
+import { addDeletion } from './deletion.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 export function addProductCommands(parent: Command, open: (command: Command) => Session): void {
@@ -26,4 +27,6 @@ export function addProductCommands(parent: Command, open: (command: Command) => 
       printList(session, list, ['ID', 'NAME', 'CREATED'], (one) => [one.id, one.name, one.createdAt])
     },
   )
+  const consequence = 'not possible while it has licenses'
+  addDeletion(group, open, { verb: 'delete', noun: 'a product', path: '/products', consequence })
 }

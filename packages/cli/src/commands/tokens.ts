@@ -1,12 +1,14 @@
-/** `token create`: a credential for scripts, with the permissions that it is given. */
+/** `token create`, `token list`, `token revoke`: credentials for scripts, with the permissions that they are given. */
 
-import { ALL_PERMISSIONS, createdToken } from '@keyward/contract'
+import { ALL_PERMISSIONS, createdToken, token as tokenSchema } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
+import { addDeletion } from './deletion.ts'
+import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const flagsOf = z.object({ permission: z.array(z.string()), expires: z.string().optional() })
 
@@ -33,4 +35,20 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
       )
       output.note('\nStore the secret now; it is not shown again.')
     })
+  withLimit(token.command('list').description('list management tokens, newest first')).action(
+    async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const list = await fetchList(session.api, '/tokens', tokenSchema, listFlags.parse(flags).limit)
+      printList(session, list, ['ID', 'NAME', 'PREFIX', 'LAST USED', 'EXPIRES', 'PERMISSIONS'], (one) => [
+        one.id,
+        one.name,
+        one.prefix,
+        one.lastUsedAt ?? 'never',
+        one.expiresAt ?? 'never',
+        one.permissions.join(', '),
+      ])
+    },
+  )
+  const consequence = 'scripts that use it stop working at once'
+  addDeletion(token, open, { verb: 'revoke', noun: 'a management token', path: '/tokens', consequence })
 }

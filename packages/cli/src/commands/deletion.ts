@@ -1,0 +1,38 @@
+/** The commands that delete or revoke one resource by its id. */
+
+import type { Command } from 'commander'
+
+import type { Api } from '../api.ts'
+import type { Session } from '../session.ts'
+import { noContent } from './lists.ts'
+
+interface Deletion {
+  verb: 'delete' | 'revoke'
+  /** With its article: `a product`. */
+  noun: string
+  /** The path of the list: `/products`. */
+  path: string
+  /** What follows from it, or when it is not possible. */
+  consequence: string
+  /** Returns the id for what the caller gives. Default: the caller gives the id. */
+  find?: (api: Api, given: string) => Promise<string>
+}
+
+export function addDeletion(
+  group: Command,
+  open: (command: Command) => Session,
+  { verb, noun, path, consequence, find }: Deletion,
+): void {
+  const bare = noun.replace(/^an? /, '')
+  group
+    .command(verb)
+    .description(`${verb} ${noun}; ${consequence}`)
+    .argument('<id>', find ? 'its id or its key' : `the id of the ${bare}`)
+    .action(async (given: string, _flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const id = find ? await find(api, given) : given
+      await api.call({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` }, noContent)
+      const done = `${verb}d`
+      output.result({ id, [done]: true }, `${done === 'deleted' ? 'Deleted' : 'Revoked'} the ${bare} ${id}.`)
+    })
+}

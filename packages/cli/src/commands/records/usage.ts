@@ -1,0 +1,44 @@
+/** `usage`: how many checks there were, by hour or day, with a bar for each number. */
+
+import { analytics } from '@keyward/contract/management/analytics'
+import { type Command, Option } from 'commander'
+import { z } from 'zod'
+
+import { table } from '../../output.ts'
+import type { Session } from '../../session.ts'
+import { parsePast } from '../../times.ts'
+
+const flagsOf = z.object({
+  since: z.string(),
+  interval: z.enum(['hour', 'day']),
+  product: z.string().optional(),
+  by: z.enum(['code', 'product']).optional(),
+})
+const BAR_LENGTH = 40
+
+export function addUsageCommand(parent: Command, open: (command: Command) => Session): void {
+  parent
+    .command('usage')
+    .description('show how many checks there were; excluded checks are not counted')
+    .option('--since <when>', 'the start: a date, or 12h, 30d, 2w before now', '7d')
+    .addOption(new Option('--interval <interval>', 'the width of a row').choices(['hour', 'day']).default('day'))
+    .addOption(new Option('--by <what>', 'split each row').choices(['code', 'product']))
+    .option('--product <id>', 'only checks of this product')
+    .action(async (flags: unknown, command: Command) => {
+      const { api, output, context } = open(command)
+      const { since, interval, product, by } = flagsOf.parse(flags)
+      const query = new URLSearchParams({ from: parsePast(since, context.nowMs()), interval })
+      if (product !== undefined) query.set('productId', product)
+      if (by !== undefined) query.set('groupBy', by)
+      const call = { method: 'GET', path: `/analytics/checks?${query.toString()}` } as const
+      const { data } = await api.call(call, analytics)
+      const most = Math.max(1, ...data.data.map(({ count }) => count))
+      const rows = data.data.map(({ start, code, productId, count }) => [
+        interval === 'day' ? start.slice(0, 10) : `${start.slice(0, 16)}Z`,
+        ...(by === undefined ? [] : [code ?? productId ?? 'unknown key']),
+        String(count),
+        '█'.repeat(Math.ceil((count / most) * BAR_LENGTH)),
+      ])
+      output.result(data, table(['START', ...(by === undefined ? [] : [by.toUpperCase()]), 'CHECKS', ''], rows))
+    })
+}

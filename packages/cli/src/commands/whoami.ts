@@ -1,0 +1,22 @@
+/** `whoami`: the organization of the token, its plan and what it uses. */
+
+import { ownOrganization } from '@keyward/contract'
+import type { Command } from 'commander'
+
+import { describe, table } from '../output.ts'
+import type { Session } from '../session.ts'
+
+export function addWhoamiCommand(parent: Command, open: (command: Command) => Session): void {
+  parent
+    .command('whoami')
+    .description('show the organization of the token, its plan and its quotas')
+    .action(async (_flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const { data } = await api.call({ method: 'GET', path: '/organization' }, ownOrganization)
+      const { id, name, plan, usage, quotas } = data
+      const { used, limit } = usage.rules
+      const head = describe({ id, name, plan, 'unexpired rules': `${used} of ${limit ?? 'any number'}` })
+      const rows = Object.entries(quotas).map(([quota, use]) => [quota, String(use.used ?? '–'), String(use.limit)])
+      output.result(data, `${head}\n\n${table(['QUOTA', 'USED', 'LIMIT'], rows)}`)
+    })
+}
