@@ -14,11 +14,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { environment } from '../../src/config.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { startManagement } from '../../src/server.ts'
-import { type Harness, masterKey, operatorToken, startHarnessWithValidator } from '../support/harness.ts'
+import { masterKey, operatorToken, startHarnessWithValidator } from '../support/harness.ts'
 import { insertMachine } from '../support/requests.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
-let harness: Harness
+let harness: Awaited<ReturnType<typeof startHarnessWithValidator>>
 let vendor: Vendor
 
 beforeAll(async () => {
@@ -222,14 +222,22 @@ describe('signing keys', () => {
   test('are prepared before they sign: the next rotation makes the prepared key current', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license()
-    const prepare = async () => expectBody(await own.call('POST', 'signing-keys/prepare'), 200, signingKey)
+    const headers = { prefer: 'wait=10' }
+    const prepare = async () => expectBody(await own.call('POST', 'signing-keys/prepare', { headers }), 200, signingKey)
+    const published = async (path: string) => {
+      const url = `http://127.0.0.1:${harness.validator.port}/api/v1/${path}`
+      return (await fetch(url, { headers: { authorization: `Bearer ${own.apiKey}` } })).text()
+    }
     const list = async () => expectBody(await own.call('GET', 'signing-keys'), 200, page(signingKey)).data
     const [first, ...others] = await Promise.all(Array.from({ length: 5 }, prepare))
     expect(new Set([first, ...others].map((key) => key?.keyId)).size).toBe(1)
     expect(first).toMatchObject({ preparedAt: expect.any(String) as unknown, retiredAt: null })
+    expect(await published('public-keys')).toContain(`"${first?.keyId}"`)
+    expect(await published('public-key')).not.toContain(`"${first?.keyId}"`)
     const kid = async () => parsePayload(payloadOf((await own.call('GET', `licenses/${id}/file`)).text))?.kid
     expect(await kid()).not.toBe(first?.keyId)
-    const rotated = expectBody(await own.call('POST', 'signing-keys/rotate'), 200, signingKey)
+    const rotated = expectBody(await own.call('POST', 'signing-keys/rotate', { headers }), 200, signingKey)
+    expect(await published('public-key')).toContain(`"${first?.keyId}"`)
     expect(rotated).toEqual({ ...first, preparedAt: null })
     expect(await kid()).toBe(first?.keyId)
     expect((await list()).filter((key) => key.retiredAt === null)).toHaveLength(1)
