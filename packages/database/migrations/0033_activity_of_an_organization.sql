@@ -18,3 +18,7 @@ begin
   end if;
   grant execute on function record_activity(uuid, uuid[], text, bytea, jsonb) to keyward_management;
 end $$;
+
+-- A revoked API key leaves the index, so its time of revocation is only a condition and no column of the feed.
+select log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, product_id, expires_at',
+  $$kind = 'API_KEY' and revoked_at is null$$);

@@ -138,14 +138,13 @@ export interface CredentialView {
   organization: number
   /** Row of the product that it is bound to; 0: none. */
   product: number
-  revoked: boolean
   expiresAtMs: number
   /** The organization has an IP or COUNTRY rule in some scope, so checks depend on the client's address. */
   addressRules: boolean
 }
 
 export function createCredentialView(): CredentialView {
-  return { generation: 0, organization: -1, product: 0, revoked: false, expiresAtMs: 0.5, addressRules: false }
+  return { generation: 0, organization: -1, product: 0, expiresAtMs: 0.5, addressRules: false }
 }
 
 /**

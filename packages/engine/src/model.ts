@@ -20,7 +20,6 @@ export interface CredentialRecord {
   productId: Id | null
   /** Infinity: never expires. */
   expiresAtMs: number
-  revoked: boolean
 }
 
 export interface ProductRecord {

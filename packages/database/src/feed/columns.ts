@@ -20,8 +20,6 @@ export interface ColumnReader {
   boolean(name: string, options?: ColumnOptions): boolean
   /** A `timestamptz` in milliseconds since 1970, rounded down; Infinity when it is null. */
   timeOrNever(name: string, options?: ColumnOptions): number
-  /** Whether the column has a value. */
-  isSet(name: string, options?: ColumnOptions): boolean
 }
 
 export interface ColumnOptions {
@@ -58,7 +56,6 @@ export function columnsOf(read: (columns: ColumnReader) => unknown): Column[] {
     integerOrNull: record(null),
     boolean: record(false),
     timeOrNever: record(0),
-    isSet: record(false),
   })
   return columns
 }

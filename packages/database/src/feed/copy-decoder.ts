@@ -106,12 +106,6 @@ export class RowDecoder implements ColumnReader {
     return quotient * 2 ** 32 + Math.floor(rest / 1_000) + POSTGRES_EPOCH_MS
   }
 
-  isSet(): boolean {
-    const length = this.#length()
-    this.#at += Math.max(0, length)
-    return length >= 0
-  }
-
   /** Moves behind the length of the next field and returns it; -1 for null. */
   #length(): number {
     const at = this.#at + this.#prefixBytes

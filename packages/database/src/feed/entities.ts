@@ -84,7 +84,6 @@ export const CREDENTIAL = entity(
     secretHash: column.bytes('secret_hash'),
     productId: column.uuidOrNull('product_id'),
     expiresAtMs: column.timeOrNever('expires_at'),
-    revoked: column.isSet('revoked_at'),
   }),
   { where: `kind = 'API_KEY' and revoked_at is null` },
 )

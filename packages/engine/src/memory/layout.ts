@@ -47,7 +47,7 @@ export const LAYOUT = {
     generation: 1,
     secret: 7,
     product: 1,
-    state: { mark: 1, revoked: 1, organization: 30 },
+    state: { mark: 1, spare: 1, organization: 30 },
     expiry: 2,
   },
   license: {
@@ -159,7 +159,6 @@ export const CREDENTIAL_SECRET_WORDS = 7
 /** Row of the product that the credential is bound to, 0 when it is bound to none. */
 export const CREDENTIAL_PRODUCT = 12
 export const CREDENTIAL_STATE = 13
-export const CREDENTIAL_REVOKED = 1 << 1
 export const CREDENTIAL_ORGANIZATION_SHIFT = 2
 
 /** The first words of the license key's hash within its organization, see `bindKey`. */

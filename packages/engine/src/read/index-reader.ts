@@ -9,7 +9,6 @@ import { IndexStore } from '../memory/index-store.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
   CREDENTIAL_PRODUCT,
-  CREDENTIAL_REVOKED,
   CREDENTIAL_STATE,
   EXPIRY,
   EXTENSION_ENTITLEMENTS,
@@ -151,7 +150,6 @@ export class IndexReader {
       out.generation = words[row * ROW_WORDS + GENERATION]! | 0
       out.organization = organization
       out.product = words[row * ROW_WORDS + CREDENTIAL_PRODUCT]! | 0
-      out.revoked = (state & CREDENTIAL_REVOKED) !== 0
       out.expiresAtMs = doubles[row * ROW_DOUBLES + EXPIRY] ?? 0
       out.addressRules = store.organizations.region.words[organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES]! > 0
       if (lock.unchanged(version)) return out.generation !== 0

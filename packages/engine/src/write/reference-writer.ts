@@ -7,7 +7,6 @@ import { readWord } from '../memory/bits.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
   CREDENTIAL_PRODUCT,
-  CREDENTIAL_REVOKED,
   CREDENTIAL_SECRET,
   CREDENTIAL_SECRET_WORDS,
   CREDENTIAL_STATE,
@@ -93,8 +92,7 @@ export class ReferenceWriter {
     // Readers that remember which row the former secret led to must look it up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
     words[base + CREDENTIAL_PRODUCT] = product
-    words[base + CREDENTIAL_STATE] =
-      (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (record.revoked ? CREDENTIAL_REVOKED : 0) | this.#rows.mark
+    words[base + CREDENTIAL_STATE] = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     lookup.addSecret(row)
     this.#countAtParents(row, 1)
@@ -124,7 +122,7 @@ export class ReferenceWriter {
         const row = this.#find(KIND_CREDENTIAL, change.id)
         if (row === 0 || !this.#hasSecret(row, change.row.secretHash)) return 0
         const { words, doubles } = credentials.region
-        const state = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | (change.row.revoked ? CREDENTIAL_REVOKED : 0)
+        const state = organization << CREDENTIAL_ORGANIZATION_SHIFT
         const isSame =
           words[row * ROW_WORDS + CREDENTIAL_PRODUCT] === this.#productOf(change.row, organization) &&
           (words[row * ROW_WORDS + CREDENTIAL_STATE]! & ~MARK) === state &&
@@ -152,7 +150,6 @@ export class ReferenceWriter {
       this.removeCredential(row)
       return
     }
-    if (record.revoked) words[row * ROW_WORDS + CREDENTIAL_STATE]! |= CREDENTIAL_REVOKED
     doubles[row * ROW_DOUBLES + EXPIRY] = Math.min(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
   }
 

@@ -148,7 +148,6 @@ export class History implements World {
       productId: products.length === 0 || r.chance(0.4) ? null : r.pick(products).id,
       secretHash: known?.secretHash ?? r.bytes(32),
       expiresAtMs: r.pick(EXPIRIES),
-      revoked: r.chance(0.3),
     }
     put(this.credentials, row)
     return [{ entity: 'credential', id: row.id, row }]

@@ -59,7 +59,6 @@ export function credential(fields: Partial<CredentialRecord>): Change {
     secretHash: new Uint8Array(32).fill(7),
     productId: null,
     expiresAtMs: Infinity,
-    revoked: false,
     ...fields,
   }
   return { entity: 'credential', id: row.id, row }

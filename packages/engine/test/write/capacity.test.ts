@@ -2,15 +2,7 @@
 
 import { expect, test } from 'vitest'
 
-import {
-  type Change,
-  CLAIM_SLOT,
-  CODES,
-  createCredentialView,
-  createIndex,
-  type IndexWriter,
-  openIndex,
-} from '../../src/index.ts'
+import { type Change, CLAIM_SLOT, CODES, UNKNOWN, createIndex, type IndexWriter, openIndex } from '../../src/index.ts'
 import { credential, decide, idOf, license, LICENSE, machine, rule, tenant } from '../support/rows.ts'
 
 const utf8 = new TextEncoder()
@@ -46,15 +38,13 @@ test('rejects rows that do not fit, and applies revocations, rows of other kinds
   const batch = [
     numbered(last + 1),
     license({ status: 'revoked' }),
-    credential({ revoked: true }),
+    { entity: 'credential' as const, id: idOf(5), row: null },
     rule({ type: 'HWID', machineId: utf8.encode('stolen') }),
   ]
   expect(writer.apply(batch).map(({ change }) => change)).toEqual([batch[0]])
   expect(CODES[decide(reader, 'm').code]).toBe('REVOKED')
   expect(CODES[decide(reader, 'stolen', 'KEY 1').code]).toBe('BLACKLISTED')
-  const view = createCredentialView()
-  reader.credential(reader.findCredential(new Uint8Array(32).fill(7)), view)
-  expect(view.revoked).toBe(true)
+  expect(reader.findCredential(new Uint8Array(32).fill(7))).toBe(UNKNOWN)
   expect(writer.apply([{ entity: 'license', id: idOf(4, 5), row: null }])).toEqual([])
   expect(writer.apply([numbered(last + 1)])).toEqual([])
   expect(writer.stats().rows.license).toBe(before)

@@ -59,7 +59,7 @@ function storyOf(seed: number): Story {
 function naiveAllows(world: History, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
   if (secretHash !== null) {
     const credential = world.credentials.find((one) => hex(one.secretHash) === hex(secretHash))
-    if (credential === undefined || credential.revoked || credential.expiresAtMs <= nowMs) return false
+    if (credential === undefined || credential.expiresAtMs <= nowMs) return false
     return naiveDecide(world, { ...check, productId: credential.productId }, nowMs).code === 'VALID'
   }
   return naiveDecide(world, check, nowMs).code === 'VALID'
@@ -71,7 +71,7 @@ function allows(reader: IndexReader, { check, secretHash, nowMs }: Story['checks
   if (secretHash !== null) {
     const view = createCredentialView()
     const row = reader.findCredential(secretHash)
-    if (row < 0 || !reader.credential(row, view) || view.revoked || view.expiresAtMs <= nowMs) return false
+    if (row < 0 || !reader.credential(row, view) || view.expiresAtMs <= nowMs) return false
     filled.product = view.product
   }
   const verdict = createVerdict()

@@ -59,7 +59,7 @@ export class Authenticator {
       known = this.#lookUp(exchange)
       if (known === undefined) return null
     }
-    if (!view.revoked && view.expiresAtMs > nowMs) {
+    if (view.expiresAtMs > nowMs) {
       const sinceMs = nowMs - known.usedAtMs
       if (sinceMs >= USE_MS || sinceMs < 0) {
         known.usedAtMs = nowMs

@@ -246,7 +246,7 @@ export class Judge {
   #isApiKeyValid(organization: number): boolean {
     const view = createCredentialView()
     const row = this.#reader.findCredential(secretHashOf(organization))
-    return row >= 0 && this.#reader.credential(row, view) && !view.revoked
+    return row >= 0 && this.#reader.credential(row, view)
   }
 
   #describe(

@@ -52,12 +52,12 @@ export function changeOf(
     }
     case 'credential': {
       const row = state.credential.get(number)
-      if (row === undefined) return { entity: table, id, row: null }
+      // The feed contains no revoked credential.
+      if (row === undefined || row.revoked) return { entity: table, id, row: null }
       const organizationId = idOf('organization', row.organization)
       const secretHash = secretHashOf(number)
-      const { revoked } = row
       const always = { productId: null, expiresAtMs: Infinity }
-      return { entity: table, id, row: { id, organizationId, secretHash, revoked, ...always } }
+      return { entity: table, id, row: { id, organizationId, secretHash, ...always } }
     }
     case 'license':
       return { entity: table, id, row: licenseRow(state, number, id) }
