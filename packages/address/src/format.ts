@@ -31,3 +31,19 @@ export function formatAddress(address: Address): string | null {
       return address.addressFamily satisfies never
   }
 }
+
+/** Returns the canonical text of every network that contains a network or an address, itself included, the widest first. */
+export function coveringNetworks({ family, words, prefixLength }: Network): string[] {
+  return Array.from({ length: prefixLength + 1 }, (_, length) => {
+    const masked = words.map((word, i) => {
+      const bits = Math.min(Math.max(length - 32 * i, 0), 32)
+      return bits === 0 ? 0 : (word & (-1 << (32 - bits))) >>> 0
+    })
+    const [w0 = 0, w1 = 0, w2 = 0, w3 = 0] = masked
+    return formatNetwork(
+      family === 4
+        ? { family, words: [w0], prefixLength: length }
+        : { family, words: [w0, w1, w2, w3], prefixLength: length },
+    )
+  })
+}

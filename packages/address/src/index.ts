@@ -7,7 +7,7 @@ export {
   parseNetwork,
   readAddressBytes,
 } from './network.ts'
-export { formatAddress, formatNetwork } from './format.ts'
+export { coveringNetworks, formatAddress, formatNetwork } from './format.ts'
 export { COUNTRY_CODES, packCountry, parseCountryCode, readCountry, unpackCountry } from './country.ts'
 export { type EdgePreset, EDGE_HEADERS, EDGE_PRESETS } from './edge-presets.ts'
 export {

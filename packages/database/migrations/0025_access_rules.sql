@@ -74,6 +74,20 @@ create trigger access_rule_sets_count_deleted after delete on access_rule_sets
   referencing old table as changed for each statement execute function count_usage();
 create trigger access_rule_sets_count_truncated after truncate on access_rule_sets execute function recount_after_truncate();
 
+-- Lists of rules by their matches. Updating the counters of a million rules takes some seconds, in which validators keep their counts.
+alter table access_rule_counters add column organization_id uuid;
+update access_rule_counters c set organization_id = r.organization_id from access_rules r where r.id = c.rule_id;
+create index access_rule_counters_count on access_rule_counters (organization_id, match_count, rule_id);
+create index access_rule_counters_match
+  on access_rule_counters (organization_id, (coalesce(last_matched_at, '-infinity'::timestamptz)), rule_id);
+create or replace function add_rule_counters() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  insert into access_rule_counters (rule_id, organization_id) select id, organization_id from new_rows;
+  return null;
+end $$;
+
 select log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, '
   'customer_id, expires_at, allow_suspended_or_expired');
 

@@ -159,7 +159,12 @@ export interface Database {
     updatedAt: DefaultMoment
   }
   /** A trigger creates it with each rule. */
-  accessRuleCounters: { ruleId: string; matchCount: Generated<number>; lastMatchedAt: Moment | null }
+  accessRuleCounters: {
+    ruleId: string
+    organizationId: string
+    matchCount: Generated<number>
+    lastMatchedAt: Moment | null
+  }
   /** Matches of the rule `gone` count for the rule `kept`. */
   foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }

@@ -234,7 +234,7 @@ test('a trigger function refuses to run for a table outside of the schema', asyn
   const attempts = [
     ['log_changes_of_licenses', 'id uuid', 'referencing new table as new_rows'],
     ['add_license_slots', 'id uuid', 'referencing new table as new_rows'],
-    ['add_rule_counters', 'id uuid', 'referencing new table as new_rows'],
+    ['add_rule_counters', 'id uuid, organization_id uuid', 'referencing new table as new_rows'],
     ['log_machines', 'license_id uuid, machine_id bytea', 'referencing new table as changed'],
   ] as const
   for (const [name, columns, transition] of attempts) {

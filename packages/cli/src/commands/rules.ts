@@ -1,6 +1,17 @@
-/** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`. */
+/** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`, `rules export`. */
 
-import { type AccessRule, accessRule, ruleKind, ruleMode, ruleType } from '@keyward/contract'
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+
+import {
+  type AccessRule,
+  accessRule,
+  deletedAccessRules,
+  MAX_IMPORT_ROWS,
+  ruleKind,
+  ruleMode,
+  ruleType,
+} from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -9,7 +20,7 @@ import { type Defaults, validateRow } from '../import/validate-row.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
-import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
+import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 import { addRuleImport } from './rule-import.ts'
 import { describeApplied, waitOf, withWait } from './wait.ts'
 
@@ -25,14 +36,18 @@ const addFlags = scopeFlags.extend({
   restriction: z.boolean().optional(),
   monitor: z.boolean().optional(),
 })
-const filterFlags = listFlags.extend({
+const filterFlags = z.object({
   ...scopeFlags.shape,
   kind: ruleKind.optional(),
   mode: ruleMode.optional(),
   type: ruleType.optional(),
   value: z.string().optional(),
+  matches: z.string().optional(),
   set: z.string().optional(),
 })
+const listedFlags = filterFlags
+  .extend(listFlags.shape)
+  .extend({ sort: z.string().optional(), order: z.string().optional() })
 
 export function addRuleCommands(parent: Command, open: Open): void {
   const group = parent.command('rules').description('access rules: blacklists, exclusions and restrictions')
@@ -44,12 +59,36 @@ export function addRuleCommands(parent: Command, open: Open): void {
     .action(async (ids: string[], flags: unknown, command: Command) => {
       const { api, output } = open(command)
       let appliedBy: string | null = null
-      for (const id of ids) {
-        const path = `/access-rules/${encodeURIComponent(id)}`
-        appliedBy = (await api.call({ method: 'DELETE', path, ...waitOf(flags) }, noContent)).appliedBy
+      let missing = 0
+      for (let from = 0; from < ids.length; from += MAX_IMPORT_ROWS) {
+        const body = { ids: ids.slice(from, from + MAX_IMPORT_ROWS) }
+        const call = { method: 'POST', path: '/access-rules/delete', body, ...waitOf(flags) } as const
+        const response = await api.call(call, deletedAccessRules)
+        appliedBy = response.appliedBy
+        missing += response.data.missing
       }
+      if (missing > 0)
+        throw new Failure(EXIT.apiError, `${missing} of ${ids.length} ids have no rule; the others are deleted`)
       const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
       output.result({ deleted: ids, appliedBy }, withApplied(text, appliedBy))
+    })
+  addExport(group, open)
+}
+
+function addExport(group: Command, open: Open): void {
+  withFilters(
+    group.command('export').description('write rules to a file that an import accepts; expired ones are left out'),
+  )
+    .argument('<file>', 'csv or json, by its extension')
+    .action(async (file: string, flags: unknown, command: Command) => {
+      const { api, output, context } = open(command)
+      const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
+      if (format === undefined) throw new Failure(EXIT.usage, `${file} must end with .csv or .json`)
+      const query = { ...queryOf(filterFlags.parse(flags)), format, expired: 'false' }
+      const path = `/access-rules/export?${new URLSearchParams(query).toString()}`
+      const { data } = await api.call({ method: 'GET', path, text: true, retry: { attempts: 3 } }, z.string())
+      await writeFile(resolve(context.folder, file), data)
+      output.result({ file, bytes: Buffer.byteLength(data) }, `Wrote ${file}.`)
     })
 }
 
@@ -82,19 +121,13 @@ function addAdd(group: Command, open: Open): void {
 }
 
 function addList(group: Command, open: Open): void {
-  withLimit(group.command('list').description('list access rules, newest first'))
-    .addOption(new Option('--kind <kind>', 'only this kind').choices(ruleKind.options))
-    .addOption(new Option('--mode <mode>', 'only this mode').choices(ruleMode.options))
-    .addOption(new Option('--type <type>', 'only this type').choices(ruleType.options))
-    .option('--product <id>', 'only rules of this product')
-    .addOption(new Option('--license <id>', 'only rules of this license').conflicts('product'))
-    .option('--value <value>', 'only rules with exactly this value')
-    .option('--set <name>', 'only rules of this set')
+  withFilters(withLimit(group.command('list').description('list access rules, newest first')))
+    .addOption(new Option('--sort <value>', 'what to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']))
+    .addOption(new Option('--order <order>', 'largest or smallest first').choices(['desc', 'asc']))
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
-      const { limit, product, license, ...query } = filterFlags.parse(flags)
-      const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
-      const list = await fetchList(session.api, '/access-rules', accessRule, limit, { ...query, ...scope })
+      const { limit, ...filter } = listedFlags.parse(flags)
+      const list = await fetchList(session.api, '/access-rules', accessRule, limit, queryOf(filter))
       const heading = ['ID', 'KIND', 'MODE', 'TYPE', 'VALUE', 'SCOPE', 'MATCHES', 'EXPIRES', 'NOTE']
       printList(session, list, heading, (one) => [
         one.id,
@@ -108,6 +141,26 @@ function addList(group: Command, open: Open): void {
         one.note ?? '',
       ])
     })
+}
+
+function withFilters(command: Command): Command {
+  return command
+    .addOption(new Option('--kind <kind>', 'only this kind').choices(ruleKind.options))
+    .addOption(new Option('--mode <mode>', 'only this mode').choices(ruleMode.options))
+    .addOption(new Option('--type <type>', 'only this type').choices(ruleType.options))
+    .option('--product <id>', 'only rules of this product')
+    .addOption(new Option('--license <id>', 'only rules of this license').conflicts('product'))
+    .option('--value <value>', 'only rules with exactly this value')
+    .option('--matches <value>', 'only rules that would match this address, range, machine id or country')
+    .option('--set <name>', 'only rules of this set')
+}
+
+/** Returns the query parameters of the filters that are given. */
+function queryOf({ product, license, ...filter }: z.infer<typeof filterFlags>): Record<string, string> {
+  const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
+  const query: Record<string, string> = {}
+  for (const [name, value] of Object.entries({ ...filter, ...scope })) if (value !== undefined) query[name] = value
+  return query
 }
 
 function scopeOf({ product, license }: z.infer<typeof scopeFlags>): Pick<Defaults, 'scope' | 'scopeId'> {

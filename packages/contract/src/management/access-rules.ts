@@ -127,6 +127,14 @@ export const accessRuleFilter = {
   scope: ruleScope.optional(),
   scopeId: id('Only of this product or license.').optional(),
   value: value.optional(),
+  matches: exactText(MAX_MACHINE_ID_BYTES)
+    .optional()
+    .meta({
+      description:
+        'Only unexpired rules that would match this address, all of this range, this machine id or this country. With ' +
+        '`expired=true`, the expired ones.',
+      example: '203.0.113.7',
+    }),
   set: setName.optional(),
   expired: z
     .enum(['true', 'false'])
@@ -135,13 +143,49 @@ export const accessRuleFilter = {
     .meta({ description: 'Only expired, or only unexpired rules.', example: 'false' }),
 }
 
+const ruleSort = z
+  .enum(['createdAt', 'matchCount', 'lastMatchedAt'])
+  .optional()
+  .meta({ description: 'What the list is sorted by; default: `createdAt`.', example: 'matchCount' })
+export type RuleSort = NonNullable<z.infer<typeof ruleSort>>
+export const accessRuleSorting = {
+  sort: ruleSort,
+  order: z
+    .enum(['desc', 'asc'])
+    .optional()
+    .meta({ description: 'Descending (default): the newest, or the most, first.', example: 'desc' }),
+}
+
+export const exportAccessRules = z.strictObject({
+  format: z.enum(['csv', 'json']).default('json').meta({ description: 'The format.', example: 'csv' }),
+  ...accessRuleFilter,
+})
+
+export const deleteAccessRules = z.strictObject({
+  ids: z
+    .array(id('A rule.'))
+    .min(1)
+    .max(MAX_IMPORT_ROWS)
+    .meta({ description: 'The rules to delete, at most 1,000.', example: [EXAMPLE_ID] }),
+})
+export const deletedAccessRules = z.object({
+  deleted: z.int().meta({ description: 'How many were deleted.', example: 2 }),
+  missing: z.int().meta({ description: 'How many ids no rule has.', example: 0 }),
+})
+
 export const importAccessRules = z.strictObject({
   rules: z.array(createAccessRule).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The rules, at most 1,000.' }),
 })
 export const importedAccessRules = z.object({
   created: z.int().meta({ description: 'How many were created.', example: 998 }),
   skipped: z.int().meta({ description: 'How many existed already or were duplicates of earlier rows.', example: 2 }),
+  ids: z
+    .array(z.uuid())
+    .meta({ description: 'The rules that were created, in the order of their rows.', example: [EXAMPLE_ID] }),
 })
+export const exportedAccessRules = z
+  .object({ rules: z.array(z.looseObject({})).meta({ description: 'The rules, as an import accepts them.' }) })
+  .meta({ description: 'All rules of the filter, oldest first.' })
 
 export const accessRuleSet = z
   .object({

@@ -11,6 +11,7 @@ import type { CallerCredential, Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ApiError, invalidRequest, quote, type ValidationError } from './problem.ts'
 import type { RowsOf } from './rows.ts'
+import type { Streamed } from './streamed.ts'
 import { validationErrors } from './validation-errors.ts'
 
 /** The path below which all endpoints lie. */
@@ -83,6 +84,8 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   documentedBody?: z.ZodType
   /** The most bytes of the body. */
   maxBodyBytes?: number
+  /** The handler returns a `Streamed`, and sets the content type. `response` is its schema where it is JSON. */
+  streams?: boolean
   /** Whether validators apply the change, so that `Prefer: wait` is accepted. */
   propagates?: boolean
   /** A POST that changes nothing: it has no transaction and accepts no idempotency key. */
@@ -172,7 +175,7 @@ export function vendorEndpoint<
 >(
   permission: Permission | 'any',
   definition: Definition<Params, Query, Body, Response>,
-  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Response>>,
+  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Response> | Streamed>,
 ): Endpoint {
   return build({ kind: 'vendor', permission }, definition, handle)
 }
@@ -201,7 +204,7 @@ export function operatorEndpoint<
 function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
   access: Access,
   definition: Definition<Params, Query, Body, Response>,
-  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, Response>,
+  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, Response | Streamed>,
 ): Endpoint {
   return {
     access,

@@ -16,6 +16,7 @@ export interface Gates {
   strangers: FairGate
   writes: FairGate
   imports: FairGate
+  exports: FairGate
 }
 
 /** `onReject` is called for each request beyond a share. */
@@ -32,6 +33,8 @@ export function createGates(onReject: () => void): Gates {
     writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
     // A large import occupies memory from its first byte to its response.
     imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
+    // An export has one page in memory, for as long as its caller takes.
+    exports: createFairGate({ total: 32, perOwner: 2, maxWaiting: 0, maxWaitMs: 0, onReject, what: 'exports' }),
   }
 }
 

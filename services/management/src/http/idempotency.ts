@@ -11,6 +11,7 @@ import { z } from 'zod'
 
 import type { Db } from './context.ts'
 import { ApiError } from './problem.ts'
+import type { Streamed } from './streamed.ts'
 
 const RETENTION = sql`interval '24 hours'`
 /** The most bytes that an organization stores in a day. */
@@ -27,6 +28,8 @@ export interface WireResponse {
   headers: Record<string, string>
   /** '' for none. */
   body: string
+  /** Sent instead of the body. */
+  stream?: Streamed
 }
 
 export interface IdempotentRequest {

@@ -24,28 +24,38 @@ export interface List {
   organizationId: string
 }
 
-function seal(list: List, id: Uint8Array): Buffer {
+/** The place of a row in a list. `key`: the text of the value by which the list is sorted, '' for the id alone. */
+export interface Place {
+  id: string
+  key: string
+}
+
+function seal(list: List, id: Uint8Array, key: Uint8Array): Buffer {
   return createHash('sha256')
     .update(`${list.name}\n${list.organizationId}\n`)
     .update(id)
+    .update(key)
     .digest()
     .subarray(0, SEAL_BYTES)
 }
 
-export function encodeCursor(list: List, id: string): string {
-  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
-  return Buffer.concat([bytes, seal(list, bytes)]).toString('base64url')
+export function encodeCursor(list: List, id: string, key = ''): string {
+  const idBytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  const keyBytes = Buffer.from(key)
+  return Buffer.concat([idBytes, seal(list, idBytes, keyBytes), keyBytes]).toString('base64url')
 }
 
-/** Returns the id after which the page begins. Throws INVALID_REQUEST for a cursor that is not of this list. */
-function decodeCursor(list: List, cursor: string): string {
+/** Returns the place after which the page begins. Throws INVALID_REQUEST for a cursor that is not of this list. */
+function decodeCursor(list: List, cursor: string): Place {
   const bytes = Buffer.from(cursor, 'base64url')
   const id = bytes.subarray(0, ID_BYTES)
+  const key = bytes.subarray(ID_BYTES + SEAL_BYTES)
   // Encoded again for the comparison, because decoding skips characters that are not base64.
-  const intact = bytes.length === ID_BYTES + SEAL_BYTES && bytes.toString('base64url') === cursor
-  if (!intact || !bytes.subarray(ID_BYTES).equals(seal(list, id)))
+  const intact = bytes.length >= ID_BYTES + SEAL_BYTES && bytes.toString('base64url') === cursor
+  if (!intact || !bytes.subarray(ID_BYTES, ID_BYTES + SEAL_BYTES).equals(seal(list, id, key)))
     throw invalid('?cursor', 'must be the `nextCursor` of a page of this list')
-  return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  const hex = id.toString('hex')
+  return { id: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'), key: key.toString() }
 }
 
 export interface Page<Item> {
@@ -62,13 +72,29 @@ export async function listPage<Row extends { id: string }, Item>(
   show: (row: Row) => Item,
   read: (after: string | null, count: number) => Promise<readonly Row[]>,
 ): Promise<Page<Item>> {
+  return sortedPage(list, { limit, cursor }, show, async (after, count) => {
+    const rows = await read(after?.id ?? null, count)
+    return rows.map((row) => ({ row, place: { id: row.id, key: '' } }))
+  })
+}
+
+/**
+ * Returns one page of a list that is sorted by a value, then by id. `read` returns up to `count` rows after a place (null: from the
+ * start). A row whose value changes between two pages may be on both, or on none.
+ */
+export async function sortedPage<Row, Item>(
+  list: List,
+  { limit, cursor }: PageQuery,
+  show: (row: Row) => Item,
+  read: (after: Place | null, count: number) => Promise<readonly { row: Row; place: Place }[]>,
+): Promise<Page<Item>> {
   // One row more than the page, to learn whether a next page exists.
   const rows = await read(cursor === undefined ? null : decodeCursor(list, cursor), limit + 1)
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
-    data: shown.map(show),
-    nextCursor: rows.length > limit && last ? encodeCursor(list, last.id) : null,
+    data: shown.map(({ row }) => show(row)),
+    nextCursor: rows.length > limit && last ? encodeCursor(list, last.place.id, last.place.key) : null,
   }
 }
 

@@ -3,6 +3,8 @@
  * every error. A request passes, in this order: credential, rate limits, permission, body, idempotency key, schema, handler.
  */
 
+import { pipeline, Readable } from 'node:stream'
+
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
 import type { Admission } from './admission.ts'
@@ -27,10 +29,16 @@ export interface RouterOptions {
 
 const unreadBodies = new UnreadBodies()
 
-function send(response: Response, { status, headers, body }: WireResponse): void {
+function send(response: Response, { status, headers, body, stream }: WireResponse): void {
+  if (stream) response.once('close', stream.close)
   if (response.headersSent) return
   response.status(status).setHeaders(new Map(Object.entries(headers)))
   response.setHeader('cache-control', 'no-store')
+  if (stream && response.req.method !== 'HEAD') {
+    // An error closes the connection, so that the caller sees that the body is not complete.
+    pipeline(Readable.from(stream.chunks), response, () => undefined)
+    return
+  }
   unreadBodies.end(response.req, response, body === '' ? undefined : Buffer.from(body))
 }
 

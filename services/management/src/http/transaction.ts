@@ -16,6 +16,7 @@ import { shareOf } from './gates.ts'
 import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
 import { ApiError, toProblem } from './problem.ts'
 import { changingTransaction, thisTransaction } from './propagation.ts'
+import { Streamed } from './streamed.ts'
 
 const MAX_ATTEMPTS = 4
 
@@ -48,6 +49,10 @@ async function runHandler(dependencies: Dependencies, request: EndpointRequest, 
   const result = await run({ ...caller, db, dependencies, headers, origin: request.origin })
   if (definition.status === 204) {
     const sent = { status: 204, headers, body: '' }
+    return { sent, stored: sent }
+  }
+  if (result instanceof Streamed) {
+    const sent = { status: definition.status, headers, body: '', stream: result }
     return { sent, stored: sent }
   }
   const type = definition.responseType ?? 'application/json'

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import type { ReadContext } from '../../src/http/context.ts'
-import { listRules, type RuleQuery } from '../../src/resources/access-rules/store.ts'
+import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/store.ts'
 
 const ROWS = 60_000
@@ -61,6 +61,21 @@ async function fill(organizationId: string): Promise<{ product: string; customer
          now() + case i % ${RARE} when 4 then interval '-1 day' else interval '1 day' end, '{"type":"OPERATOR"}'
        from generate_series(1, ${ROWS}) i`,
       [organizationId, rare],
+    )
+    await client.query(
+      `insert into access_rule_sets (id, organization_id, name) values (gen_random_uuid(), $1, 'feed')`,
+      [organizationId],
+    )
+    await client.query(
+      `update access_rules set set_id = (select id from access_rule_sets where organization_id = $1),
+         mode = case when id::text like '%7' then 'ENFORCE' else 'MONITOR' end
+       where organization_id = $1 and value = any (select convert_to('machine ' || 100 * i, 'UTF8') from generate_series(1, 20) i)`,
+      [organizationId],
+    )
+    await client.query(
+      `insert into access_rule_counters (rule_id, organization_id, match_count, last_matched_at)
+       select id, organization_id, row_number() over (), now() from access_rules where organization_id = $1`,
+      [organizationId],
     )
     await client.query(
       `insert into alerts (id, organization_id, license_id, count, first_at, last_at, acknowledged_at)
@@ -186,6 +201,18 @@ const ruleFilters: [string, () => Partial<RuleQuery>][] = [
   ['kind and scope without a match', () => ({ kind: 'EXCLUSION', scope: 'LICENSE' })],
   ['value', () => ({ value: 'machine 7' })],
   ['scopeId', () => ({ scopeId: rareProduct })],
+  ['mode', () => ({ mode: 'MONITOR' })],
+  ['mode and kind', () => ({ mode: 'ENFORCE', kind: 'BLACKLIST' })],
+  ['set', () => ({ set: 'feed' })],
+  ['matches', () => ({ matches: 'machine 7' })],
+  ['matches, an address', () => ({ matches: '192.0.2.7' })],
+  ['matches, an IPv6 address', () => ({ matches: '2001:db8::7' })],
+  ['sort=matchCount', () => ({ sort: 'matchCount' })],
+  ['sort=matchCount, order=asc', () => ({ sort: 'matchCount', order: 'asc' })],
+  ['sort=lastMatchedAt', () => ({ sort: 'lastMatchedAt' })],
+  ['sort=matchCount and kind', () => ({ sort: 'matchCount', kind: 'BLACKLIST' })],
+  ['sort=matchCount and matches', () => ({ sort: 'matchCount', matches: 'machine 7' })],
+  ['sort=createdAt, order=asc', () => ({ order: 'asc' })],
   ['expired=true', () => ({ expired: true })],
   ['expired=false', () => ({ expired: false })],
 ]

@@ -175,6 +175,104 @@ test('lists rules by every documented filter', async () => {
   expect(await ids('expired=false')).toEqual([country.id, ip.id])
 })
 
+test('finds the rules that would match a value, and sorts by matches', async () => {
+  vendor = await createVendor(harness)
+  const rules: Record<string, string> = {}
+  for (const value of ['10.0.0.0/8', '10.1.0.0/16', '10.1.2.3', '10.2.0.0/16', '2001:db8::/32', '0.0.0.0/0'])
+    rules[value] = (await vendor.rule({ value })).id
+  for (const type of ['HWID', 'COUNTRY']) rules[type] = (await vendor.rule({ type, value: 'DE' })).id
+  rules['expired'] = (await vendor.rule({ kind: 'EXCLUSION', value: '10.1.2.0/24' })).id
+  await expire(rules['expired'])
+  const names = async (query: string) => {
+    const found = expectBody(await vendor.call('GET', `access-rules?${query}`), 200, list).data
+    return found.map(({ id }) => Object.entries(rules).find(([, other]) => other === id)?.[0])
+  }
+  expect(await names('matches=10.1.2.3')).toEqual(['0.0.0.0/0', '10.1.2.3', '10.1.0.0/16', '10.0.0.0/8'])
+  expect(await names('matches=10.1.2.3&order=asc&limit=2')).toEqual(['10.0.0.0/8', '10.1.0.0/16'])
+  expect(await names('matches=10.1.2.3&expired=true')).toEqual(['expired'])
+  expect(await names('matches=10.1.2.128/25')).toEqual(['0.0.0.0/0', '10.1.0.0/16', '10.0.0.0/8'])
+  expect(await names('matches=2001:DB8::1')).toEqual(['2001:db8::/32'])
+  expect(await names('matches=::ffff:10.2.0.1')).toEqual(['0.0.0.0/0', '10.2.0.0/16', '10.0.0.0/8'])
+  expect(await names('matches=DE')).toEqual(['COUNTRY', 'HWID'])
+  expect(await names('matches=de')).toEqual(['COUNTRY'])
+  expect(await names('matches=10.1.2.3&value=10.0.0.0/8')).toEqual(['10.0.0.0/8'])
+  expect(await names('matches=10.1.2.3&kind=EXCLUSION')).toEqual([])
+  const count = async (name: string, matches: number, at: string) =>
+    harness.database.pool.query(
+      'update access_rule_counters set match_count = $2, last_matched_at = $3 where rule_id = $1',
+      [rules[name], matches, at],
+    )
+  await count('10.0.0.0/8', 7, '2026-01-02T00:00:00Z')
+  await count('10.1.0.0/16', 9, '2026-01-01T00:00:00Z')
+  expect((await names('sort=matchCount')).slice(0, 3)).toEqual(['10.1.0.0/16', '10.0.0.0/8', 'expired'])
+  expect((await names('sort=lastMatchedAt')).slice(0, 3)).toEqual(['10.0.0.0/8', '10.1.0.0/16', 'expired'])
+  expect((await names('sort=lastMatchedAt&order=asc')).slice(-2)).toEqual(['10.1.0.0/16', '10.0.0.0/8'])
+  expect(await names('sort=matchCount&matches=10.1.2.3&limit=2')).toEqual(['10.1.0.0/16', '10.0.0.0/8'])
+  for (const sort of ['createdAt', 'matchCount', 'lastMatchedAt']) {
+    for (const order of ['asc', 'desc']) {
+      const query = `access-rules?sort=${sort}&order=${order}`
+      const whole = expectBody(await vendor.call('GET', query), 200, list).data.map(({ id }) => id)
+      const paged: string[] = []
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const path: string = `${query}&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`
+        const page = expectBody(await vendor.call('GET', path), 200, list)
+        paged.push(...page.data.map(({ id }) => id))
+        cursor = page.nextCursor
+      }
+      expect(paged).toEqual(whole)
+      expect(whole).toHaveLength(9)
+    }
+  }
+  const first = expectBody(await vendor.call('GET', 'access-rules?sort=matchCount&limit=1'), 200, list)
+  expect(outcome(await vendor.call('GET', `access-rules?cursor=${first.nextCursor}`))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await vendor.call('GET', 'access-rules?sort=note'))).toBe('422 INVALID_REQUEST')
+})
+
+test('deletes many rules in one step, of its own organization alone', async () => {
+  vendor = await createVendor(harness)
+  const own = [await vendor.rule({ value: '192.0.2.1' }), await vendor.rule({ value: '192.0.2.2' })].map(({ id }) => id)
+  const kept = await vendor.rule({ value: '192.0.2.3' })
+  const foreign = await (await createVendor(harness)).rule({ value: '192.0.2.1' })
+  const remove = (ids: unknown) => vendor.call('POST', 'access-rules/delete', { body: { ids } })
+  const unknown = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
+  expect((await remove([...own, own[0], foreign.id, unknown])).body).toEqual({ deleted: 2, missing: 2 })
+  expect((await remove(own)).body).toEqual({ deleted: 0, missing: 2 })
+  expect((await vendor.call('GET', `access-rules/${kept.id}`)).status).toBe(200)
+  for (const ids of [[], ['x'], Array.from({ length: 1_001 }, () => unknown), null])
+    expect(outcome(await remove(ids))).toBe('422 INVALID_REQUEST')
+})
+
+test('exports the rules of a filter in the formats of an import', async () => {
+  vendor = await createVendor(harness)
+  const license = await vendor.license()
+  const expiresAt = inFuture(60_000)
+  const rules = [
+    { ...base, value: '192.0.2.0/24', note: 'a "quoted", note', set: 'feed', expiresAt },
+    { ...base, kind: 'EXCLUSION', type: 'HWID', value: ' m-1\n', allowSuspendedOrExpired: true },
+    { ...base, kind: 'RESTRICTION', mode: 'MONITOR', scope: 'LICENSE', scopeId: license.id },
+  ]
+  expect((await vendor.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
+  const exported = await vendor.call('GET', 'access-rules/export')
+  expect(exported.headers.get('content-disposition')).toBe('attachment; filename="access-rules.json"')
+  expect(exported.body).toMatchObject({ rules })
+  const csv = await vendor.call('GET', 'access-rules/export?format=csv&scope=ORGANIZATION')
+  expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(csv.text).toBe(
+    'kind,mode,type,value,scope,scopeId,set,note,expiresAt,allowSuspendedOrExpired\r\n' +
+      `BLACKLIST,ENFORCE,IP,192.0.2.0/24,ORGANIZATION,,feed,"a ""quoted"", note",${expiresAt},false\r\n` +
+      'EXCLUSION,ENFORCE,HWID," m-1\n",ORGANIZATION,,,,,true\r\n',
+  )
+  expect(outcome(await vendor.call('GET', 'access-rules/export?format=xml'))).toBe('422 INVALID_REQUEST')
+  expect((await vendor.call('HEAD', 'access-rules/export')).status).toBe(200)
+  await harness.database.pool.query('delete from access_rules where organization_id = $1', [vendor.id])
+  expect((await vendor.call('POST', 'access-rules/import', { body: exported.body })).body).toMatchObject({ created: 3 })
+  await vendor.call('PUT', 'access-rules/sets/many', {
+    body: { rules: Array.from({ length: 2_500 }, (_, i) => ({ ...base, value: `10.0.${i >> 8}.${i & 255}` })) },
+  })
+  const many = await vendor.call('GET', 'access-rules/export?format=csv&set=many')
+  expect(many.text.split('\r\n')).toHaveLength(2_502)
+})
+
 describe('an import', () => {
   beforeAll(async () => {
     vendor = await createVendor(harness)
@@ -190,7 +288,7 @@ describe('an import', () => {
     await vendor.rule({ value: '192.0.2.2' })
     const values = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3/32', '::ffff:192.0.2.3']
     const response = await importRules(values.map(ipRule))
-    expect(expectBody(response, 200, importedAccessRules)).toEqual({ created: 2, skipped: 3 })
+    expect(expectBody(response, 200, importedAccessRules)).toMatchObject({ created: 2, skipped: 3, ids: { length: 2 } })
     expect(await count()).toBe(3)
   })
 
@@ -241,7 +339,11 @@ describe('an import', () => {
     const rows = Array.from({ length: 1_001 }, (_, i) => ({ ...base, value: `10.0.${i >> 8}.${i & 255}` }))
     expect(outcome(await importRules(rows))).toBe('422 IMPORT_TOO_LARGE')
     const taken = await importRules(rows.slice(0, 1_000))
-    expect(expectBody(taken, 200, importedAccessRules)).toEqual({ created: 1_000, skipped: 0 })
+    expect(expectBody(taken, 200, importedAccessRules)).toMatchObject({
+      created: 1_000,
+      skipped: 0,
+      ids: { length: 1_000 },
+    })
     expect(outcome(await importRules([]))).toBe('422 INVALID_REQUEST')
   })
 })

@@ -168,6 +168,8 @@ const makers: Record<string, Maker> = {
   updateAccessRule: below('access-rules', rule, '', { note: 'n', expiresAt: null }),
   deleteAccessRule: below('access-rules', rule),
   importAccessRules: fixed('access-rules/import', () => ({ rules: [newRule(), newRule()] })),
+  exportAccessRules: fixed('access-rules/export'),
+  deleteAccessRules: async (world) => ({ path: 'access-rules/delete', body: { ids: [await rule(world)] } }),
   listAccessRuleSets: fixed('access-rules/sets'),
   readAccessRuleSet: async (world) => ({ path: await ruleSet(world) }),
   replaceAccessRuleSet: fixed('access-rules/sets/threat%20feed', () => ({ rules: [newRule()] })),

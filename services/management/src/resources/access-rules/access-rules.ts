@@ -3,7 +3,12 @@
 import {
   accessRule,
   accessRuleFilter,
+  accessRuleSorting,
   createAccessRule,
+  deleteAccessRules,
+  deletedAccessRules,
+  exportAccessRules,
+  exportedAccessRules,
   importAccessRules,
   importedAccessRules,
   myIp,
@@ -11,10 +16,16 @@ import {
 } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
+import type { ReadContext } from '../../http/context.ts'
+import type { Dependencies } from '../../http/dependencies.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
+import { shareOf } from '../../http/gates.ts'
 import { rowsOf } from '../../http/rows.ts'
+import { Streamed } from '../../http/streamed.ts'
 import { addRule, importRules } from './add.ts'
-import { changeRule, deleteRule, listRules, readRule } from './store.ts'
+import { exportRules } from './export.ts'
+import { listRules, type RuleFilter } from './list.ts'
+import { changeRule, deleteRule, deleteRulesById, readRule } from './store.ts'
 
 /** Also the tag of the endpoint that evaluates rules. */
 export const accessRuleTag = {
@@ -24,6 +35,26 @@ export const accessRuleTag = {
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
 const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const
+
+/** Each page waits for a connection, as a read of its own. */
+async function streamRules(
+  context: ReadContext & { dependencies: Dependencies },
+  filter: RuleFilter,
+  format: 'csv' | 'json',
+): Promise<Streamed> {
+  const { reads, exports } = context.dependencies.gates
+  const share = shareOf({ kind: 'vendor', organizationId: context.organizationId })
+  const leave = await exports.enter(share)
+  const chunks = exportRules(context, filter, format, async (read) => {
+    const leaveReads = await reads.enter(share)
+    try {
+      return await read()
+    } finally {
+      leaveReads()
+    }
+  })
+  return new Streamed(chunks, leave)
+}
 
 const crud = crudEndpoints({
   tag: accessRuleTag,
@@ -36,7 +67,7 @@ const crud = crudEndpoints({
 })
 
 export const accessRules = [
-  crud.list(accessRuleFilter, (call) => listRules(call, call.query)),
+  crud.list({ ...accessRuleFilter, ...accessRuleSorting }, (call) => listRules(call, call.query)),
   crud.create(
     {
       description: 'The value is stored in canonical form. An expired rule with the same value and scope is replaced.',
@@ -77,6 +108,45 @@ export const accessRules = [
       propagates: true,
     },
     (call) => importRules(call, call.body),
+  ),
+  vendorEndpoint(
+    'licenses.read',
+    {
+      method: 'get',
+      path: '/access-rules/export',
+      tag: accessRuleTag,
+      operationId: 'exportAccessRules',
+      summary: 'Export access rules',
+      description:
+        'Streams all rules of the filter, oldest first, as an import accepts them. Pass `expired=false` to import them again. ' +
+        'With `format=csv`, the response is `text/csv` with a heading line.',
+      query: exportAccessRules,
+      status: 200,
+      response: exportedAccessRules,
+      streams: true,
+    },
+    async (call) => {
+      const { format, ...filter } = call.query
+      call.headers['content-type'] = format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8'
+      call.headers['content-disposition'] = `attachment; filename="access-rules.${format}"`
+      return streamRules(call, filter, format)
+    },
+  ),
+  vendorEndpoint(
+    'licenses.write',
+    {
+      method: 'post',
+      path: '/access-rules/delete',
+      tag: accessRuleTag,
+      operationId: 'deleteAccessRules',
+      summary: 'Delete many access rules',
+      description: 'Deletes the rules with these ids, at most 1,000, in one step. Ids without a rule are counted.',
+      body: deleteAccessRules,
+      status: 200,
+      response: deletedAccessRules,
+      propagates: true,
+    },
+    (call) => deleteRulesById(call, call.body.ids),
   ),
   vendorEndpoint(
     'licenses.read',

@@ -217,10 +217,10 @@ export async function addRule(context: WriteContext, input: CreateAccessRule): P
 export async function importRules(
   context: WriteContext,
   given: Rows<CreateAccessRule>,
-): Promise<{ created: number; skipped: number }> {
+): Promise<{ created: number; skipped: number; ids: string[] }> {
   const added = await addRules(context, given, 'skip')
-  const result = { created: added.length, skipped: given.rows.length - added.length }
-  const changes = { ...result, ids: added.map(({ id }) => id) }
+  const ids = added.map(({ id }) => id)
+  const changes = { created: added.length, skipped: given.rows.length - added.length, ids }
   await audit(context, { action: 'access_rule.imported', resourceType: 'access_rule', resourceId: null, changes })
-  return result
+  return changes
 }

@@ -1,0 +1,54 @@
+/** Streams rules in the formats that an import accepts (docs/api.md#r10). A page of rules is in memory at a time. */
+
+import type { AccessRule } from '@keyward/contract'
+
+import type { ReadContext } from '../../http/context.ts'
+import { readRulesAfter, type RuleFilter } from './list.ts'
+
+const PAGE_ROWS = 1_000
+
+const COLUMNS = [
+  'kind',
+  'mode',
+  'type',
+  'value',
+  'scope',
+  'scopeId',
+  'set',
+  'note',
+  'expiresAt',
+  'allowSuspendedOrExpired',
+] as const satisfies readonly (keyof AccessRule)[]
+
+function cell(value: string | boolean | null): string {
+  const text = value === null ? '' : String(value)
+  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+function csvRow(rule: AccessRule): string {
+  return `${COLUMNS.map((name) => cell(rule[name])).join(',')}\r\n`
+}
+
+function jsonRow(rule: AccessRule): string {
+  return JSON.stringify(Object.fromEntries(COLUMNS.map((name) => [name, rule[name]])))
+}
+
+/** Yields the rules of a filter, oldest first, as pieces of text. `page` runs the read of a page. */
+export async function* exportRules(
+  context: ReadContext,
+  filter: RuleFilter,
+  format: 'csv' | 'json',
+  page: <Result>(read: () => Promise<Result>) => Promise<Result>,
+): AsyncGenerator<string> {
+  yield format === 'csv' ? `${COLUMNS.join(',')}\r\n` : '{"rules":['
+  let after: string | null = null
+  for (;;) {
+    const rules: AccessRule[] = await page(() => readRulesAfter(context, filter, after, PAGE_ROWS))
+    const last = rules.at(-1)
+    if (last === undefined) break
+    if (format === 'csv') yield rules.map(csvRow).join('')
+    else yield `${after === null ? '' : ','}\n${rules.map(jsonRow).join(',\n')}`
+    after = last.id
+  }
+  if (format === 'json') yield '\n]}\n'
+}

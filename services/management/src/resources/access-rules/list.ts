@@ -1,0 +1,219 @@
+/** Lists access rules by their filters and sorts (docs/api.md#r10). Each has an index, so a page costs about as much as its rows. */
+
+import { canonicalRuleValue, coveringNetworks, parseNetwork } from '@keyward/address'
+import {
+  type AccessRule,
+  RULE_KINDS,
+  RULE_SCOPES,
+  RULE_TYPES,
+  type RuleKind,
+  type RuleMode,
+  type RuleScope,
+  type RuleSort,
+  type RuleType,
+  TYPES_OF_KIND,
+} from '@keyward/contract'
+import { type RawBuilder, sql } from 'kysely'
+
+import type { ReadContext } from '../../http/context.ts'
+import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
+import { type RuleRow, selectRules, showRule } from './rows.ts'
+
+export interface RuleFilter {
+  kind?: RuleKind | undefined
+  mode?: RuleMode | undefined
+  type?: RuleType | undefined
+  scope?: RuleScope | undefined
+  scopeId?: string | undefined
+  value?: string | undefined
+  matches?: string | undefined
+  set?: string | undefined
+  expired?: boolean | undefined
+}
+
+export interface RuleQuery extends PageQuery, RuleFilter {
+  sort?: RuleSort | undefined
+  order?: 'asc' | 'desc' | undefined
+}
+
+/** The value by which the list is sorted, and its type. */
+const SORT_KEYS: Record<Exclude<RuleSort, 'createdAt'>, { key: RawBuilder<unknown>; type: RawBuilder<unknown> }> = {
+  matchCount: { key: sql`c.match_count`, type: sql`bigint` },
+  // A rule that never matched comes last.
+  lastMatchedAt: {
+    key: sql`coalesce(c.last_matched_at, '-infinity'::timestamptz)`,
+    type: sql`timestamptz`,
+  },
+}
+
+interface TypedValue {
+  type: RuleType
+  value: string
+}
+
+/** Returns the values, by type, that equal a value in any spelling. */
+function equalValues(value: string): TypedValue[] {
+  return RULE_TYPES.flatMap((type) => {
+    const canonical = canonicalRuleValue(type, value)
+    return canonical === null ? [] : [{ type, value: canonical }]
+  })
+}
+
+/** Returns the values of all rules that would match an address, a range, a machine id or a country. */
+function matchingValues(value: string): TypedValue[] {
+  const network = parseNetwork(value)
+  const networks = network === null ? [] : coveringNetworks(network)
+  return [
+    ...networks.map((one) => ({ type: 'IP', value: one }) as const),
+    ...equalValues(value).filter(({ type }) => type === 'HWID' || type === 'COUNTRY'),
+  ]
+}
+
+/** Returns the conditions for a rule `r` to pass the filter, apart from its value. */
+function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawBuilder<unknown>[] {
+  const { kind, mode, type, scope, scopeId, set, matches } = filter
+  // Only a rule that has not expired would match.
+  const expired = filter.expired ?? (matches === undefined ? undefined : false)
+  const conditions = [sql`r.organization_id = ${organizationId}`]
+  if (kind !== undefined) conditions.push(sql`r.kind = ${kind}`)
+  if (mode !== undefined) conditions.push(sql`r.mode = ${mode}`)
+  if (type !== undefined) conditions.push(sql`r.type = ${type}`)
+  if (scope !== undefined) conditions.push(sql`r.scope = ${scope}`)
+  if (scopeId !== undefined) conditions.push(sql`r.scope_id = ${scopeId}`)
+  if (set !== undefined)
+    conditions.push(
+      sql`r.set_id = (select s.id from access_rule_sets s where s.organization_id = ${organizationId} and s.name = ${set})`,
+    )
+  // Without a function around the column, so that an index serves it.
+  if (expired === true) conditions.push(sql`r.expires_at <= now()`)
+  if (expired === false) conditions.push(sql`(r.expires_at is null or r.expires_at > now())`)
+  return conditions
+}
+
+/** Returns the values that a rule must have one of, or undefined for any. */
+function valuesOf({ value, matches }: RuleFilter): TypedValue[] | undefined {
+  if (value === undefined) return matches === undefined ? undefined : matchingValues(matches)
+  const equal = equalValues(value)
+  if (matches === undefined) return equal
+  const matching = matchingValues(matches)
+  return equal.filter((one) => matching.some((other) => other.type === one.type && other.value === one.value))
+}
+
+const and = (conditions: readonly RawBuilder<unknown>[]) => sql.join([...conditions], sql` and `)
+
+/** Returns the values as a table `v` of type and value. */
+function valueTable(values: readonly TypedValue[]): RawBuilder<unknown> {
+  const types = values.map(({ type }) => type)
+  return sql`unnest(${types}::text[], ${values.map(({ value }) => Buffer.from(value))}::bytea[]) as v (type, value)`
+}
+
+/** Returns the combinations of kind, type and scope, when the filter consists of these alone. */
+function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; scope: RuleScope }[] | undefined {
+  const { kind, type, scope, ...others } = filter
+  const isOther = Object.values(others).some((given) => given !== undefined)
+  if (isOther || (kind ?? type ?? scope) === undefined) return undefined
+  return RULE_TYPES.filter((one) => type === undefined || one === type).flatMap((ofType) =>
+    RULE_KINDS.filter((one) => TYPES_OF_KIND[one].includes(ofType) && (kind === undefined || one === kind)).flatMap(
+      (ofKind) =>
+        RULE_SCOPES.filter((one) => scope === undefined || one === scope).map((ofScope) => ({
+          kind: ofKind,
+          type: ofType,
+          scope: ofScope,
+        })),
+    ),
+  )
+}
+
+interface Slice {
+  descends: boolean
+  after: Place | null
+  count: number
+}
+
+/**
+ * Returns a query of the ids of the first rules by id. Every value, and every combination of kind, type and scope, is read from its own
+ * part of an index, so the cost does not depend on how rare it is.
+ */
+function idsById(context: ReadContext, filter: RuleFilter, { descends, after, count }: Slice): RawBuilder<unknown> {
+  const order = descends ? sql`desc` : sql`asc`
+  const conditions = conditionsOf(context, filter)
+  if (after !== null) conditions.push(sql`r.id ${descends ? sql`<` : sql`>`} ${after.id}`)
+  const first = (more: readonly RawBuilder<unknown>[]) => sql`
+    select r.id from access_rules r where ${and([...conditions, ...more])} order by r.id ${order} limit ${count}`
+  const values = valuesOf(filter)
+  if (values !== undefined)
+    return sql`
+      select f.id from ${valueTable(values)} cross join lateral (${first([sql`r.type = v.type`, sql`r.value = v.value`])}) f
+      order by f.id ${order} limit ${count}`
+  const combinations = combinationsOf(filter)
+  if (combinations === undefined) return first([])
+  if (combinations.length === 0) return sql`select null::uuid as id where false`
+  const parts = combinations.map(
+    ({ kind, type, scope }) => sql`(${first([sql`r.kind = ${kind}`, sql`r.type = ${type}`, sql`r.scope = ${scope}`])})`,
+  )
+  return sql`select f.id from (${sql.join(parts, sql` union all `)}) f order by f.id ${order} limit ${count}`
+}
+
+/** Returns a query of the ids and sort keys of the first rules by a value of their counters. */
+function idsByCounter(
+  context: ReadContext,
+  filter: RuleFilter,
+  { descends, after, count }: Slice,
+  { key, type }: { key: RawBuilder<unknown>; type: RawBuilder<unknown> },
+): RawBuilder<unknown> {
+  const order = descends ? sql`desc` : sql`asc`
+  const conditions = [...conditionsOf(context, filter), sql`c.organization_id = ${context.organizationId}`]
+  const values = valuesOf(filter)
+  if (values !== undefined)
+    conditions.push(sql`(r.type, r.value) in (select v.type, v.value from ${valueTable(values)})`)
+  if (after !== null)
+    conditions.push(sql`(${key}, c.rule_id) ${descends ? sql`<` : sql`>`} (${after.key}::${type}, ${after.id}::uuid)`)
+  return sql`
+    select r.id, (${key})::text as key from access_rule_counters c join access_rules r on r.id = c.rule_id
+    where ${and(conditions)} order by ${key} ${order}, c.rule_id ${order} limit ${count}`
+}
+
+async function readSlice(
+  context: ReadContext,
+  filter: RuleFilter,
+  sort: RuleSort,
+  slice: Slice,
+): Promise<{ row: RuleRow; place: Place }[]> {
+  const ids =
+    sort === 'createdAt' ? idsById(context, filter, slice) : idsByCounter(context, filter, slice, SORT_KEYS[sort])
+  const found = await sql<{ id: string; key?: string }>`${ids}`.execute(context.db)
+  if (found.rows.length === 0) return []
+  const rows = await selectRules(context)
+    .where(
+      'accessRules.id',
+      'in',
+      found.rows.map(({ id }) => id),
+    )
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  // A rule that was deleted since is left out.
+  return found.rows.flatMap(({ id, key = '' }) => {
+    const row = byId.get(id)
+    return row === undefined ? [] : [{ row, place: { id, key } }]
+  })
+}
+
+export async function listRules(context: ReadContext, query: RuleQuery): Promise<Page<AccessRule>> {
+  const { limit, cursor, sort = 'createdAt', order = 'desc', ...filter } = query
+  const name = sort === 'createdAt' && order === 'desc' ? 'access-rules' : `access-rules ${sort} ${order}`
+  const list = { name, organizationId: context.organizationId }
+  return sortedPage(list, { limit, cursor }, showRule, (after, count) =>
+    readSlice(context, filter, sort, { descends: order === 'desc', after, count }),
+  )
+}
+
+/** Returns up to `count` rules of a filter with ids above `after`, by id. */
+export async function readRulesAfter(
+  context: ReadContext,
+  filter: RuleFilter,
+  after: string | null,
+  count: number,
+): Promise<AccessRule[]> {
+  const slice = { descends: false, after: after === null ? null : { id: after, key: '' }, count }
+  return (await readSlice(context, filter, 'createdAt', slice)).map(({ row }) => showRule(row))
+}
