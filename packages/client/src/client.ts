@@ -4,11 +4,13 @@
  * same license key until a later response is VALID.
  */
 
+import { claimedLicenseKey } from '@keyward/license-file'
+
 import { boundedStorage } from './cache/bounded-storage.ts'
-import { createFileCache } from './cache/file-cache.ts'
+import { createFileCache, type FileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
-import { type Change, createStore } from './cache/store.ts'
-import { type ClientOptions, readOptions } from './options.ts'
+import { type Change, createStore, createTurns, type Store } from './cache/store.ts'
+import { type ClientOptions, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
 import type { Endpoint, Outage, ServiceResponse } from './transport/http.ts'
@@ -30,65 +32,70 @@ export interface LicenseClient {
   settled(): Promise<void>
 }
 
+/** A license key that the options may stand for, with its own settings, stored file and background fetches. */
+interface Candidate {
+  settings: Settings
+  store: Store
+  cache: FileCache
+}
+
+function createCandidates(settings: Settings): readonly Candidate[] {
+  const { licenseKey: typed, otherLicenseKey, timeoutMs, onStorageError } = settings
+  const storage = boundedStorage(settings.storage, timeoutMs)
+  const inTurn = createTurns()
+  return [typed, otherLicenseKey].flatMap((licenseKey) => {
+    if (licenseKey === null) return []
+    const own = { ...settings, licenseKey }
+    const store = createStore(storage, licenseKey, onStorageError, inTurn)
+    return [{ settings: own, store, cache: createFileCache(own, store) }]
+  })
+}
+
 /** Creates a client. Throws a TypeError for options that cannot work. Its calls never throw. */
 export function createLicenseClient(options: ClientOptions): LicenseClient {
   const settings = readOptions(options)
-  const storage = boundedStorage(settings.storage, settings.timeoutMs)
-  const store = createStore(storage, settings.licenseKey, settings.onStorageError)
-  const cache = createFileCache(settings, store)
+  // Until the service knows one of two keys; then that one alone.
+  let candidates = createCandidates(settings)
 
-  async function check(endpoint: Endpoint<Verdict>): Promise<ValidationResult> {
-    const rejectionsBefore = cache.rejections
-    const outcome = await call(settings, endpoint)
-    if (outcome.kind === 'response') return decideOnline(outcome, rejectionsBefore)
-    if (outcome.kind === 'outage') return decideOffline(outcome)
-    return { valid: false, expiresAt: null, ...configurationError(outcome) }
-  }
-
-  async function decideOnline(
-    { value: verdict, dateMs }: ServiceResponse<Verdict>,
-    rejectionsBefore: number,
-  ): Promise<ValidationResult> {
-    const nowMs = settings.now()
-    // The service's clock replaces the latest time seen, which corrects a device whose clock once ran ahead.
-    await store.change(() => ({
-      ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
-      ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),
-    }))
-    if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
-    cache.keepFresh(verdict.expiresAt)
-    return { source: 'online', code: 'VALID', ...verdict }
-  }
-
-  async function decideOffline({ cause, detail }: Outage): Promise<ValidationResult> {
-    const nowMs = settings.now()
-    const memory = await store.load()
-    const judged = judgeMemory(settings, memory, nowMs)
-    await store.change(() => sawTime(nowMs))
-    const source = 'offline'
-    if (!judged.ok) {
-      const rejection = memory.rejectedAs === null ? {} : { rejectedAs: memory.rejectedAs }
-      const { reason } = judged
-      return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause, detail }
+  async function check(endpoint: (own: Settings) => Endpoint<Verdict>): Promise<ValidationResult> {
+    const rest = [...candidates]
+    for (;;) {
+      const [candidate] = rest
+      const rejectionsBefore = candidate!.cache.rejections
+      const outcome = await call(candidate!.settings, endpoint(candidate!.settings))
+      if (outcome.kind === 'outage') return decideOffline(outcome, rest)
+      if (outcome.kind === 'misconfiguration') return { valid: false, expiresAt: null, ...configurationError(outcome) }
+      const result = await decideOnline(candidate!, outcome, rejectionsBefore)
+      const isUnknown = result.code === 'NOT_FOUND'
+      if (!isUnknown) candidates = [candidate!]
+      if (!isUnknown || rest.length === 1) return result
+      rest.shift()
     }
-    const { policy, refreshAfter } = judged.payload
-    return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause, detail }
   }
 
   async function deactivate(): Promise<DeactivationResult> {
-    const outcome = await call(settings, deactivateEndpoint(settings))
-    if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
-    if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
-    await store.change(() => cache.reject('DEACTIVATED'))
-    return outcome.value.deactivated
-      ? { source: 'online', deactivated: true, code: 'DEACTIVATED' }
-      : { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
+    for (const { settings: own, store, cache } of candidates) {
+      const outcome = await call(own, deactivateEndpoint(own))
+      if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
+      if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
+      await store.change(() => cache.reject('DEACTIVATED'))
+      if (outcome.value.deactivated) return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
+    }
+    return { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
+  }
+
+  async function refreshFile(): Promise<RefreshResult> {
+    const [first, second] = candidates
+    const result = await first!.cache.refresh()
+    return result.code === 'NOT_FOUND' && second !== undefined ? second.cache.refresh() : result
   }
 
   async function importFile(text: string): Promise<ImportResult> {
     const file = text.trim()
+    const claimed = claimedLicenseKey(file)
+    const { settings: own, store } = candidates.find((one) => one.settings.licenseKey === claimed) ?? candidates[0]!
     const { latestSeenMs } = await store.load()
-    const judged = judgeMemory(settings, { file, rejectedAs: null, latestSeenMs }, settings.now())
+    const judged = judgeMemory(own, { file, rejectedAs: null, latestSeenMs }, settings.now())
     if (!judged.ok) return { imported: false, reason: judged.reason }
     const { policy, refreshAfter } = judged.payload
     const stored = await store.change(() => ({ file }))
@@ -98,13 +105,50 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 
   return {
-    validate: () => check(validateEndpoint(settings)),
-    activate: () => check(activateEndpoint(settings)),
+    validate: () => check(validateEndpoint),
+    activate: () => check(activateEndpoint),
     deactivate,
-    refreshFile: () => cache.refresh(),
+    refreshFile,
     importFile,
-    settled: () => cache.settled(),
+    settled: async () => void (await Promise.all(candidates.map(({ cache }) => cache.settled()))),
   }
+}
+
+async function decideOnline(
+  { settings, store, cache }: Candidate,
+  { value: verdict, dateMs }: ServiceResponse<Verdict>,
+  rejectionsBefore: number,
+): Promise<ValidationResult> {
+  const nowMs = settings.now()
+  // The service's clock replaces the latest time seen, which corrects a device whose clock once ran ahead.
+  await store.change(() => ({
+    ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
+    ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),
+  }))
+  if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
+  cache.keepFresh(verdict.expiresAt)
+  return { source: 'online', code: 'VALID', ...verdict }
+}
+
+/** Uses the first good file; without one, the reason is that of the first key with a file. */
+async function decideOffline({ cause, detail }: Outage, among: readonly Candidate[]): Promise<ValidationResult> {
+  const nowMs = among[0]!.settings.now()
+  const judgements = []
+  for (const { settings, store } of among) {
+    const memory = await store.load()
+    judgements.push({ store, memory, judged: judgeMemory(settings, memory, nowMs) })
+  }
+  const { store, memory, judged } =
+    judgements.find((one) => one.judged.ok) ?? judgements.find((one) => one.memory.file !== null) ?? judgements[0]!
+  await store.change(() => sawTime(nowMs))
+  const source = 'offline'
+  if (!judged.ok) {
+    const rejection = memory.rejectedAs === null ? {} : { rejectedAs: memory.rejectedAs }
+    const { reason } = judged
+    return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause, detail }
+  }
+  const { policy, refreshAfter } = judged.payload
+  return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause, detail }
 }
 
 /** Returns the change for a time of the device's clock; none when the clock returned no time. */

@@ -1,18 +1,25 @@
 /**
- * Corrects license keys as people type and paste them. The service compares keys byte for byte (docs/api.md#h4), so the
- * client changes only keys that have the shape of generated ones; every other key is sent as it is.
+ * Reads license keys as people type and paste them. The service compares keys byte for byte (docs/api.md#h4), so a text that
+ * may be a generated key typed differently, or a vendor's own key, stands for both.
  */
 
-// The shape of generated keys. Their alphabet has no 0, 1, I and O.
-const GENERATED = /^[2-9A-HJ-NP-Z]{4}(?:-[2-9A-HJ-NP-Z]{4}){3}$/i
+// 16 characters of the alphabet of generated keys, which has no 0, 1, I and O.
+const GENERATED = /^[2-9A-HJ-NP-Z]{16}$/i
 // Blanks, and every hyphen and dash that word processors put in place of "-".
-const SEPARATORS = /[\s\u2010-\u2015\u2212-]+/
+const SEPARATORS = /[\s\u2010-\u2015\u2212-]+/g
+// No license has any other key (docs/api.md#m7).
+const POSSIBLE = /^[\x20-\x7e]{1,128}$/
 
 /**
- * Returns ` k7qx 93fm–ttrw-h2zd ` as `K7QX-93FM-TTRW-H2ZD`: four groups of four characters of the generated alphabet, in
- * any case, with any blanks around them and any blanks and hyphens between them. Returns every other text unchanged.
+ * Returns the license keys that a text may stand for, the likeliest first: the text without blanks around it, and if it
+ * differs, the generated key that it spells in any case, with or without blanks and hyphens. `k7qx93fmttrwh2zd` may be the
+ * key `k7qx93fmttrwh2zd` of the vendor or the generated key `K7QX-93FM-TTRW-H2ZD`.
  */
-export function normalizeLicenseKey(text: string): string {
-  const key = text.trim().split(SEPARATORS).join('-')
-  return GENERATED.test(key) ? key.toUpperCase() : text
+export function possibleLicenseKeys(text: string): [first: string, second?: string] {
+  const typed = text.trim()
+  const letters = typed.replaceAll(SEPARATORS, '')
+  if (!GENERATED.test(letters)) return [typed]
+  const generated = letters.toUpperCase().replaceAll(/.{4}(?=.)/g, '$&-')
+  if (generated === typed) return [typed]
+  return POSSIBLE.test(typed) ? [typed, generated] : [generated]
 }

@@ -5,7 +5,7 @@
 
 import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 
-import { normalizeLicenseKey } from './license-key.ts'
+import { possibleLicenseKeys } from './license-key.ts'
 import type { RefreshResult } from './results.ts'
 
 /** Stores the client's one small text between runs. Both methods may fail or hang; the client continues without them. */
@@ -39,8 +39,9 @@ export interface ClientOptions {
   /** The organization's public keys, shipped with the app. The client never takes a key from the network. */
   publicKeys: readonly PublicKey[]
   /**
-   * The license key. Upper and lower case, blanks and hyphens do not matter in a key of the generated shape
-   * `XXXX-XXXX-XXXX-XXXX`. A key of another shape is sent as it is.
+   * The license key as the user typed it. It is sent without blanks around it. If the service does not know it and it
+   * spells a generated key `XXXX-XXXX-XXXX-XXXX` in another way (lower case, without hyphens, with blanks), the generated
+   * key is tried too, with one more request.
    */
   licenseKey: string
   /**
@@ -72,6 +73,8 @@ export interface Settings {
   apiKey: string
   keys: readonly VerificationKey[]
   licenseKey: string
+  /** The key that counts if the service does not know `licenseKey`; null if there is none. */
+  otherLicenseKey: string | null
   machineId: string | undefined
   hostname: string | undefined
   storage: LicenseStorage
@@ -93,12 +96,14 @@ export function readOptions(options: ClientOptions): Settings {
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
     throw new TypeError(`timeoutMs must be more than 0 and less than 2^31; got ${timeoutMs}.`)
   if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be printable ASCII without blanks.')
-  if (options.licenseKey === '') throw new TypeError('licenseKey must not be empty.')
+  const [licenseKey, otherLicenseKey = null] = possibleLicenseKeys(options.licenseKey)
+  if (licenseKey === '') throw new TypeError('licenseKey must not be empty.')
   return {
     baseUrl: readBaseUrl(options.baseUrl, options.allowHttp === true),
     apiKey: options.apiKey,
     keys: readKeys(options.publicKeys),
-    licenseKey: normalizeLicenseKey(options.licenseKey),
+    licenseKey,
+    otherLicenseKey,
     // A check treats an empty id as none (docs/api.md#h3), but a request for a file rejects it.
     machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,

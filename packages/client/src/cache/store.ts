@@ -60,9 +60,26 @@ interface Unwritten {
 
 const NOTHING: Unwritten = { rejectedAs: null, rejectedFile: null, latestSeenMs: 0, replacedTime: null }
 
-/** Creates a store for `licenseKey` over the app's storage. Reports failures of the storage to `onError`; never throws. */
-export function createStore(storage: LicenseStorage, licenseKey: string, onError: (error: unknown) => void): Store {
+/** Runs an operation when those before it have ended. */
+export type InTurn = <Value>(operation: () => Promise<Value>) => Promise<Value>
+
+/** Returns the order of the operations on one storage, which all stores over it share. */
+export function createTurns(): InTurn {
   let previous: Promise<unknown> = Promise.resolve()
+  return (operation) => {
+    const result = previous.then(operation)
+    previous = result
+    return result
+  }
+}
+
+/** Creates a store for `licenseKey` over the app's storage. Reports failures of the storage to `onError`; never throws. */
+export function createStore(
+  storage: LicenseStorage,
+  licenseKey: string,
+  onError: (error: unknown) => void,
+  inTurn: InTurn = createTurns(),
+): Store {
   let unwritten: Unwritten = NOTHING
 
   const storedFile = ({ content }: Stored): string | null => findLicense(content, licenseKey)?.file ?? null
@@ -128,12 +145,6 @@ export function createStore(storage: LicenseStorage, licenseKey: string, onError
     if (text !== stored.text && !(await write(text))) return false
     unwritten = NOTHING
     return true
-  }
-
-  function inTurn<Value>(operation: () => Promise<Value>): Promise<Value> {
-    const result = previous.then(operation)
-    previous = result
-    return result
   }
 
   return {
