@@ -173,6 +173,21 @@ describe('an import', () => {
 })
 
 describe('a hostile body', () => {
+  test('may be nested a hundred times, and brackets in strings do not count', async () => {
+    const nested = (depth: number, text = 'x') =>
+      `{"name":"a","metadata":${'['.repeat(depth)}"${text}"${']'.repeat(depth)}}`
+    const errorOf = async (raw: string) => {
+      const response = await vendor.call('POST', 'products', { raw })
+      expect(outcome(response)).toBe('422 INVALID_REQUEST')
+      return problem.parse(response.body).errors?.[0]
+    }
+    expect((await errorOf(nested(99)))?.pointer).toBe('#/metadata')
+    expect(await errorOf(nested(100))).toEqual({ pointer: '#', detail: 'must not be nested deeper than 100' })
+    const brackets = String.raw`\\\"${'[{'.repeat(300)}\\`
+    const body = `{"name":"a","metadata":{"a":"${brackets}"}}`
+    expect(outcome(await vendor.call('POST', 'products', { raw: body }))).toBe('201')
+  })
+
   test('with deep JSON and an idempotency key is rejected like any other', async () => {
     const raw = `{"name":"a","metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
     const headers = { 'idempotency-key': 'deep' }
