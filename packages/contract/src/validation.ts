@@ -23,6 +23,14 @@ const machineId = exactText(MAX_MACHINE_ID_BYTES).meta({
 
 const optionalMachineId = optionalExactText(MAX_MACHINE_ID_BYTES)
 
+/** What a verdict can contain besides its own members (docs/api.md#h12). */
+const include = z
+  .array(z.enum(['entitlements'], 'must be "entitlements"'))
+  .max(16)
+  .nullish()
+  .transform((names) => names ?? [])
+  .meta({ description: 'What to add to a `VALID` response.', example: ['entitlements'] })
+
 /** The fields of v2 that may hold the machine id. The first one present counts; those after it are not examined. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
@@ -33,7 +41,7 @@ const unexamined = (description: string, example: string) =>
     .optional()
     .meta({ description, example, override: { type: ['string', 'null'] } })
 
-/** The body of v2 validate: `{license, fingerprint?, hwid?, host?, macAddress?}`. */
+/** The body of v2 validate: `{license, fingerprint?, hwid?, host?, macAddress?, include?}`. */
 export const validateRequestV2 = z
   .looseObject({
     license: checkedLicenseKey,
@@ -41,6 +49,7 @@ export const validateRequestV2 = z
     hwid: unexamined('The machine id, if `fingerprint` is absent.', 'laptop-1'),
     host: unexamined('The machine id, if `fingerprint` and `hwid` are absent.', 'laptop-1'),
     macAddress: unexamined('The machine id, if all fields before it are absent.', '00:53:00:12:34:56'),
+    include,
   })
   .meta({ example: { license: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body, context) => {
@@ -50,15 +59,15 @@ export const validateRequestV2 = z
         context.addIssue({ code: 'custom', path: [field], message: 'must be a machine id of 1 to 512 bytes' })
         return z.NEVER
       }
-      if (parsed.data !== null) return { licenseKey: body.license, machineId: parsed.data }
+      if (parsed.data !== null) return { licenseKey: body.license, machineId: parsed.data, include: body.include }
     }
-    return { licenseKey: body.license, machineId: null }
+    return { licenseKey: body.license, machineId: null, include: body.include }
   })
 
 /** The name by which people recognize the machine. */
 const optionalHostname = optionalExactText(MAX_MACHINE_ID_BYTES)
 
-/** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?}`. */
+/** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?, include?}`. */
 export const validateRequestV1 = z
   .looseObject({
     licenseKey: checkedLicenseKey,
@@ -70,9 +79,12 @@ export const validateRequestV1 = z
       description: 'The name of the machine for people, at most 512 bytes of UTF-8.',
       example: 'Ada’s laptop',
     }),
+    include,
   })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
-  .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, hostname: body.hostname }))
+  .transform(({ licenseKey, fingerprint, hostname, include: names }) => {
+    return { licenseKey, machineId: fingerprint, hostname, include: names }
+  })
 
 /** The body of v1 deactivate: `{licenseKey, fingerprint}`. */
 export const deactivateRequest = z
@@ -97,15 +109,28 @@ const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({
 })
 const validCode = z.literal('VALID').meta({ description: 'The check is valid.', example: 'VALID' })
 
+/** Only on request (docs/api.md#h12). */
+const shownEntitlements = z
+  .record(z.string(), z.union([z.literal(true), z.int(), z.string()]))
+  .optional()
+  .meta({ description: 'What the license unlocks, with `include`.', example: { edition: 'pro', seats: 5 } })
+
 /** The verdict of v2 validate, with its `status` (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
-  z.strictObject({ valid: valid(true), status: status(200), message, code: validCode, expiresAt }),
+  z.strictObject({
+    valid: valid(true),
+    status: status(200),
+    message,
+    code: validCode,
+    expiresAt,
+    entitlements: shownEntitlements,
+  }),
   z.strictObject({ valid: valid(false), status: status(400), message, code: rejectionCode }),
 ])
 
 /** The verdict of v1 validate and activate, always with status 200. `machines` comes with `TOO_MANY_MACHINES`. */
 export const verdictV1 = z.discriminatedUnion('valid', [
-  z.strictObject({ valid: valid(true), code: validCode, expiresAt }),
+  z.strictObject({ valid: valid(true), code: validCode, expiresAt, entitlements: shownEntitlements }),
   z.strictObject({
     valid: valid(false),
     code: rejectionCode,

@@ -3,11 +3,25 @@
 -- Validators of earlier versions do not read these columns and go on following. To them, a bound key is unbound: upgrade all
 -- validators before keys are bound (docs/operations/upgrade.md).
 
--- null: none. The text of jsonb has spaces that the limit of the API, 4 KiB, does not count.
+-- Returns whether a value has the form of entitlements, so that services need not validate what they read. The text of jsonb has
+-- spaces that the limit of the API, 4 KiB, does not count.
+create function are_entitlements(members jsonb, with_null boolean) returns boolean language sql immutable as $$
+  select jsonb_typeof(members) = 'object' and octet_length(members::text) <= 8192 and not exists (
+    select from jsonb_each(case jsonb_typeof(members) when 'object' then members else '{}' end) as m (name, value)
+    where name !~ '^[a-z][a-z0-9_.-]{0,63}$' or not case jsonb_typeof(value)
+      when 'boolean' then value = 'true'
+      when 'number' then value::numeric = trunc(value::numeric) and abs(value::numeric) < 9007199254740992
+      when 'string' then length(value #>> '{}') <= 256
+      when 'null' then with_null
+      else false
+    end)
+$$;
+
+-- null: none.
 alter table products add column entitlements jsonb
-  constraint products_entitlements check (jsonb_typeof(entitlements) = 'object' and octet_length(entitlements::text) <= 8192);
+  constraint products_entitlements check (are_entitlements(entitlements, false));
 alter table licenses add column entitlements jsonb
-  constraint licenses_entitlements check (jsonb_typeof(entitlements) = 'object' and octet_length(entitlements::text) <= 8192);
+  constraint licenses_entitlements check (are_entitlements(entitlements, true));
 
 -- The licenses of a product with entitlements of their own, the longest first: whether new defaults of the product fit is
 -- read from here.
@@ -55,5 +69,15 @@ begin
   if exists (select from pg_roles where rolname = 'keyward_validator') then
     grant select (entitlements) on products, licenses to keyward_validator;
     grant select (product_id) on credentials to keyward_validator;
+  end if;
+end $$;
+
+-- A check of a table runs as whoever writes it.
+alter function grant_management() rename to grant_management_before_entitlements;
+create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  perform grant_management_before_entitlements();
+  if exists (select from pg_roles where rolname = 'keyward_management') then
+    grant execute on function are_entitlements(jsonb, boolean) to keyward_management;
   end if;
 end $$;

@@ -17,6 +17,9 @@ type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined,
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
+/** A check of the table ensures this form. */
+type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number | string | Removed>>
+
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
 export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
 export type PolicyType = 'PERPETUAL' | 'SUBSCRIPTION' | 'TRIAL'
@@ -82,7 +85,7 @@ export interface Database {
     name: string
     metadata: DefaultJsonColumn
     /** null: none. */
-    entitlements: JsonColumnOrNull
+    entitlements: ColumnType<StoredEntitlements | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -113,7 +116,7 @@ export interface Database {
     maxReleases: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements; null: none. */
-    entitlements: JsonColumnOrNull
+    entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
     suspendedAt: Moment | null

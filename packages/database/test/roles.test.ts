@@ -159,6 +159,7 @@ describe('the validator role', () => {
 describe('the management role', () => {
   test('executes ten functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
+      'are_entitlements',
       'changed_since',
       'drop_old_partitions',
       'ensure_partition',

@@ -28,6 +28,14 @@ const PAYLOAD = {
   issuedAt: '2026-03-01T00:00:00.000Z',
   refreshAfter: '2026-03-31T00:00:00.000Z',
 }
+const { licenseKey, licenseId, ...REST } = PAYLOAD
+const WITH_PRODUCT = {
+  licenseKey,
+  licenseId,
+  productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
+  ...REST,
+}
+const ENTITLEMENTS = { edition: 'pro', seats: 5, export: true }
 const PERPETUAL = { ...PAYLOAD, policy: { type: 'PERPETUAL', maxMachines: null, expiresAt: null } }
 const ENDS_SOON = {
   ...PAYLOAD,
@@ -54,6 +62,17 @@ function goodFiles(): Vector[] {
     vector('signed by a key that was retired by rotation', file(PAYLOAD, 'retired'), 'GOOD'),
     vector('non-ASCII characters in the payload', file({ ...PAYLOAD, customerEmail: 'zoë@exämple.com' }), 'GOOD'),
     vector('a field that this version does not know', file({ ...PAYLOAD, extra: [1, 2] }), 'GOOD'),
+    vector('a product', file(WITH_PRODUCT), 'GOOD'),
+    vector(
+      'a product and entitlements',
+      sign(text({ ...WITH_PRODUCT, kid: id('current'), entitlements: ENTITLEMENTS })),
+      'GOOD',
+    ),
+    vector(
+      'entitlements of a kind that this version does not know',
+      file({ ...PAYLOAD, entitlements: { a: [1] } }),
+      'GOOD',
+    ),
     vector('fields in another order', sign(JSON.stringify(reversed({ ...PAYLOAD, kid: id('current') }))), 'GOOD'),
     vector(
       'JSON with spaces: the signature covers the bytes',

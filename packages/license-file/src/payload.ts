@@ -10,6 +10,8 @@ export type PolicyType = (typeof POLICY_TYPES)[number]
 export interface LicensePayload {
   licenseKey: string
   licenseId: string
+  /** Absent in files from before it was part of them. */
+  productId?: string
   customerEmail: string
   policy: {
     type: PolicyType
@@ -22,7 +24,12 @@ export interface LicensePayload {
   refreshAfter: string
   /** Id of the key that signed the file. */
   kid: string
+  /** What the license unlocks. Absent when it unlocks nothing. */
+  entitlements?: Readonly<Record<string, EntitlementValue>>
 }
+
+/** `true`, an integer or a text (docs/api.md#v13). */
+export type EntitlementValue = true | number | string
 
 /** The lifetime of a file of a license that does not expire sooner (docs/api.md#f2). */
 export const FILE_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
@@ -35,28 +42,31 @@ export function refreshAfterMs(issuedAtMs: number, expiresAtMs: number | null): 
 
 /** Returns the exact bytes to sign: compact JSON with the fields in the documented order, whatever their order here. */
 export function serializePayload(payload: LicensePayload): Uint8Array {
-  const { licenseKey, licenseId, customerEmail, policy, issuedAt, refreshAfter, kid } = payload
+  const { licenseKey, licenseId, productId, customerEmail, policy, issuedAt, refreshAfter, kid, entitlements } = payload
   const { type, maxMachines, expiresAt } = policy
   const ordered = {
     licenseKey,
     licenseId,
+    productId,
     customerEmail,
     policy: { type, maxMachines, expiresAt },
     issuedAt,
     refreshAfter,
     kid,
+    entitlements: entitlements && Object.keys(entitlements).length > 0 ? entitlements : undefined,
   }
   return new TextEncoder().encode(JSON.stringify(ordered))
 }
 
 /**
  * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a field is missing or has
- * another type. Ignores unknown fields, so that apps in the field can read files of a newer server.
+ * another type. Ignores unknown fields, so that apps in the field can read files of a newer server. For the same reason
+ * an optional field of another type counts as absent.
  */
 export function parsePayload(bytes: Uint8Array): LicensePayload | null {
   const value = parseJson(bytes)
   if (!isRecord(value) || !isRecord(value['policy'])) return null
-  const { licenseKey, licenseId, customerEmail, issuedAt, refreshAfter, kid } = value
+  const { licenseKey, licenseId, productId, customerEmail, issuedAt, refreshAfter, kid, entitlements } = value
   const { type, maxMachines, expiresAt } = value['policy']
   if (!isText(licenseKey) || !isText(licenseId) || !isText(customerEmail) || !isText(kid)) return null
   if (!isTimestamp(issuedAt) || !isTimestamp(refreshAfter)) return null
@@ -64,7 +74,17 @@ export function parsePayload(bytes: Uint8Array): LicensePayload | null {
   if (expiresAt !== null && !isTimestamp(expiresAt)) return null
   if ((type === 'PERPETUAL') !== (expiresAt === null)) return null
   const policy = { type, maxMachines, expiresAt }
-  return { licenseKey, licenseId, customerEmail, policy, issuedAt, refreshAfter, kid }
+  return {
+    licenseKey,
+    licenseId,
+    ...(isText(productId) && { productId }),
+    customerEmail,
+    policy,
+    issuedAt,
+    refreshAfter,
+    kid,
+    ...(isEntitlements(entitlements) && { entitlements }),
+  }
 }
 
 function parseJson(bytes: Uint8Array): unknown {
@@ -82,6 +102,13 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
+}
+
+function isEntitlements(value: unknown): value is Record<string, EntitlementValue> {
+  if (!isRecord(value)) return false
+  return Object.values(value).every(
+    (member) => member === true || typeof member === 'string' || Number.isSafeInteger(member),
+  )
 }
 
 function isPolicyType(value: unknown): value is PolicyType {

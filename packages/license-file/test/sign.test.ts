@@ -37,6 +37,24 @@ test('serializes compact JSON with the fields in the documented order, whatever 
   )
 })
 
+test('serializes the product after the license, and entitlements at the end when there are any', () => {
+  const { licenseKey, licenseId, ...rest } = payload
+  const entitlements = { edition: 'pro', seats: 5, export: true } as const
+  const whole = { ...rest, entitlements, licenseKey, licenseId, productId: 'p' }
+  const text = new TextDecoder().decode(serializePayload(whole))
+  expect(text).toContain(`"licenseId":"${licenseId}","productId":"p","customerEmail"`)
+  expect(text).toMatch(/"kid":"[0-9a-f]{16}","entitlements":\{"edition":"pro","seats":5,"export":true\}\}$/)
+  expect(parsePayload(serializePayload(whole))).toEqual(whole)
+  expect(serializePayload({ ...payload, entitlements: {} })).toEqual(serializePayload(payload))
+})
+
+test('treats a product or entitlements of another type as absent', () => {
+  const parsed = (more: object): unknown =>
+    parsePayload(new TextEncoder().encode(JSON.stringify({ ...payload, ...more })))
+  for (const more of [{ productId: 7 }, { productId: '' }, { entitlements: [] }, { entitlements: { a: 1.5 } }])
+    expect(parsed(more)).toEqual(payload)
+})
+
 test('signs known fields only', () => {
   const withMore = { ...payload, secret: 'x' }
   expect(serializePayload(withMore)).toEqual(serializePayload(payload))

@@ -26,9 +26,23 @@ const secret = z.string().optional().meta({
 })
 const granted = z.array(z.string()).meta({ description: 'The permissions that it has.', example: ['licenses.read'] })
 
-export const apiKey = z.object(shown).meta({ id: 'ApiKey', description: "A credential for customers' apps." })
+const boundProduct = 'The product whose licenses it can check; a license of another product is `NOT_FOUND`.'
+
+export const apiKey = z
+  .object({
+    ...shown,
+    productId: z
+      .uuid()
+      .nullable()
+      .meta({ description: `${boundProduct} null: every product.`, example: EXAMPLE_ID }),
+  })
+  .meta({ id: 'ApiKey', description: "A credential for customers' apps." })
 export const createdApiKey = apiKey.extend({ secret }).meta({ id: 'CreatedApiKey', description: 'A new API key.' })
-export const createApiKey = z.strictObject({ name: credentialName, expiresAt })
+export const createApiKey = z.strictObject({
+  name: credentialName,
+  productId: id(`${boundProduct} It cannot be changed. Absent or null: every product.`).nullish(),
+  expiresAt,
+})
 
 export const token = z
   .object({ ...shown, permissions: granted })

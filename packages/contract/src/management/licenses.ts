@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 
+import { entitlementOverrides } from '../entitlements.ts'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
@@ -115,6 +116,7 @@ export const license = z
         max: z.int().nullable().meta({ description: 'Machine slots that it has; null: no limit.', example: 5 }),
       })
       .meta({ description: 'Its machine slots.' }),
+    entitlements: entitlementOverrides,
     metadata,
     createdAt: timestamp('When it was created.'),
     updatedAt: timestamp('When it was last changed.'),
@@ -129,6 +131,7 @@ export const createLicense = z.strictObject({
   customerId: id('The customer who owns it.'),
   policy: policyInput,
   key: licenseKey.optional(),
+  entitlements: entitlementOverrides.optional(),
   metadata: metadata.optional(),
 })
 export type CreateLicense = z.infer<typeof createLicense>
@@ -147,6 +150,7 @@ export const updateLicense = z
       })
       .optional()
       .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
+    entitlements: entitlementOverrides.optional(),
     metadata: metadata.optional(),
   })
   .meta({ example: { policy: { maxMachines: 10 } } })

@@ -106,13 +106,16 @@ export async function listRows<Table extends OwnedTable, Shown>(
   })
 }
 
-/** Returns the defined fields as columns and parameters. Metadata is stored as JSON. */
+/** The columns of type `jsonb`. */
+const JSON_COLUMNS = new Set(['metadata', 'entitlements'])
+
+/** Returns the defined fields as columns and parameters. */
 function columnsOf(fields: object): { name: RawBuilder<unknown>; value: RawBuilder<unknown> }[] {
   return Object.entries(fields)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]: [string, unknown]) => ({
       name: sql.ref(name),
-      value: sql`${name === 'metadata' ? JSON.stringify(value) : value}`,
+      value: sql`${JSON_COLUMNS.has(name) && value !== null ? JSON.stringify(value) : value}`,
     }))
 }
 
@@ -171,10 +174,10 @@ export async function changeRow<Table extends OwnedTable, Shown>(
   context: WriteContext,
   id: string,
   input: Partial<Record<keyof Row<Table>, unknown>>,
-  check?: (before: Row<Table>) => void,
+  check?: (before: Row<Table>) => void | Promise<void>,
 ): Promise<Shown> {
   const before = await lockRow(rows, context, id)
-  check?.(before)
+  await check?.(before)
   const changed = differences(before, input)
   if (changed === null) return rows.show(before)
   const row = await updateRow(rows, context, id, { ...changed, updatedAt: new Date() })

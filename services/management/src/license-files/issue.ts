@@ -4,7 +4,7 @@
  * license.
  */
 
-import type { Actor } from '@keyward/contract'
+import { type Actor, effectiveEntitlements, type EntitlementOverrides, type Entitlements } from '@keyward/contract'
 import { recordFileIssued } from '@keyward/database/kysely'
 import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
@@ -25,6 +25,16 @@ async function emailOf({ db, organizationId }: ReadContext, customerId: string):
     .where('id', '=', customerId)
     .executeTakeFirstOrThrow()
   return email
+}
+
+async function entitlementsOf({ db, organizationId }: ReadContext, row: LicenseRow): Promise<Entitlements> {
+  const product = await db
+    .selectFrom('products')
+    .select('entitlements')
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', row.productId)
+    .executeTakeFirstOrThrow()
+  return effectiveEntitlements<EntitlementOverrides[string]>(product.entitlements ?? {}, row.entitlements ?? {})
 }
 
 interface FileContext extends ReadContext {
@@ -57,11 +67,13 @@ async function signFile(context: ReadContext, find: FileOf['find'], keyring: Key
   const payload = {
     licenseKey: row.key,
     licenseId: row.id,
+    productId: row.productId,
     customerEmail: await emailOf(context, row.customerId),
     policy: { type: row.policyType, maxMachines: row.maxMachines, expiresAt: row.expiresAt?.toISOString() ?? null },
     issuedAt: now.toISOString(),
     refreshAfter: new Date(refreshAfterMs(now.getTime(), row.expiresAt?.getTime() ?? null)).toISOString(),
     kid: keyId,
+    entitlements: await entitlementsOf(context, row),
   }
   return { licenseId: row.id, text: signLicenseFile(payload, privateKey, signEd25519) }
 }

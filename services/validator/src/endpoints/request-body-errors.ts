@@ -45,12 +45,18 @@ function describeMembers(kind: BodyKind, value: Record<string, unknown>): string
   }
   const issue = validateBody(kind, value).error?.issues[0]
   if (issue === undefined) return 'The body is not a valid request.'
-  const at = issue.path.reduce<unknown>((inside, key) => (isObject(inside) ? inside[String(key)] : undefined), value)
+  const at = issue.path.reduce<unknown>((inside, key) => memberOf(inside, key), value)
   return `\`${issue.path.join('.')}\` ${requirement(issue)}; got ${describe(at)}.`
 }
 
+function memberOf(value: unknown, key: PropertyKey): unknown {
+  if (Array.isArray(value)) return value[Number(key)]
+  return isObject(value) ? value[String(key)] : undefined
+}
+
 function requirement(issue: { code?: string; message: string; expected?: unknown }): string {
-  if (issue.code === 'invalid_type') return `must be a ${String(issue.expected)}`
+  if (issue.code === 'invalid_type')
+    return `must be ${issue.expected === 'array' ? 'an' : 'a'} ${String(issue.expected)}`
   if (issue.code === 'too_small') return 'must not be empty'
   return issue.message
 }

@@ -1,7 +1,8 @@
 /**
  * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us
  * of the 8 us that a request costs. A plain body is one flat object with known names, none repeated, and string values of
- * ASCII without escapes. Every other body, including every invalid one, is left to `parseBody`.
+ * ASCII without escapes. The value of `include` may be `["entitlements"]`. Every other body, including every invalid one, is
+ * left to `parseBody`.
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
@@ -12,37 +13,45 @@ const QUOTE = 34
 const BACKSLASH = 92
 
 interface Layout {
-  /** The allowed names as bytes: the license key, the machine ids in their order of precedence, then the hostname. */
+  /**
+   * The allowed names as bytes: the license key, the machine ids in their order of precedence, the hostname, then
+   * `include`.
+   */
   names: readonly Uint8Array[]
   /** How many names are machine ids. */
   machineIds: number
   /** The index of the hostname in `names`. -1 without one. */
   hostname: number
+  /** The index of `include` in `names`. -1 without it. */
+  include: number
   needsMachineId: boolean
 }
 
 function layout(
   names: readonly string[],
   machineIds: number,
-  options: { hostname?: number; needsMachineId?: boolean },
+  options: { hostname?: number; include?: number; needsMachineId?: boolean },
 ): Layout {
   return {
     names: names.map((name) => new TextEncoder().encode(name)),
     machineIds,
     hostname: options.hostname ?? -1,
+    include: options.include ?? -1,
     needsMachineId: options.needsMachineId ?? false,
   }
 }
 
 const LAYOUTS: Record<BodyKind, Layout> = {
-  validateV1: layout(['licenseKey', 'fingerprint', 'hostname'], 1, { hostname: 2 }),
-  validateV2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress'], 4, {}),
+  validateV1: layout(['licenseKey', 'fingerprint', 'hostname', 'include'], 1, { hostname: 2, include: 3 }),
+  validateV2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include'], 4, { include: 5 }),
   deactivate: layout(['licenseKey', 'fingerprint'], 1, { needsMachineId: true }),
 }
 
 // By index of the name: where its value starts and ends. A start of 0 means that the name is missing.
-const starts = new Int32Array(5)
-const ends = new Int32Array(5)
+const starts = new Int32Array(6)
+const ends = new Int32Array(6)
+
+const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
 
 /** Returns the index of the first byte from `from` on that is not white space. */
 function skipSpace(body: Uint8Array, from: number): number {
@@ -75,8 +84,17 @@ function nameAt(names: readonly Uint8Array[], body: Uint8Array, start: number, e
   return -1
 }
 
+/** Returns the index of the bracket that closes `["entitlements"]`, which begins at `from`, or -1 for another value. */
+function includeEnd(body: Uint8Array, from: number): number {
+  if (body[from] !== 91 /* [ */) return -1
+  const at = skipSpace(body, from + 1)
+  for (let i = 0; i < ENTITLEMENTS.length; i++) if (body[at + i] !== ENTITLEMENTS[i]) return -1
+  const end = skipSpace(body, at + ENTITLEMENTS.length)
+  return body[end] === 93 /* ] */ ? end : -1
+}
+
 /** Fills `starts` and `ends`. Returns false if the body is not plain. */
-function locate(names: readonly Uint8Array[], body: Uint8Array): boolean {
+function locate(names: readonly Uint8Array[], include: number, body: Uint8Array): boolean {
   starts.fill(0)
   let i = skipSpace(body, 0)
   if (body[i] !== 123 /* { */) return false
@@ -90,8 +108,7 @@ function locate(names: readonly Uint8Array[], body: Uint8Array): boolean {
     i = skipSpace(body, nameEnd + 1)
     if (body[i] !== 58 /* : */) return false
     i = skipSpace(body, i + 1)
-    if (body[i] !== QUOTE) return false
-    const end = stringEnd(body, i + 1)
+    const end = name === include ? includeEnd(body, i) : body[i] === QUOTE ? stringEnd(body, i + 1) : -1
     if (end < 0) return false
     starts[name] = i + 1
     ends[name] = end
@@ -106,8 +123,8 @@ function copy(body: Uint8Array, start: number, length: number, out: Uint8Array):
 
 /** Fills `out` from a plain body. Returns false if `parseBody` has to read it; the content of `out` is then undefined. */
 export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
-  const { names, machineIds, hostname, needsMachineId } = LAYOUTS[kind]
-  if (!locate(names, body)) return false
+  const { names, machineIds, hostname, include, needsMachineId } = LAYOUTS[kind]
+  if (!locate(names, include, body)) return false
   const keyLength = ends[0]! - starts[0]!
   if (starts[0] === 0 || keyLength === 0) return false
   out.licenseKeyLength = keyLength
@@ -124,6 +141,7 @@ export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBod
   }
   if (needsMachineId && out.machineIdLength === 0) return false
 
+  out.wantsEntitlements = include >= 0 && starts[include] !== 0
   out.hostname = null
   if (hostname < 0 || starts[hostname] === 0) return true
   const start = starts[hostname]!

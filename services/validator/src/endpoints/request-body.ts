@@ -20,6 +20,8 @@ export interface RequestBody {
   /** 0 without a machine id. */
   machineIdLength: number
   hostname: string | null
+  /** Whether `include` names the entitlements (docs/api.md#h12). */
+  wantsEntitlements: boolean
 }
 
 export function createRequestBody(): RequestBody {
@@ -29,6 +31,7 @@ export function createRequestBody(): RequestBody {
     machineId: new Uint8Array(MAX_MACHINE_ID_BYTES),
     machineIdLength: 0,
     hostname: null,
+    wantsEntitlements: false,
   }
 }
 
@@ -36,6 +39,7 @@ interface Parsed {
   licenseKey: string
   machineId: string | null
   hostname?: string | null
+  include?: readonly string[]
 }
 
 /** A byte order mark at the beginning of the body is skipped. */
@@ -74,5 +78,6 @@ export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): b
   }
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
   out.hostname = parsed.hostname ?? null
+  out.wantsEntitlements = parsed.include?.includes('entitlements') ?? false
   return true
 }

@@ -22,12 +22,19 @@ import {
 import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { ExchangeSource } from '../http/origin-source.ts'
-import { type PreparedResponse, rejectionResponse, type Shape, validResponse } from '../http/responses.ts'
+import {
+  entitledResponse,
+  type PreparedResponse,
+  rejectionResponse,
+  type Shape,
+  validResponse,
+} from '../http/responses.ts'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { ClaimDecision } from '../shared/messages.ts'
 import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
 import { HostnameFilter } from '../usage/hostname-filter.ts'
+import { EntitlementsSource } from './entitlements.ts'
 import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { type BodyKind, createRequestBody, parseBody, type RequestBody } from './request-body.ts'
@@ -65,6 +72,7 @@ export class Validation {
   readonly #parts: ValidationParts
   readonly #source: ExchangeSource
   readonly #hostnames = new HostnameFilter()
+  readonly #entitlements: EntitlementsSource
   /** The check of the current request. Overwritten by the next one. */
   readonly #check: Check & RequestBody = {
     ...createRequestBody(),
@@ -83,6 +91,7 @@ export class Validation {
   constructor(parts: ValidationParts) {
     this.#parts = parts
     this.#source = new ExchangeSource(parts.resolver)
+    this.#entitlements = new EntitlementsSource(parts.reader)
   }
 
   run(exchange: Exchange, body: Uint8Array, kind: BodyKind): void {
@@ -165,7 +174,12 @@ export class Validation {
   ): void {
     const { shape, timed } = exchange
     if (timed !== null) this.#parts.counters.observe((performance.now() - timed.fromMs) / 1_000)
-    exchange.send(verdictResponse(shape, code, verdict.expiresAtMs, used, max))
+    const response =
+      code === CODE.VALID && check.wantsEntitlements
+        ? this.#entitledResponse(shape, verdict)
+        : verdictResponse(shape, code, verdict.expiresAtMs, used, max)
+    if (response === null) return exchange.fail('UNAVAILABLE')
+    exchange.send(response)
     this.#parts.counters.countCheck(shape === 'v1' ? 0 : 1, code)
     const { hostname } = check
     this.#parts.usage.record(
@@ -175,6 +189,12 @@ export class Validation {
       nowMs,
       hostname === null ? null : this.#toRecord(hostname, verdict, code, nowMs),
     )
+  }
+
+  /** Returns null when the license was deleted since the verdict, or the index is busy. */
+  #entitledResponse(shape: Shape, { license, licenseGeneration, expiresAtMs }: Verdict): PreparedResponse | null {
+    const entitlements = this.#entitlements.read(license, licenseGeneration)
+    return entitlements === null ? null : entitledResponse(shape, expiresAtMs, entitlements)
   }
 }
 

@@ -160,6 +160,21 @@ export function validResponse(shape: Shape, expiresAtMs: number): PreparedRespon
   return okResponse(json(validBody(shape, new Date(expiresAtMs).toISOString())))
 }
 
+const ENTITLEMENTS_NAME = new TextEncoder().encode(',"entitlements":')
+const BRACE = 125
+
+/** Returns the response for a valid license, with its entitlements as JSON. */
+export function entitledResponse(shape: Shape, expiresAtMs: number, entitlements: Uint8Array): PreparedResponse {
+  const { body } = validResponse(shape, expiresAtMs)
+  const rest = body.length - 1
+  const extended = new Uint8Array(rest + ENTITLEMENTS_NAME.length + entitlements.length + 1)
+  extended.set(body.subarray(0, rest))
+  extended.set(ENTITLEMENTS_NAME, rest)
+  extended.set(entitlements, rest + ENTITLEMENTS_NAME.length)
+  extended[extended.length - 1] = BRACE
+  return okResponse(extended)
+}
+
 /**
  * Returns the response for a rejection. `code` is the engine's number. `used` and `max` appear on v1 alone, for
  * `TOO_MANY_MACHINES`.

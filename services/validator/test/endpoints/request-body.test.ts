@@ -17,6 +17,7 @@ function resultOf(body: RequestBody): object {
         : Buffer.from(body.licenseKey.subarray(0, body.licenseKeyLength)).toString('latin1'),
     machine: Buffer.from(body.machineId.subarray(0, body.machineIdLength)).toString('latin1'),
     hostname: body.hostname,
+    wantsEntitlements: body.wantsEntitlements,
   }
 }
 
@@ -32,8 +33,8 @@ function compare(kind: BodyKind, body: Uint8Array): boolean {
 }
 
 const NAMES: Record<BodyKind, readonly string[]> = {
-  validateV1: ['licenseKey', 'fingerprint', 'hostname'],
-  validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress'],
+  validateV1: ['licenseKey', 'fingerprint', 'hostname', 'include'],
+  validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include'],
   deactivate: ['licenseKey', 'fingerprint'],
 }
 const OTHER_NAMES = ['other', 'License', 'licenseKey', 'license', '__proto__', '']
@@ -57,6 +58,14 @@ const VALUES = [
   `"${'m'.repeat(513)}"`,
   `"${'é'.repeat(257)}"`,
 ]
+const INCLUDED = [
+  '["entitlements"]',
+  '[ "entitlements"\n]',
+  '["entitlements","entitlements"]',
+  '[]',
+  '["other"]',
+  'null',
+]
 const SPACES = ['', '', '', ' ', '\n', '\t \r\n', '\u00a0']
 
 function write(from: Random, kind: BodyKind): string {
@@ -65,7 +74,8 @@ function write(from: Random, kind: BodyKind): string {
   if (from.chance(0.2)) names.push(from.pick(OTHER_NAMES))
   if (from.chance(0.1)) names.push(from.pick(names))
   const members = names.map((name) => {
-    const value = from.chance(0.8) ? from.pick(VALUES.slice(0, 3)) : from.pick(VALUES)
+    const usual = name === 'include' ? INCLUDED.slice(0, from.chance(0.8) ? 2 : INCLUDED.length) : VALUES.slice(0, 3)
+    const value = from.chance(0.8) ? from.pick(usual) : from.pick(VALUES)
     return `${space()}"${name}"${space()}:${space()}${value}${space()}`
   })
   return `${space()}{${members.join(',')}}${space()}`
@@ -99,6 +109,8 @@ test('the fast path reads the common bodies', () => {
     ['validateV2', '{ "license": "A1B2-C3D4", "hwid": "m-1", "host": "h" }'],
     ['validateV2', '{"license":"A1B2-C3D4"}'],
     ['validateV1', '{"licenseKey":"A1B2-C3D4","fingerprint":"m-1","hostname":"build-7"}\n'],
+    ['validateV2', '{"license":"A1B2-C3D4","fingerprint":"m-1","include":["entitlements"]}'],
+    ['validateV1', '{"include": [ "entitlements" ], "licenseKey":"A1B2-C3D4"}'],
     ['deactivate', '{"fingerprint":"m-1","licenseKey":"A1B2-C3D4"}'],
   ] as const)
     expect(compare(kind, encoder.encode(text)), text).toBe(true)

@@ -18,8 +18,9 @@ const API_KEYS: CredentialFilter = { kind: 'API_KEY', memberId: null }
 const TOKENS: CredentialFilter = { kind: 'MANAGEMENT_TOKEN', memberId: null }
 
 /** API keys have no permissions. */
-function withoutPermissions({ id, name, prefix, expiresAt, lastUsedAt, createdAt, createdBy }: ShownCredential) {
-  return { id, name, prefix, expiresAt, lastUsedAt, createdAt, createdBy }
+function withoutPermissions(shown: ShownCredential) {
+  const { id, name, prefix, productId = null, expiresAt, lastUsedAt, createdAt, createdBy } = shown
+  return { id, name, prefix, productId, expiresAt, lastUsedAt, createdAt, createdBy }
 }
 
 const keys = crudEndpoints({
@@ -38,11 +39,13 @@ const keyEndpoints = [
   }),
   keys.create(
     {
-      description: 'Only this response contains the secret.',
+      description:
+        'Only this response contains the secret. With `productId`, the key checks licenses of this product alone. ' +
+        'Deleting the product revokes it.',
       body: createApiKey,
       response: createdApiKey,
       secrets: ['secret'],
-      errors: ['QUOTA_EXCEEDED'],
+      errors: ['QUOTA_EXCEEDED', 'VALIDATORS_OUTDATED'],
       propagates: true,
     },
     async (call) => {

@@ -9,7 +9,8 @@ import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 import { audit, toJsonb } from '../../audit/writer.ts'
 import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
-import { notFound } from '../../http/problem.ts'
+import { invalid, notFound } from '../../http/problem.ts'
+import { requireValidatorsWith } from '../../http/validator-features.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 import {
   lockManagers,
@@ -36,7 +37,8 @@ function select({ db, organizationId }: ReadContext, { kind, memberId }: Credent
   return db
     .selectFrom('credentials')
     .leftJoin('credentialUses', 'credentialUses.credentialId', 'credentials.id')
-    .select(['id', 'name', 'prefix', 'permissions', 'expiresAt', 'createdAt', 'createdBy', 'credentialUses.lastUsedAt'])
+    .select(['id', 'kind', 'name', 'prefix', 'permissions', 'productId', 'expiresAt', 'createdAt', 'createdBy'])
+    .select('credentialUses.lastUsedAt')
     .where('organizationId', '=', organizationId)
     .where('kind', '=', kind)
     .where('revokedAt', 'is', null)
@@ -55,6 +57,8 @@ function show(row: CredentialRow) {
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     createdBy: actor.nullable().parse(row.createdBy),
+    // No credential of another kind is bound to a product.
+    ...(row.kind === 'API_KEY' && { productId: row.productId }),
   }
 }
 export type ShownCredential = ReturnType<typeof show>
@@ -81,6 +85,8 @@ export async function readCredential(
 export interface NewCredential {
   name: string
   permissions?: readonly Permission[]
+  /** The product that an API key is bound to. */
+  productId?: string | null | undefined
   expiresAt?: Date | null | undefined
 }
 
@@ -94,13 +100,29 @@ function memberOf({ memberId }: CredentialFilter) {
   return memberId !== null && { memberId }
 }
 
-/** Creates a credential for a caller that is bounded by its own. Throws FORBIDDEN and QUOTA_EXCEEDED. */
+/** Locks the product, so that its deletion revokes a key that this transaction binds to it. */
+async function requireProduct({ db, organizationId }: WriteContext, productId: string): Promise<void> {
+  const product = await db
+    .selectFrom('products')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', productId)
+    .forKeyShare()
+    .executeTakeFirst()
+  if (!product) throw invalid('#/productId', 'must be the id of a product of this organization')
+}
+
+/** Creates a credential for a caller that is bounded by its own. Throws FORBIDDEN, QUOTA_EXCEEDED and VALIDATORS_OUTDATED. */
 export async function grantCredential(
   context: GrantContext,
   filter: CredentialFilter,
   input: NewCredential,
 ): Promise<ShownCredential & { secret: string }> {
   requireGrantable(input.permissions ?? [], context.permissions)
+  if (input.productId) {
+    await requireValidatorsWith(context, ['boundKeys'])
+    await requireProduct(context, input.productId)
+  }
   if (filter.kind !== 'API_KEY') requireNotOutliving(input.expiresAt ?? null, context.credential)
   await requireWithinQuota(context, filter.kind === 'API_KEY' ? 'apiKeys' : 'tokens')
   return addCredential(context, filter, input, context.credential.madeByMember)
@@ -110,7 +132,7 @@ export async function grantCredential(
 export async function addCredential(
   context: WriteContext,
   filter: CredentialFilter,
-  { name, permissions = [], expiresAt = null }: NewCredential,
+  { name, permissions = [], productId = null, expiresAt = null }: NewCredential,
   madeByMember: string | null = null,
 ): Promise<ShownCredential & { secret: string }> {
   const { secret, prefix, hash } = createSecret(filter.kind)
@@ -120,10 +142,10 @@ export async function addCredential(
   const maker = { createdBy: toJsonb(context.actor), madeByMember }
   await db
     .insertInto('credentials')
-    .values({ id, organizationId, ...filter, ...fields, ...maker, secretHash: hash })
+    .values({ id, organizationId, ...filter, ...fields, ...maker, productId, secretHash: hash })
     .execute()
   const { type } = RESOURCES[filter.kind]
-  const changes = { ...fields, ...memberOf(filter) }
+  const changes = { ...fields, ...memberOf(filter), ...(productId !== null && { productId }) }
   await audit(context, { action: `${type}.created`, resourceType: type, resourceId: id, changes })
   return { ...(await readCredential(context, filter, id)), secret }
 }

@@ -10,11 +10,12 @@ import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
+import { excessiveEntitlements } from '../products/entitlements.ts'
 import { generateLicenseKey } from './key.ts'
-import { insertLicenses, missingParents, requireLicensesWithinQuotas, withStoredMetadata } from './store.ts'
+import { entitled, insertLicenses, missingParents, requireLicensesWithinQuotas, withStoredJson } from './store.ts'
 
-/** A row of an import. Its metadata becomes text at once, which takes less memory than objects. */
-export const importedLicense = createLicense.transform(withStoredMetadata)
+/** A row of an import. Its JSON becomes text at once, which takes less memory than objects. */
+export const importedLicense = createLicense.transform(withStoredJson)
 
 type ImportedLicense = z.output<typeof importedLicense>
 type LicenseRows = readonly Row<ImportedLicense>[]
@@ -48,7 +49,8 @@ async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRo
 /** Throws INVALID_REQUEST with every bad row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
 async function requireValid(context: WriteContext, { rows, errors }: Rows<ImportedLicense>): Promise<void> {
   const parents = rows.map(({ input, pointer }) => ({ ...input, pointer }))
-  const invalid = [...errors, ...(await missingParents(context, parents)), ...duplicateKeys(rows)]
+  const excessive = await excessiveEntitlements(context, entitled(parents))
+  const invalid = [...errors, ...(await missingParents(context, parents)), ...duplicateKeys(rows), ...excessive]
   const existing = await existingKeys(context, rows)
   if (invalid.length > 0) throw invalidRows([...invalid, ...existing])
   if (existing.length === 0) return

@@ -14,6 +14,7 @@ import { listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
 import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
+import { excessiveEntitlements, storedEntitlements } from '../products/entitlements.ts'
 import { requireFeatures } from './features.ts'
 import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
@@ -91,22 +92,44 @@ export async function missingParents(
   ])
 }
 
+/** Throws INVALID_REQUEST when the effective entitlements of a license would be too long. */
+async function requireEntitlementsFit(
+  context: WriteContext,
+  license: { productId: string; entitlements: string | null },
+): Promise<void> {
+  const errors = await excessiveEntitlements(context, entitled([{ ...license, pointer: '#' }]))
+  if (errors.length > 0) throw invalidRequest(errors)
+}
+
 async function requireParents(context: ReadContext, ids: { productId: string; customerId: string }): Promise<void> {
   const errors = await missingParents(context, [{ ...ids, pointer: '#' }])
   if (errors.length > 0) throw invalidRequest(errors)
 }
 
-/** Returns the license with its metadata as JSON text. */
-export function withStoredMetadata({ metadata, ...license }: CreateLicense) {
-  return { ...license, metadata: JSON.stringify(metadata ?? {}) }
+/** Returns the license with its metadata and entitlements as JSON text; `entitlements` is null when there are none. */
+export function withStoredJson({ metadata, entitlements, ...license }: CreateLicense) {
+  const stored = storedEntitlements(entitlements) ?? null
+  return {
+    ...license,
+    metadata: JSON.stringify(metadata ?? {}),
+    entitlements: stored && JSON.stringify(stored),
+  }
 }
 
-export interface NewLicense extends ReturnType<typeof withStoredMetadata> {
+/** Returns the licenses that have entitlements of their own, for `excessiveEntitlements`. */
+export function entitled<Row extends { entitlements: string | null }>(licenses: readonly Row[]) {
+  return licenses.flatMap((license) => {
+    const { entitlements } = license
+    return entitlements === null ? [] : [{ ...license, entitlements }]
+  })
+}
+
+export interface NewLicense extends ReturnType<typeof withStoredJson> {
   id: string
   key: string
 }
 
-/** The most characters of metadata of one statement: serializing more would keep other requests waiting. */
+/** The most characters of JSON of one statement: serializing more would keep other requests waiting. */
 const MAX_STATEMENT_CHARACTERS = 256 * 1024
 
 /** Yields the rows in parts, in their order. */
@@ -115,7 +138,7 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   let characters = 0
   for (const row of rows) {
     part.push(row)
-    characters += row.metadata.length
+    characters += row.metadata.length + (row.entitlements?.length ?? 0)
     if (characters < MAX_STATEMENT_CHARACTERS) continue
     yield part
     part = []
@@ -137,16 +160,17 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at,
-      duration_days, max_releases, metadata)
+      duration_days, max_releases, metadata, entitlements)
     select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at,
-      n.duration_days, n.max_releases, n.metadata
+      n.duration_days, n.max_releases, n.metadata, n.entitlements
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
-      ${column((row) => row.metadata)}::jsonb[]
-    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases, metadata)`
+      ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
+    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases, metadata,
+      entitlements)`
     .execute(db)
     .catch((error: unknown) => {
       const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
@@ -166,7 +190,8 @@ export async function requireLicensesWithinQuotas(
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
   await requireParents(context, input)
   await requireLicensesWithinQuotas(context, [input.policy.maxMachines])
-  const row = { ...withStoredMetadata(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
+  const row = { ...withStoredJson(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
+  await requireEntitlementsFit(context, row)
   await insertLicenses(context, [row])
   await audit(context, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
   await recordLicenseActivity(context, 'LICENSE_CREATED', [row.id])
@@ -203,9 +228,14 @@ export async function changeLicense(
   const row = await lockLicenseRow(context, id)
   const policy = mergedPolicy(row, input.policy)
   const { productId = row.productId, customerId = row.customerId, metadata } = input
+  const entitlements = storedEntitlements(input.entitlements)
   await requireParents(context, { productId, customerId })
-  const changed = differences(row, { productId, customerId, ...policy, metadata })
+  const changed = differences(row, { productId, customerId, ...policy, entitlements, metadata })
   if (changed === null) return showLicense(row)
+  if (changed.productId !== undefined || changed.entitlements !== undefined) {
+    const own = entitlements === undefined ? row.entitlements : entitlements
+    await requireEntitlementsFit(context, { productId, entitlements: own && JSON.stringify(own) })
+  }
   if (changed.maxMachines !== undefined) await requireMachinesWithinQuota(context, [policy.maxMachines])
   await requireFeatures(context, [policy])
   await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })

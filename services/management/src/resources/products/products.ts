@@ -1,19 +1,26 @@
-/** Products: what licenses are for. A product that has licenses cannot be deleted; its access rules are deleted with it. */
+/**
+ * Products: what licenses are for. A product that has licenses cannot be deleted; its access rules are deleted with it, and the API
+ * keys that are bound to it are revoked.
+ */
 
 import { createProduct, type Product, product, updateProduct } from '@keyward/contract/management/products'
+import type { z } from 'zod'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import type { WriteContext } from '../../http/context.ts'
 import { MAX_METADATA_BODY_BYTES } from '../../http/endpoint.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
+import { requireDefaultsFit, storedEntitlements } from './entitlements.ts'
 
 const rows: OwnedRows<'products', Product> = {
   table: 'products',
   type: 'product',
   quota: 'products',
-  show: ({ id, name, metadata, createdAt, updatedAt }) => ({
+  show: ({ id, name, entitlements, metadata, createdAt, updatedAt }) => ({
     id,
     name,
+    entitlements: entitlements ?? {},
     metadata,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
@@ -24,6 +31,30 @@ const rows: OwnedRows<'products', Product> = {
       detail: 'The product has licenses. Delete them or move them to another product first.',
     },
   },
+}
+
+type Update = z.output<typeof updateProduct>
+
+async function changeProduct(context: WriteContext, id: string, input: Update): Promise<Product> {
+  const given = { ...input, entitlements: storedEntitlements(input.entitlements) }
+  return changeRow(rows, context, id, given, async () => {
+    if (given.entitlements) await requireDefaultsFit(context, id, given.entitlements)
+  })
+}
+
+/** Returns what is deleted or revoked with a product. A trigger revokes the keys. */
+async function dependents(context: WriteContext, id: string): Promise<object> {
+  const { db, organizationId } = context
+  const keys = await db
+    .selectFrom('credentials')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where('productId', '=', id)
+    .where('revokedAt', 'is', null)
+    .orderBy('id')
+    .execute()
+  const revoked = keys.length > 0 && { revokedApiKeys: keys.map((row) => row.id) }
+  return { ...(await deletedRules('productId')(context, id)), ...revoked }
 }
 
 const crud = crudEndpoints({
@@ -39,15 +70,24 @@ const crud = crudEndpoints({
 export const products = [
   crud.list({}, (call) => listRows(rows, call, call.query)),
   crud.create({ body: createProduct, errors: ['QUOTA_EXCEEDED'], maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
-    insertRow(rows, call, call.body),
+    insertRow(rows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
   ),
   crud.read({}, (call) => readRow(rows, call, call.params.id)),
-  crud.change({ body: updateProduct, maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
-    changeRow(rows, call, call.params.id, call.body),
+  crud.change(
+    {
+      description: 'New `entitlements` replace the former ones, and apply to all licenses of the product at once.',
+      body: updateProduct,
+      maxBodyBytes: MAX_METADATA_BODY_BYTES,
+      propagates: true,
+    },
+    (call) => changeProduct(call, call.params.id, call.body),
   ),
   crud.delete(
-    { description: 'Also deletes the access rules of the product.', errors: ['IN_USE'], propagates: true },
-    (call) =>
-      deleteRow(rows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: deletedRules('productId') }),
+    {
+      description: 'Also deletes the access rules of the product, and revokes the API keys that are bound to it.',
+      errors: ['IN_USE'],
+      propagates: true,
+    },
+    (call) => deleteRow(rows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
   ),
 ]

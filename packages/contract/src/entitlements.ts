@@ -1,0 +1,63 @@
+/**
+ * Entitlements: what a license unlocks (docs/api.md#v13). A product has defaults, and a license overrides them. Validators
+ * and management merge the two with the same function.
+ */
+
+import { z } from 'zod'
+
+import { byteLength, text } from './text.ts'
+
+export const MAX_ENTITLEMENTS = 64
+/** The longest entitlements as JSON without spaces: of a product, of a license, and of both together. */
+export const MAX_ENTITLEMENTS_BYTES = 4096
+
+const NAME_RULE = 'must match ^[a-z][a-z0-9_.-]{0,63}$'
+const VALUE_RULE = 'must be true, an integer, or a string of at most 256 characters'
+
+const entitlementName = z.string().regex(/^[a-z][a-z0-9_.-]{0,63}$/, NAME_RULE)
+const entitlementValue = z.union([z.literal(true), z.int(), text(256, 0)], VALUE_RULE)
+
+function bounded<Value extends z.ZodType>(value: Value, description: string) {
+  return z
+    .record(entitlementName, value)
+    .refine(
+      (members) => Object.keys(members).length <= MAX_ENTITLEMENTS,
+      `must have at most ${MAX_ENTITLEMENTS} members`,
+    )
+    .refine(
+      (members) => entitlementsBytes(members) <= MAX_ENTITLEMENTS_BYTES,
+      `must be at most ${MAX_ENTITLEMENTS_BYTES} bytes as JSON`,
+    )
+    .meta({ description, example: { edition: 'pro', seats: 5, export: true }, maxProperties: MAX_ENTITLEMENTS })
+}
+
+/** The defaults of a product. */
+export const entitlements = bounded(
+  entitlementValue,
+  'What its licenses unlock by default: names with `true`, an integer or a string.',
+)
+export type Entitlements = z.infer<typeof entitlements>
+
+/** The overrides of a license. */
+export const entitlementOverrides = bounded(
+  z.union([z.literal(true), z.int(), text(256, 0), z.null()], `${VALUE_RULE}, or null`),
+  "What it changes in its product's entitlements; null removes a default.",
+)
+export type EntitlementOverrides = z.infer<typeof entitlementOverrides>
+
+/** Returns the length of entitlements as JSON without spaces, in bytes. */
+export function entitlementsBytes(members: object): number {
+  return byteLength(JSON.stringify(members))
+}
+
+/** Returns the entitlements of a license: those of its product, overridden by its own, without those that are null. */
+export function effectiveEntitlements<Value>(
+  product: Readonly<Record<string, Value>>,
+  license: Readonly<Record<string, Value>>,
+): Record<string, NonNullable<Value>> {
+  const effective: Record<string, NonNullable<Value>> = {}
+  for (const [name, value] of Object.entries({ ...product, ...license })) {
+    if (value !== null && value !== undefined) effective[name] = value
+  }
+  return effective
+}

@@ -1,0 +1,23 @@
+/**
+ * The features that the live validators implement, as their heartbeats name them. A validator of an earlier version would decide checks
+ * without a newer feature, so management accepts a use of it only while every validator that was live within the last minute has it.
+ */
+
+import { sql } from 'kysely'
+
+import type { WriteContext } from './context.ts'
+import { ApiError } from './problem.ts'
+
+/** Throws VALIDATORS_OUTDATED when a validator lacks one of the features. */
+export async function requireValidatorsWith({ db }: WriteContext, needed: readonly string[]): Promise<void> {
+  if (needed.length === 0) return
+  const { rows } = await sql<{ name: string }>`
+    select name from validators where seen_at > now() - interval '1 minute'
+      and not coalesce(details -> 'features' ?& ${needed}::text[], false) limit 1`.execute(db)
+  const [outdated] = rows
+  if (outdated)
+    throw new ApiError(
+      'VALIDATORS_OUTDATED',
+      `The validator ${outdated.name} does not implement ${needed.join(', ')}. Upgrade every validator first.`,
+    )
+}

@@ -1,0 +1,94 @@
+/**
+ * The limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). It is enforced when a license is written, with its
+ * product's defaults at that moment, and when the defaults change, with all licenses of the product. Writers of licenses with
+ * entitlements of their own lock the product, so the two cannot miss each other.
+ */
+
+import { effectiveEntitlements, entitlementsBytes, MAX_ENTITLEMENTS_BYTES } from '@keyward/contract'
+import { sql } from 'kysely'
+
+import type { WriteContext } from '../../http/context.ts'
+import { invalid, type ValidationError } from '../../http/problem.ts'
+
+/** The most licenses whose entitlements are merged to check new defaults, in a fraction of a second. */
+const MAX_CHECKED = 20_000
+
+/** Returns the entitlements as a table stores them: null for none. */
+export function storedEntitlements<Members extends object>(given: Members | undefined): Members | null | undefined {
+  return given !== undefined && Object.keys(given).length === 0 ? null : given
+}
+
+/** A license to write, with entitlements of its own as JSON. */
+export interface EntitledLicense {
+  productId: string
+  entitlements: string
+  /** Where the request has the license, such as `#/licenses/17`. */
+  pointer: string
+}
+
+/** Returns an error for every license whose effective entitlements would be too long. Locks the products against new defaults. */
+export async function excessiveEntitlements(
+  { db, organizationId }: WriteContext,
+  licenses: readonly EntitledLicense[],
+): Promise<ValidationError[]> {
+  if (licenses.length === 0) return []
+  const products = await db
+    .selectFrom('products')
+    .select(['id', 'entitlements'])
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', sql<string>`any(${[...new Set(licenses.map(({ productId }) => productId))]}::uuid[])`)
+    .orderBy('id')
+    .forShare()
+    .execute()
+  const defaults = new Map(products.map((row) => [row.id, row.entitlements ?? {}]))
+  return licenses.flatMap(({ productId, entitlements, pointer }) => {
+    const bytes = effectiveBytes(defaults.get(productId) ?? {}, entitlements)
+    if (bytes <= MAX_ENTITLEMENTS_BYTES) return []
+    const detail =
+      `must be shorter: together with those of the product, the license would have ${bytes} bytes of entitlements ` +
+      `as JSON, at most ${MAX_ENTITLEMENTS_BYTES} are allowed`
+    return [{ pointer: `${pointer}/entitlements`, detail }]
+  })
+}
+
+function effectiveBytes(defaults: Readonly<Record<string, unknown>>, entitlements: string): number {
+  const own: unknown = JSON.parse(entitlements)
+  return entitlementsBytes(effectiveEntitlements(defaults, { ...Object(own) }))
+}
+
+/**
+ * Throws INVALID_REQUEST when new defaults would make the effective entitlements of a license too long. The product is locked.
+ * Only licenses whose own entitlements are so long that it is possible are merged, the longest first.
+ */
+export async function requireDefaultsFit(
+  { db, organizationId }: WriteContext,
+  productId: string,
+  defaults: object,
+): Promise<void> {
+  const { rows } = await sql<{ id: string; bytes: number; checked: number }>`
+    with candidates as materialized (
+      select id, jsonb_strip_nulls(${JSON.stringify(defaults)}::jsonb || entitlements) as effective from licenses
+      where product_id = ${productId} and organization_id = ${organizationId} and entitlements is not null
+        and octet_length(entitlements::text) > ${MAX_ENTITLEMENTS_BYTES - entitlementsBytes(defaults)}
+      order by octet_length(entitlements::text) desc limit ${MAX_CHECKED + 1}
+    )
+    select id, bytes, count(*) over ()::integer as checked from (
+      select id, octet_length(effective::text)
+        - greatest(2 * (select count(*) from jsonb_object_keys(effective)) - 1, 0)::integer as bytes
+      from candidates
+    ) sized order by bytes desc limit 1`.execute(db)
+  const [longest] = rows
+  if (longest === undefined) return
+  if (longest.bytes > MAX_ENTITLEMENTS_BYTES)
+    throw invalid(
+      '#/entitlements',
+      `must be shorter: license ${longest.id} would have ${longest.bytes} bytes of entitlements as JSON, ` +
+        `at most ${MAX_ENTITLEMENTS_BYTES} are allowed`,
+    )
+  if (longest.checked > MAX_CHECKED)
+    throw invalid(
+      '#/entitlements',
+      `must be shorter: more than ${MAX_CHECKED} licenses of the product have entitlements of their own that are too long ` +
+        'to be checked with these',
+    )
+}
