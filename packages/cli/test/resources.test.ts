@@ -182,6 +182,30 @@ test('creates, lists and revokes API keys', async () => {
   expect((await result(listed, 'api-key', 'list')).map((one) => one.id)).not.toContain(id)
 })
 
+test('creates API keys for one product', async () => {
+  const { id: productId } = await result(identified, 'product', 'create', 'Bound')
+  const printed = await shell.cli('api-key', 'create', 'bound app', '--product', productId)
+  expect(printed.out).toMatch(new RegExp(`^product +${productId}$`, 'm'))
+  expect((await shell.cli('api-key', 'list')).out).toMatch(new RegExp(`bound app .* ${productId}$`, 'm'))
+  const wrong = await shell.cli('api-key', 'create', 'app', '--product', 'none')
+  expect([wrong.code, wrong.out]).toEqual([1, ''])
+})
+
+test('sets the entitlements of products and licenses', async () => {
+  const entitled = identified.extend({ entitlements: z.record(z.string(), z.unknown()) })
+  const given = ['seats=5', 'edition=pro', 'export=true', 'version="2"'].flatMap((one) => ['--entitlement', one])
+  const product = await result(entitled, 'product', 'create', 'Editions', ...given)
+  expect(product.entitlements).toEqual({ seats: 5, edition: 'pro', export: true, version: '2' })
+  const shown = await shell.cli('product', 'entitle', product.id, '--entitlement', 'version="2"', '--wait', '0')
+  expect(shown.out).toMatch(/^entitlements +version="2"$/m)
+  const { id } = await createLicense()
+  const flags = ['--entitlement', 'seats=50', '--entitlement', 'export=null', '--wait', '0']
+  const entitle = ['license', 'entitle', id]
+  expect((await result(entitled, ...entitle, ...flags)).entitlements).toEqual({ seats: 50, export: null })
+  expect((await result(entitled, ...entitle, '--wait', '0')).entitlements).toEqual({})
+  expect((await shell.cli(...entitle, '--entitlement', 'seats')).err).toMatch(/must have the form name=value/)
+})
+
 test('creates, lists and deletes members', async () => {
   const { id } = await result(identified, 'member', 'create', 'bob@example.com', '-p', 'licenses.read')
   expect((await shell.cli('member', 'list')).out).toMatch(new RegExp(`^${id} +bob@example.com +licenses.read$`, 'm'))

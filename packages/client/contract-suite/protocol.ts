@@ -18,6 +18,8 @@ export interface OpenCommand {
   apiKey: string
   publicKeys: readonly PublicKey[]
   licenseKey: string
+  /** Null means that the app accepts files of every product. */
+  productId: string | null
   /** Null means that the app passes no machine id. */
   machineId: string | null
   hostname: string | null
@@ -34,6 +36,8 @@ export interface JudgeCommand {
   command: 'judge'
   file: string
   licenseKey: string
+  /** As for `open`. */
+  productId: string | null
   publicKeys: readonly PublicKey[]
   nowMs: number
   latestSeenMs: number

@@ -23,12 +23,12 @@ function open({ clockAheadMs, storage, ...options }: OpenCommand): object {
   }
 }
 
-function judge({ file, licenseKey, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
+function judge({ file, licenseKey, productId, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
   const keys = publicKeys.map(({ keyId, publicKey }) => ({
     keyId,
     publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
   }))
-  const judged = judgeLicenseFile(file, { keys, licenseKey, nowMs, latestSeenMs })
+  const judged = judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs })
   return { outcome: judged.ok ? 'GOOD' : judged.reason }
 }
 

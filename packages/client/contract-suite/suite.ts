@@ -34,6 +34,7 @@ export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
       command: 'judge',
       file: vector.file,
       licenseKey: vector.licenseKey,
+      productId: vector.productId,
       publicKeys: vectors.keys.filter(({ keyId }) => vector.keyIds.includes(keyId)),
       nowMs: Date.parse(vector.now),
       latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),

@@ -50,6 +50,7 @@ export async function startWorld(program: ClientProgram): Promise<World> {
       apiKey: service.apiKey,
       publicKeys: service.publicKeys,
       licenseKey: service.licenseKey,
+      productId: null,
       machineId: 'machine-1',
       hostname: 'workshop',
       storage,

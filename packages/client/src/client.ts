@@ -136,9 +136,9 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
   const judgements = []
   for (const { settings, store } of among) {
     const memory = await store.load()
-    judgements.push({ store, memory, judged: judgeMemory(settings, memory, nowMs) })
+    judgements.push({ settings, store, memory, judged: judgeMemory(settings, memory, nowMs) })
   }
-  const { store, memory, judged } =
+  const { settings, store, memory, judged } =
     judgements.find((one) => one.judged.ok) ?? judgements.find((one) => one.memory.file !== null) ?? judgements[0]!
   await store.change(() => sawTime(nowMs))
   const source = 'offline'
@@ -147,8 +147,9 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
     const { reason } = judged
     return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause, detail }
   }
-  const { policy, refreshAfter } = judged.payload
-  return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, cause, detail }
+  const { policy, refreshAfter, entitlements = {} } = judged.payload
+  const unlocked = settings.entitlements ? { entitlements } : {}
+  return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, ...unlocked, cause, detail }
 }
 
 /** Returns the change for a time of the device's clock; none when the clock returned no time. */

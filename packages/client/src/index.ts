@@ -10,6 +10,8 @@ export type {
   ConfigurationError,
   ConfigurationReason,
   DeactivationResult,
+  Entitlements,
+  EntitlementValue,
   FileRefusalCode,
   ImportResult,
   OfflineReason,

@@ -45,6 +45,13 @@ export interface ClientOptions {
    */
   licenseKey: string
   /**
+   * The id of the product that the app is. A license file of another product is then refused with `WRONG_PRODUCT`, also one
+   * that is older than product ids in files. Online, an API key that is bound to the product has the same effect.
+   */
+  productId?: string | null | undefined
+  /** Whether `validate` and `activate` ask for the entitlements of the license. Default false. */
+  entitlements?: boolean
+  /**
    * The id of this machine; `machineId()` of `@keyward/client/node` returns one. Licenses with a machine limit need it.
    * An empty id counts as none.
    */
@@ -75,6 +82,8 @@ export interface Settings {
   licenseKey: string
   /** The key that counts if the service does not know `licenseKey`; null if there is none. */
   otherLicenseKey: string | null
+  productId: string | null
+  entitlements: boolean
   machineId: string | undefined
   hostname: string | undefined
   storage: LicenseStorage
@@ -104,6 +113,8 @@ export function readOptions(options: ClientOptions): Settings {
     keys: readKeys(options.publicKeys),
     licenseKey,
     otherLicenseKey,
+    productId: readProductId(options.productId),
+    entitlements: options.entitlements === true,
     // A check treats an empty id as none (docs/api.md#h3), but a request for a file rejects it.
     machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,
@@ -129,6 +140,12 @@ function readBaseUrl(text: string, allowHttp: boolean): URL {
   if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must not contain a user or a password.')
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
+}
+
+/** Ids are compared exactly, and the service writes them in lower case. An empty id would silently accept every product. */
+function readProductId(productId: string | null | undefined): string | null {
+  if (productId === '') throw new TypeError('productId must not be empty. Leave it out to accept every product.')
+  return productId?.toLowerCase() ?? null
 }
 
 function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {

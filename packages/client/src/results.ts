@@ -35,6 +35,7 @@ export type OfflineReason =
   | 'BAD_SIGNATURE'
   | 'UNKNOWN_KEY'
   | 'WRONG_LICENSE'
+  | 'WRONG_PRODUCT'
   | 'FILE_EXPIRED'
   | 'REFRESH_NEEDED'
   | 'CLOCK_SET_BACK'
@@ -71,9 +72,22 @@ export interface Unreachable {
   detail: string
 }
 
+/** The value of an entitlement: `true`, an integer or a text. */
+export type EntitlementValue = true | number | string
+
+/** What the license unlocks, by name. A name that is absent is not unlocked. */
+export type Entitlements = Readonly<Record<string, EntitlementValue>>
+
 /** The result of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null if the license never expires. */
 export type ValidationResult =
-  | { source: 'online'; valid: true; code: 'VALID'; expiresAt: string | null }
+  | {
+      source: 'online'
+      valid: true
+      code: 'VALID'
+      expiresAt: string | null
+      /** Present with the option `entitlements`. */
+      entitlements?: Entitlements
+    }
   | {
       source: 'online'
       valid: false
@@ -91,6 +105,8 @@ export type ValidationResult =
       expiresAt: string | null
       /** When the file stops being good without an online check. */
       refreshAfter: string
+      /** Present with the option `entitlements`: those at the time at which the file was issued. */
+      entitlements?: Entitlements
       cause: OutageCause
       /** As in `Unreachable`. */
       detail: string

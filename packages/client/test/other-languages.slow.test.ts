@@ -105,6 +105,7 @@ function openCommand(language: string): OpenCommand {
     apiKey: programs.vendor.apiKey,
     publicKeys,
     licenseKey: programs.vendor.licenseKey,
+    productId: null,
     machineId: `machine of ${language}`,
     hostname: null,
     storage: join(folder, `${language}.json`),

@@ -14,6 +14,7 @@ const outcomes = vectors.cases.map((vector): [string, string] => {
       .filter(({ keyId }) => vector.keyIds.includes(keyId))
       .map(({ keyId, publicKey }) => ({ keyId, publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array() })),
     licenseKey: vector.licenseKey,
+    productId: vector.productId,
     nowMs: Date.parse(vector.now),
     latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
   })

@@ -11,6 +11,8 @@ export interface Vector {
   name: string
   file: string
   licenseKey: string
+  /** The product that the app is; null: it accepts every product. */
+  productId: string | null
   keyIds: string[]
   now: string
   latestSeen: string | null
@@ -18,6 +20,7 @@ export interface Vector {
 }
 
 const LICENSE_KEY = 'K7QX-93FM-TTRW-H2ZD'
+const PRODUCT_ID = '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02'
 const NOW = '2026-03-10T12:00:00.000Z'
 
 const PAYLOAD = {
@@ -32,7 +35,7 @@ const { licenseKey, licenseId, ...REST } = PAYLOAD
 const WITH_PRODUCT = {
   licenseKey,
   licenseId,
-  productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
+  productId: PRODUCT_ID,
   ...REST,
 }
 const ENTITLEMENTS = { edition: 'pro', seats: 5, export: true }
@@ -120,6 +123,25 @@ function forgeries(): Vector[] {
       file({ ...PAYLOAD, licenseKey: LICENSE_KEY.toLowerCase() }),
       'WRONG_LICENSE',
     ),
+    vector('the product of the app', file(WITH_PRODUCT), 'GOOD', { productId: PRODUCT_ID }),
+    vector('another product', file(WITH_PRODUCT), 'WRONG_PRODUCT', { productId: `${PRODUCT_ID.slice(0, -1)}3` }),
+    vector('a file without a product for an app with one', file(PAYLOAD), 'WRONG_PRODUCT', { productId: PRODUCT_ID }),
+    vector(
+      'a product that is no text, for an app with one',
+      file({ ...WITH_PRODUCT, productId: [PRODUCT_ID] }),
+      'WRONG_PRODUCT',
+      { productId: PRODUCT_ID },
+    ),
+    vector(
+      'another license and another product',
+      file({ ...WITH_PRODUCT, licenseKey: 'AAAA-BBBB-CCCC-DDDD', productId: 'other' }),
+      'WRONG_LICENSE',
+      { productId: PRODUCT_ID },
+    ),
+    vector('another product after the expiry', file({ ...ENDS_SOON, productId: 'other' }), 'WRONG_PRODUCT', {
+      productId: PRODUCT_ID,
+      now: '2026-03-10T12:00:00.000Z',
+    }),
     vector("another organization's key", file(PAYLOAD, 'stranger'), 'UNKNOWN_KEY'),
     vector(
       "another organization's key under a known kid",
@@ -198,7 +220,17 @@ function badPayloads(): Vector[] {
 
 function vector(name: string, altered: string, expected: string, given: Partial<Vector> = {}): Vector {
   const keyIds = [id('current'), id('retired')]
-  return { name, file: altered, licenseKey: LICENSE_KEY, keyIds, now: NOW, latestSeen: null, ...given, expected }
+  return {
+    name,
+    file: altered,
+    licenseKey: LICENSE_KEY,
+    productId: null,
+    keyIds,
+    now: NOW,
+    latestSeen: null,
+    ...given,
+    expected,
+  }
 }
 
 /** Returns a well-formed file: compact JSON with the kid of the key that signs it. */

@@ -6,7 +6,14 @@
 export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'
-export { FILE_LIFETIME_MS, type LicensePayload, parsePayload, POLICY_TYPES, type PolicyType } from './payload.ts'
+export {
+  type EntitlementValue,
+  FILE_LIFETIME_MS,
+  type LicensePayload,
+  parsePayload,
+  POLICY_TYPES,
+  type PolicyType,
+} from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
 export { type Sign, signLicenseFile } from './sign.ts'
 export { publicKeyToSpki } from './spki.ts'

@@ -1,6 +1,6 @@
 /**
- * Decides whether an offline license file can be trusted now. The order is fixed: form, key, signature, license, clock,
- * times. Invariant: the decision is a pure function of its parameters; it reads no clock.
+ * Decides whether an offline license file can be trusted now. The order is fixed: form, key, signature, license, product,
+ * clock, times. Invariant: the decision is a pure function of its parameters; it reads no clock.
  */
 
 import type { VerificationKey } from './keys.ts'
@@ -14,17 +14,23 @@ export interface JudgingFacts {
   keys: readonly VerificationKey[]
   /** The license key that the app runs with. */
   licenseKey: string
+  /** The id of the product that the app is; null when it accepts files of every product. */
+  productId?: string | null
   /** The time of the device's clock, in milliseconds since 1970. */
   nowMs: number
   /** The latest time that the app has seen, in milliseconds since 1970; 0 when it has seen none. */
   latestSeenMs: number
 }
 
-/** The reason why a file is not trusted. `WRONG_LICENSE`: it belongs to another license key. */
+/**
+ * The reason why a file is not trusted. `WRONG_LICENSE`: it belongs to another license key. `WRONG_PRODUCT`: it belongs to
+ * another product, or is older than product ids in files.
+ */
 export type FileProblem =
   | Extract<FileVerification, { ok: false }>['reason']
   | Exclude<FileValidity, 'GOOD'>
   | 'WRONG_LICENSE'
+  | 'WRONG_PRODUCT'
 
 /** The payload of a file that can be trusted now, or the first problem found. */
 export type FileJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: FileProblem }
@@ -34,6 +40,8 @@ export function judgeLicenseFile(file: string, facts: JudgingFacts): FileJudgeme
   const verified = verifyLicenseFile(file, facts.keys)
   if (!verified.ok) return verified
   if (verified.payload.licenseKey !== facts.licenseKey) return { ok: false, reason: 'WRONG_LICENSE' }
+  const { productId = null } = facts
+  if (productId !== null && verified.payload.productId !== productId) return { ok: false, reason: 'WRONG_PRODUCT' }
   const validity = fileValidity(verified.payload, facts.nowMs, facts.latestSeenMs)
   return validity === 'GOOD' ? verified : { ok: false, reason: validity }
 }

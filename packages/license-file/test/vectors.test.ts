@@ -19,6 +19,7 @@ test.each(vectors.cases)('$name: $expected', (vector) => {
   const judged = judgeLicenseFile(vector.file, {
     keys: keys.filter(({ keyId }) => vector.keyIds.includes(keyId)),
     licenseKey: vector.licenseKey,
+    productId: vector.productId,
     nowMs: Date.parse(vector.now),
     latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
   })

@@ -9,7 +9,7 @@ import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
 
-const createFlags = z.object({ expires: z.string().optional() })
+const createFlags = z.object({ expires: z.string().optional(), product: z.string().optional() })
 
 export function addApiKeyCommands(parent: Command, open: (command: Command) => Session): void {
   const group = parent.command('api-key').description("API keys: credentials for customers' apps")
@@ -17,29 +17,36 @@ export function addApiKeyCommands(parent: Command, open: (command: Command) => S
     .command('create')
     .description('create an API key; shows its secret, only once')
     .argument('<name>', 'what it is for')
+    .option('--product <id>', 'the only product whose licenses it checks; default every product')
     .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
-      const { expires } = createFlags.parse(flags)
+      const { expires, product } = createFlags.parse(flags)
       const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
       const { data } = await api.call(
-        { method: 'POST', path: '/api-keys', body: { name, ...expiresAt } },
+        {
+          method: 'POST',
+          path: '/api-keys',
+          body: { name, ...expiresAt, ...(product === undefined ? {} : { productId: product }) },
+        },
         createdApiKey,
       )
       const { id, secret = null } = data
-      output.result(data, describe({ id, name, secret, expires: data.expiresAt ?? 'never' }))
+      const bound = data.productId === null ? {} : { product: data.productId }
+      output.result(data, describe({ id, name, secret, ...bound, expires: data.expiresAt ?? 'never' }))
       output.note('\nStore the secret now; it is not shown again.')
     })
   withLimit(group.command('list').description('list API keys, newest first')).action(
     async (flags: unknown, command: Command) => {
       const session = open(command)
       const list = await fetchList(session.api, '/api-keys', apiKey, listFlags.parse(flags).limit)
-      printList(session, list, ['ID', 'NAME', 'PREFIX', 'LAST USED', 'EXPIRES'], (one) => [
+      printList(session, list, ['ID', 'NAME', 'PREFIX', 'LAST USED', 'EXPIRES', 'PRODUCT'], (one) => [
         one.id,
         one.name,
         one.prefix,
         one.lastUsedAt ?? 'never',
         one.expiresAt ?? 'never',
+        one.productId ?? 'any',
       ])
     },
   )

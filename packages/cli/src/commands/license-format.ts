@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Api } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
+import { describeEntitlements } from './entitlements.ts'
 
 /** Finds a license by its id or its key. A vendor's own key may look like an id. Throws Failure when there is none. */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
@@ -48,6 +49,7 @@ export function describeLicense(shown: License): string {
     expires: expiryOf(policy),
     machines: `${machines.used} of ${machines.max ?? 'any number'}`,
     ...(policy.maxReleases === null ? {} : { releases: `at most ${policy.maxReleases} in 30 days` }),
+    ...describeEntitlements(shown.entitlements),
     created: shown.createdAt,
     ...(shown.suspendedAt === null ? {} : { suspended: shown.suspendedAt }),
     ...(shown.revokedAt === null ? {} : { revoked: shown.revokedAt }),

@@ -12,6 +12,7 @@ import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { addDeletion } from './deletion.ts'
+import { entitlementsOf, withEntitlements } from './entitlements.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 import { describeApplied, waitOf, withWait } from './wait.ts'
@@ -38,6 +39,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   addAction(group, open, 'revoke', 'revoke a license, which is final')
   addRenew(group, open)
   addReplaceKey(group, open)
+  addEntitle(group, open)
   addFile(group, open)
   addDeletion(group, open, {
     verb: 'delete',
@@ -81,6 +83,20 @@ function addReplaceKey(group: Command, open: Open): void {
       const body = z.object({ key: z.string().optional() }).parse(flags)
       const { id } = await findLicense(session.api, idOrKey)
       await change(session, { method: 'POST', path: `/licenses/${id}/replace-key`, body, ...waitOf(flags) })
+    })
+}
+
+function addEntitle(group: Command, open: Open): void {
+  const entitle = group.command('entitle').description("replace what a license changes in its product's entitlements")
+  withWait(
+    withEntitlements(entitle, 'what it unlocks, or null to remove a default of the product; without it, nothing'),
+  )
+    .argument('<license>', 'its id or its key')
+    .action(async (idOrKey: string, flags: unknown, command: Command) => {
+      const session = open(command)
+      const body = { entitlements: {}, ...entitlementsOf(flags) }
+      const { id } = await findLicense(session.api, idOrKey)
+      await change(session, { method: 'PATCH', path: `/licenses/${id}`, body, ...waitOf(flags) })
     })
 }
 
@@ -154,8 +170,8 @@ const createFlags = z.object({
 })
 
 function addCreate(group: Command, open: Open): void {
-  group
-    .command('create')
+  const create = group.command('create')
+  withEntitlements(create, "what it unlocks besides its product's entitlements, or null to remove one of them")
     .description('create a license; without --expires and --duration-days it is perpetual')
     .option('--product <id>', "the product (default: the demo's, with its token)")
     .option('--customer <id>', "the customer (default: the demo's, with its token)")
@@ -181,7 +197,13 @@ function addCreate(group: Command, open: Open): void {
       const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
       const { maxMachines = null, maxReleases = null } = flags
       const policy = { type, maxMachines, expiresAt, durationDays, maxReleases }
-      const body = { productId, customerId, policy, ...(flags.key === undefined ? {} : { key: flags.key }) }
+      const body = {
+        productId,
+        customerId,
+        policy,
+        ...(flags.key === undefined ? {} : { key: flags.key }),
+        ...entitlementsOf(given),
+      }
       const { data } = await api.call({ method: 'POST', path: '/licenses', body }, license)
       output.result(data, describeLicense(data))
     })

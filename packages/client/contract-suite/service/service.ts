@@ -23,6 +23,10 @@ export interface Service {
   machines: Map<string, string | null>
   /** The key that signs files; a test replaces it to act as an impostor. */
   signer: KeyPair
+  /** The product of the license. A service from before product ids in files has none. */
+  productId: string | null
+  /** What the license unlocks. Null: the service is from before entitlements. */
+  entitlements: Record<string, true | number | string> | null
   /** The license key in files, in place of the right one. */
   fileKey: string | null
   /** The text that is sent in place of files. */
@@ -53,6 +57,8 @@ export async function startService(): Promise<Service> {
     license: { rejectedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
     machines: new Map(),
     signer,
+    productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
+    entitlements: { edition: 'pro', seats: 5 },
     fileKey: null,
     fileText: null,
     now: Date.now,
@@ -77,7 +83,10 @@ function requireContract(path: string, body: ServiceResponse['body']): void {
 }
 
 async function respondTo(service: Service, request: IncomingMessage): Promise<ServiceResponse> {
-  const body = readFields(await text(request))
+  const sent = await text(request)
+  const body = readFields(sent)
+  const wantsEntitlements = sent.includes('"include":["entitlements"]') && service.entitlements !== null
+  const included = wantsEntitlements ? { entitlements: service.entitlements } : {}
   if (request.headers.authorization !== `Bearer ${service.apiKey}`)
     return { status: 401, body: { code: 'UNAUTHORIZED', detail: 'No such API key.' } }
   const machine = body['fingerprint']
@@ -86,11 +95,13 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
       const code = decide(service, body['license'], machine, null)
       if (code !== 'VALID') return { status: 400, body: { valid: false, status: 400, message: 'Refused.', code } }
       const { expiresAt } = service.license
-      return { status: 200, body: { valid: true, status: 200, message: 'The license is valid.', code, expiresAt } }
+      const message = 'The license is valid.'
+      return { status: 200, body: { valid: true, status: 200, message, code, expiresAt, ...included } }
     }
     case '/api/v1/activate': {
       const code = decide(service, body['licenseKey'], machine, body['hostname'] ?? null)
-      if (code === 'VALID') return { status: 200, body: { valid: true, code, expiresAt: service.license.expiresAt } }
+      const { expiresAt } = service.license
+      if (code === 'VALID') return { status: 200, body: { valid: true, code, expiresAt, ...included } }
       const machines = { used: service.machines.size, max: service.license.maxMachines }
       const counted = code === 'TOO_MANY_MACHINES' ? { machines } : {}
       return { status: 200, body: { valid: false, code, detail: 'Refused.', ...counted } }
@@ -118,17 +129,19 @@ function decide(service: Service, key: string | undefined, machine: string | und
   return 'VALID'
 }
 
-function file({ license, licenseKey, signer, fileKey, now }: Service): string {
+function file({ license, licenseKey, productId, entitlements, signer, fileKey, now }: Service): string {
   const { maxMachines, expiresAt } = license
   const issuedMs = now()
   const payload = {
     licenseKey: fileKey ?? licenseKey,
     licenseId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
+    ...(productId === null ? {} : { productId }),
     customerEmail: 'ada@example.com',
     policy: { type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION', maxMachines, expiresAt },
     issuedAt: new Date(issuedMs).toISOString(),
     refreshAfter: new Date(refreshAfterMs(issuedMs, expiresAt === null ? null : Date.parse(expiresAt))).toISOString(),
     kid: signer.keyId,
+    ...(entitlements === null ? {} : { entitlements }),
   } as const
   return signLicenseFile(payload, signer.privateKey)
 }

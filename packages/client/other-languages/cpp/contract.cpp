@@ -14,6 +14,7 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
     for (const json& key : command["publicKeys"]) options.public_keys[key["keyId"]] = key["publicKey"];
     options.license_key = command["licenseKey"];
     options.storage = command["storage"].get<std::string>();
+    options.product_id = keyward::text_of(command, "productId");
     options.machine_id = keyward::text_of(command, "machineId");
     options.hostname = keyward::text_of(command, "hostname");
     options.timeout = keyward::milliseconds(command["timeoutMs"].get<std::int64_t>());
@@ -24,7 +25,9 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
 static std::string judge(const json& command) {
     keyward::Keys keys;
     for (const json& key : command["publicKeys"]) keys[key["keyId"]] = keyward::read_public_key(key["publicKey"]);
-    return keyward::judge(command["file"], keys, command["licenseKey"], command["nowMs"], command["latestSeenMs"]).outcome;
+    const std::string product_id = keyward::text_of(command, "productId");
+    return keyward::judge(command["file"], keys, command["licenseKey"], product_id, command["nowMs"], command["latestSeenMs"])
+        .outcome;
 }
 
 static json reply(const keyward::Result& result) {

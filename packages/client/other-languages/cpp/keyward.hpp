@@ -20,6 +20,7 @@ struct Options {
     std::string api_key;                            // ships with the app; it is not a secret
     std::map<std::string, std::string> public_keys; // by key id, as GET /api/v1/public-keys returns them
     std::string license_key;                        // what the customer entered
+    std::string product_id;                         // default none; files of other products are refused
     std::filesystem::path storage;                  // the file for the client's state
     std::string machine_id;                         // default none; licenses with a machine limit need one
     std::string hostname;                           // default none; activate sends it
@@ -119,7 +120,7 @@ private:
             const Stored* stored = state.find(options_.license_key);
             rejected_as = rejected_as_.empty() && stored != nullptr ? stored->rejected_as : rejected_as_;
             if (stored != nullptr && rejected_as.empty())
-                judged = judge(stored->file, keys_, options_.license_key, now_ms, state.latest_seen_ms);
+                judged = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms);
             state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
         });
         if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", message};
@@ -150,7 +151,7 @@ private:
         const Stored* stored = state.find(options_.license_key);
         if (stored == nullptr) return true;
         const auto now_ms = options_.now_ms();
-        const auto file = judge(stored->file, keys_, options_.license_key, now_ms, state.latest_seen_ms).file;
+        const auto file = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms).file;
         if (!file || file->expires_at != expires_at) return true;
         return now_ms >= file->issued_ms + std::min(day_ms, (file->refresh_after_ms - file->issued_ms) / 2);
     }

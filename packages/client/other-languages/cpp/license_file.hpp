@@ -27,6 +27,7 @@ constexpr std::size_t max_file_length = 16 * 1024;
 // The payload of a license file that was verified. Times are milliseconds since 1970.
 struct LicenseFile {
     std::string license_key;
+    std::string product_id; // empty in files from before it was part of them
     std::string key_id;
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires
     std::int64_t issued_ms = 0;
@@ -125,7 +126,8 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     const auto refresh_after = to_ms(text_of(payload, "refreshAfter"));
     if (!issued || !refresh_after || (!never_expires && !to_ms(expires_at))) return std::nullopt;
     const auto expiry = never_expires ? std::nullopt : std::optional(expires_at);
-    return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "kid"), expiry, *issued, *refresh_after};
+    return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "kid"),
+                       expiry, *issued, *refresh_after};
 }
 
 // Verifies the form and the signature of a file, and nothing that depends on the time.
@@ -143,13 +145,15 @@ inline Judgement verify(const std::string& text, const Keys& keys) {
     return {"GOOD", file};
 }
 
-// Judges a file at a time. latest_seen_ms is the latest time that the app has seen; 0 if it has seen none.
-inline Judgement judge(const std::string& text, const Keys& keys, const std::string& license_key, std::int64_t now_ms,
-                       std::int64_t latest_seen_ms) {
+// Judges a file at a time. latest_seen_ms is the latest time that the app has seen; 0 if it has seen none. product_id is the
+// product that the app is; an empty one accepts every product.
+inline Judgement judge(const std::string& text, const Keys& keys, const std::string& license_key,
+                       const std::string& product_id, std::int64_t now_ms, std::int64_t latest_seen_ms) {
     Judgement verified = verify(text, keys);
     if (!verified.file) return verified;
     const LicenseFile& file = *verified.file;
     if (file.license_key != license_key) return {"WRONG_LICENSE", {}};
+    if (!product_id.empty() && file.product_id != product_id) return {"WRONG_PRODUCT", {}};
     if (now_ms < std::max(file.issued_ms, latest_seen_ms) - clock_tolerance_ms) return {"CLOCK_SET_BACK", {}};
     if (file.expires_at && *to_ms(*file.expires_at) <= now_ms) return {"FILE_EXPIRED", {}};
     if (file.refresh_after_ms <= now_ms) return {"REFRESH_NEEDED", {}};

@@ -48,6 +48,7 @@ static LicenseClient Open(JsonElement command)
         ApiKey = Text(command, "apiKey")!,
         PublicKeys = Keys(command),
         LicenseKey = Text(command, "licenseKey")!,
+        ProductId = Text(command, "productId"),
         Storage = Text(command, "storage")!,
         MachineId = Text(command, "machineId"),
         Hostname = Text(command, "hostname"),
@@ -61,7 +62,7 @@ static string Judge(JsonElement command)
     var keys = Keys(command).ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
     var now = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("nowMs").GetInt64());
     var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("latestSeenMs").GetInt64());
-    return LicenseFile.Judge(Text(command, "file")!, keys, Text(command, "licenseKey")!, now, latestSeen).Outcome;
+    return LicenseFile.Judge(Text(command, "file")!, keys, Text(command, "licenseKey")!, Text(command, "productId"), now, latestSeen).Outcome;
 }
 
 static object Describe(LicenseResult result) => new

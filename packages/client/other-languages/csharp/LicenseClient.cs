@@ -20,6 +20,9 @@ public sealed record LicenseOptions
     /// <summary>The license key that the customer entered.</summary>
     public required string LicenseKey { get; init; }
 
+    /// <summary>The id of the product that the app is. Files of other products are refused.</summary>
+    public string? ProductId { get; init; }
+
     /// <summary>The path of the file for the client's state.</summary>
     public required string Storage { get; init; }
 
@@ -186,7 +189,7 @@ public sealed partial class LicenseClient
         // A time that no date can hold comes from an edited storage and counts as none.
         var isTime = state.LatestSeenMs is >= 0 and < 253_402_300_800_000;
         var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(isTime ? state.LatestSeenMs : 0);
-        return LicenseFile.Judge(stored.File, keys, licenseKey, now, latestSeen);
+        return LicenseFile.Judge(stored.File, keys, licenseKey, options.ProductId, now, latestSeen);
     }
 
     /// <summary>Records the code that ends the use of the file; null allows it again.</summary>

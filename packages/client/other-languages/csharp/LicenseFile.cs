@@ -13,7 +13,12 @@ public sealed record Judgement(string Outcome, LicenseFile? File = null);
 /// The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network.
 /// </summary>
 public sealed record LicenseFile(
-    string LicenseKey, string KeyId, DateTimeOffset? ExpiresAt, DateTimeOffset IssuedAt, DateTimeOffset RefreshAfter)
+    string LicenseKey,
+    string? ProductId,
+    string KeyId,
+    DateTimeOffset? ExpiresAt,
+    DateTimeOffset IssuedAt,
+    DateTimeOffset RefreshAfter)
 {
     private static readonly TimeSpan ClockTolerance = TimeSpan.FromMinutes(5);
     private const int MaxLength = 16 * 1024;
@@ -24,11 +29,15 @@ public sealed record LicenseFile(
     // SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
     private static readonly byte[] SpkiPrefix = Convert.FromHexString("302a300506032b6570032100");
 
-    /// <summary>Judges a file. <c>latestSeen</c> is the latest time that the app has seen; the epoch if none.</summary>
+    /// <summary>
+    /// Judges a file. <c>latestSeen</c> is the latest time that the app has seen; the epoch if none. <c>productId</c> is the
+    /// product that the app is; null accepts every product.
+    /// </summary>
     public static Judgement Judge(
         string text,
         IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys,
         string licenseKey,
+        string? productId,
         DateTimeOffset now,
         DateTimeOffset latestSeen)
     {
@@ -36,6 +45,7 @@ public sealed record LicenseFile(
         if (verified.File is not { } file) return verified;
         var passed = file.IssuedAt > latestSeen ? file.IssuedAt : latestSeen;
         if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
+        if (productId is not null && file.ProductId != productId) return new Judgement("WRONG_PRODUCT");
         if (passed - now > ClockTolerance) return new Judgement("CLOCK_SET_BACK");
         if (file.ExpiresAt <= now) return new Judgement("FILE_EXPIRED");
         return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
@@ -119,7 +129,8 @@ public sealed record LicenseFile(
         var issuedAt = ParseTime(Text(payload, "issuedAt"));
         var refreshAfter = ParseTime(Text(payload, "refreshAfter"));
         if (issuedAt is null || refreshAfter is null) return null;
-        return new LicenseFile(Text(payload, "licenseKey")!, Text(payload, "kid")!, expiresAt, issuedAt.Value, refreshAfter.Value);
+        var (licenseKey, productId, keyId) = (Text(payload, "licenseKey")!, Text(payload, "productId"), Text(payload, "kid")!);
+        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value);
     }
 
     /// <summary>Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text.</summary>

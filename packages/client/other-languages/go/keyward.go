@@ -44,6 +44,7 @@ type Options struct {
 	APIKey     string            // ships with the app; it is not a secret
 	PublicKeys map[string]string // by key id, as GET /api/v1/public-keys returns them; they ship with the app
 	LicenseKey string            // what the customer entered
+	ProductID  string            // default: none; files of other products are refused
 	Storage    string            // path of the file for the client's state
 	MachineID  string            // default: none; licenses with a machine limit need one
 	Hostname   string            // default: none; Activate sends it
@@ -188,7 +189,7 @@ func (c *Client) decideOffline(message string) Result {
 			result.RejectedAs = c.rejectedAs
 		}
 		if stored != nil && result.RejectedAs == "" {
-			outcome, file := Judge(stored.File, c.keys, c.options.LicenseKey, now, state.latestSeen())
+			outcome, file := Judge(stored.File, c.keys, c.options.LicenseKey, c.options.ProductID, now, state.latestSeen())
 			if file != nil {
 				result.Valid, result.Code, result.Reason, result.ExpiresAt = true, "VALID", "", file.ExpiresAt
 			} else if result.Reason = outcome; outcome == "MALFORMED" {
@@ -232,7 +233,7 @@ func (c *Client) isDue(expiresAt *time.Time) bool {
 	if stored == nil {
 		return true
 	}
-	_, file := Judge(stored.File, c.keys, c.options.LicenseKey, now, state.latestSeen())
+	_, file := Judge(stored.File, c.keys, c.options.LicenseKey, c.options.ProductID, now, state.latestSeen())
 	if file == nil || (file.ExpiresAt == nil) != (expiresAt == nil) || (expiresAt != nil && !expiresAt.Equal(*file.ExpiresAt)) {
 		return true
 	}

@@ -21,6 +21,7 @@ const (
 // File is the payload of a license file that was verified.
 type File struct {
 	LicenseKey   string
+	ProductID    string // "" in files from before it was part of them
 	KeyID        string
 	ExpiresAt    *time.Time // nil if the license never expires
 	IssuedAt     time.Time
@@ -47,8 +48,8 @@ func ReadPublicKey(text string) (ed25519.PublicKey, error) {
 }
 
 // Judge returns GOOD or the first problem of a file, and the file if it is good. latestSeen is the latest time that the app
-// has seen; the zero time if it has seen none.
-func Judge(text string, keys Keys, licenseKey string, now, latestSeen time.Time) (string, *File) {
+// has seen; the zero time if it has seen none. productID is the product that the app is; "" accepts every product.
+func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen time.Time) (string, *File) {
 	outcome, file := Verify(text, keys)
 	if outcome != "GOOD" {
 		return outcome, nil
@@ -60,6 +61,8 @@ func Judge(text string, keys Keys, licenseKey string, now, latestSeen time.Time)
 	switch {
 	case file.LicenseKey != licenseKey:
 		return "WRONG_LICENSE", nil
+	case productID != "" && file.ProductID != productID:
+		return "WRONG_PRODUCT", nil
 	case now.Before(passed.Add(-clockTolerance)):
 		return "CLOCK_SET_BACK", nil
 	case file.ExpiresAt != nil && !now.Before(*file.ExpiresAt):
@@ -121,7 +124,8 @@ func parsePayload(data []byte) *File {
 	if (kind != "PERPETUAL" && kind != "SUBSCRIPTION" && kind != "TRIAL") || !hasExpiry || (kind == "PERPETUAL") != (expires == nil) {
 		return nil
 	}
-	file := &File{LicenseKey: payload["licenseKey"].(string), KeyID: payload["kid"].(string)}
+	product, _ := payload["productId"].(string)
+	file := &File{LicenseKey: payload["licenseKey"].(string), ProductID: product, KeyID: payload["kid"].(string)}
 	var isIssued, isRefreshed, isExpiry bool
 	file.IssuedAt, isIssued = parseTime(payload["issuedAt"])
 	file.RefreshAfter, isRefreshed = parseTime(payload["refreshAfter"])

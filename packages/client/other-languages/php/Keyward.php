@@ -57,6 +57,7 @@ final class LicenseClient
      * @param float $timeout the time budget of a call in seconds
      * @param bool $allowHttp allows http on another host than this machine
      * @param ?\Closure $now returns the device's time in milliseconds since 1970
+     * @param ?string $productId files of other products are refused
      */
     public function __construct(
         private readonly string $baseUrl,
@@ -69,6 +70,7 @@ final class LicenseClient
         private readonly float $timeout = 5,
         bool $allowHttp = false,
         ?\Closure $now = null,
+        private readonly ?string $productId = null,
     ) {
         ['scheme' => $scheme, 'host' => $host] = (parse_url($baseUrl) ?: []) + ['scheme' => '', 'host' => ''];
         $isLocal = preg_match('/^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/D', $host) === 1;
@@ -170,7 +172,7 @@ final class LicenseClient
         $rejectedAs = $this->rejectedAs ?? $stored['rejectedAs'] ?? null;
         [$outcome, $file] = $stored === null || $rejectedAs !== null
             ? ['NO_FILE', null]
-            : LicenseFile::judge($stored['file'], $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs']);
+            : LicenseFile::judge($stored['file'], $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs'], $this->productId);
         $this->change(static function (array &$state) use ($nowMs): void {
             $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
         });
@@ -210,7 +212,7 @@ final class LicenseClient
         $nowMs = ($this->now)();
         $state = $this->read();
         $text = $state['licenses'][$this->licenseKey]['file'] ?? '';
-        [, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs']);
+        [, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs'], $this->productId);
         if ($file === null || $file->expiresAt !== $expiresAt) {
             return true;
         }

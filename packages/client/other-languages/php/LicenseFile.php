@@ -14,6 +14,7 @@ final class LicenseFile
 
     private function __construct(
         public readonly string $licenseKey,
+        public readonly ?string $productId,
         public readonly string $kid,
         public readonly ?string $expiresAt,
         public readonly float $issuedMs,
@@ -25,10 +26,17 @@ final class LicenseFile
      * Returns GOOD or the first problem of a file, and the file if it is good. Times are milliseconds since 1970.
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
+     * @param ?string $productId the product that the app is; null accepts every product
      * @return array{string, ?LicenseFile}
      */
-    public static function judge(string $text, array $keys, string $licenseKey, float $nowMs, float $latestSeenMs): array
-    {
+    public static function judge(
+        string $text,
+        array $keys,
+        string $licenseKey,
+        float $nowMs,
+        float $latestSeenMs,
+        ?string $productId = null,
+    ): array {
         [$outcome, $file] = self::verify($text, $keys);
         if ($file === null) {
             return [$outcome, null];
@@ -36,6 +44,7 @@ final class LicenseFile
         $passedMs = max($file->issuedMs, $latestSeenMs);
         $problem = match (true) {
             $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
+            $productId !== null && $file->productId !== $productId => 'WRONG_PRODUCT',
             $nowMs < $passedMs - self::CLOCK_TOLERANCE_MS => 'CLOCK_SET_BACK',
             $file->expiresAt !== null && self::toMs($file->expiresAt) <= $nowMs => 'FILE_EXPIRED',
             $file->refreshAfterMs <= $nowMs => 'REFRESH_NEEDED',
@@ -110,7 +119,8 @@ final class LicenseFile
             && ($limit === null || (is_int($limit) && $limit >= 1))
             && ($expiresAt === null || self::toMs($expiresAt) !== null)
             && ($policy->type === 'PERPETUAL') === ($expiresAt === null);
-        return $isGood ? new self($payload->licenseKey, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs) : null;
+        $productId = is_string($payload->productId ?? null) ? $payload->productId : null;
+        return $isGood ? new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs) : null;
     }
 
     /** Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text. */

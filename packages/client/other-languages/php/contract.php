@@ -23,6 +23,7 @@ while (($line = fgets(STDIN)) !== false) {
                 hostname: $command['hostname'],
                 timeout: $command['timeoutMs'] / 1000,
                 now: static fn (): float => microtime(true) * 1000 + $ahead,
+                productId: $command['productId'],
             );
             $reply = new stdClass();
         } catch (InvalidArgumentException $error) {
@@ -31,7 +32,7 @@ while (($line = fgets(STDIN)) !== false) {
     } elseif ($command['command'] === 'judge') {
         $keys = array_map(Keyward\LicenseFile::readPublicKey(...), $keys);
         ['file' => $file, 'licenseKey' => $key, 'nowMs' => $now, 'latestSeenMs' => $latest] = $command;
-        [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest);
+        [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest, $command['productId']);
         $reply = ['outcome' => $outcome];
     } else {
         $result = $client->{$command['command']}();

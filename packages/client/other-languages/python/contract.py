@@ -18,6 +18,7 @@ def open_client(command):
         storage=command["storage"],
         machine_id=command["machineId"],
         hostname=command["hostname"],
+        product_id=command["productId"],
         timeout=command["timeoutMs"] / 1000,
         now=lambda: time.time() * 1000 + ahead,
     )
@@ -26,7 +27,7 @@ def open_client(command):
 def judge(command):
     keys = {key["keyId"]: license_file.read_public_key(key["publicKey"]) for key in command["publicKeys"]}
     now, latest = command["nowMs"], command["latestSeenMs"]
-    return license_file.judge(command["file"], keys, command["licenseKey"], now, latest)[0]
+    return license_file.judge(command["file"], keys, command["licenseKey"], now, latest, command["productId"])[0]
 
 
 def reply(result):

@@ -67,12 +67,13 @@ class LicenseClient:
 
     `public_keys` maps key ids to public keys as `GET /api/v1/public-keys` returns them; ship them with the app.
     `storage` is the path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now`
-    returns the device's time in milliseconds since 1970. Raises ValueError for options that cannot work.
+    returns the device's time in milliseconds since 1970. With `product_id`, files of other products are refused. Raises ValueError for options that cannot work.
     """
 
     def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,
                  machine_id: Optional[str] = None, hostname: Optional[str] = None, timeout: float = 5,
-                 allow_http: bool = False, now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
+                 allow_http: bool = False, product_id: Optional[str] = None,
+                 now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
         self._url = urlsplit(base_url)
         is_local = re.fullmatch(r"localhost|.+\.localhost|127(\.\d+){3}|::1", self._url.hostname or "")
         if not self._url.hostname or self._url.scheme not in ("https", "http"):
@@ -85,6 +86,7 @@ class LicenseClient:
             raise ValueError("license_key and public_keys must not be empty.")
         self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
         self._license_key = normalize_license_key(license_key)
+        self._product_id = product_id
         self._identity = {"fingerprint": machine_id} if machine_id else {}
         self._hostname = {"hostname": hostname} if hostname else {}
         self._api_key, self._storage, self._timeout, self._now = api_key, storage, timeout, now
@@ -136,7 +138,7 @@ class LicenseClient:
         if file is None or rejected_as is not None:
             outcome, payload = "NO_FILE", None
         else:
-            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"])
+            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
         self._change(seen_ms=now)
         if outcome == "GOOD":
             return Result("offline", "VALID", expires_at=payload["policy"]["expiresAt"], message=message)
@@ -148,7 +150,7 @@ class LicenseClient:
         state, now = self._read(), self._now()
         file = self._find(state).get("file")
         if file is not None and self._rejected_as is None:
-            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"])
+            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
             if outcome == "GOOD" and payload["policy"]["expiresAt"] == expires_at:
                 issued, until = to_ms(payload["issuedAt"]), to_ms(payload["refreshAfter"])
                 if now < issued + min(DAY_MS, (until - issued) / 2):

@@ -14,7 +14,8 @@ CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 MAX_FILE_LENGTH = 16 * 1024
 
 
-def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float) -> tuple:
+def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float,
+          product_id: Optional[str] = None) -> tuple:  # fmt: skip
     """Returns GOOD or the first problem of a file, and its payload. Pure: the time is a parameter."""
     outcome, payload = verify(file, keys)
     if outcome != "GOOD":
@@ -22,6 +23,8 @@ def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms
     expires_at = payload["policy"]["expiresAt"]
     if payload["licenseKey"] != license_key:
         return "WRONG_LICENSE", None
+    if product_id is not None and payload.get("productId") != product_id:
+        return "WRONG_PRODUCT", None
     if now_ms < max(to_ms(payload["issuedAt"]), latest_seen_ms) - CLOCK_TOLERANCE_MS:
         return "CLOCK_SET_BACK", None
     if expires_at is not None and to_ms(expires_at) <= now_ms:

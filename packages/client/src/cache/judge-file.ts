@@ -15,15 +15,17 @@ export function judgeMemory(
   nowMs: number,
 ): OfflineJudgement {
   if (file === null || rejectedAs !== null) return { ok: false, reason: 'NO_FILE' }
-  const { keys, licenseKey } = settings
-  return forApps(judgeLicenseFile(file, { keys, licenseKey, nowMs, latestSeenMs }))
+  const { keys, licenseKey, productId } = settings
+  return forApps(judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs }))
 }
 
-/** Returns whether a file is for this license and signed by a shipped key, whatever its times. */
-export function authenticate({ keys, licenseKey }: Settings, file: string): OfflineJudgement {
+/** Returns whether a file is for this license and product and signed by a shipped key, whatever its times. */
+export function authenticate({ keys, licenseKey, productId }: Settings, file: string): OfflineJudgement {
   const verified = verifyLicenseFile(file, keys)
-  const wrong = verified.ok && verified.payload.licenseKey !== licenseKey
-  return wrong ? { ok: false, reason: 'WRONG_LICENSE' } : forApps(verified)
+  if (!verified.ok) return forApps(verified)
+  if (verified.payload.licenseKey !== licenseKey) return { ok: false, reason: 'WRONG_LICENSE' }
+  const isOfProduct = productId === null || verified.payload.productId === productId
+  return isOfProduct ? verified : { ok: false, reason: 'WRONG_PRODUCT' }
 }
 
 /** Reports a malformed file as `BAD_SIGNATURE`: an app treats both alike. */

@@ -5,11 +5,11 @@
 
 import { isObject, parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
-import type { FileRefusalCode, RejectionCode } from '../results.ts'
+import type { Entitlements, EntitlementValue, FileRefusalCode, RejectionCode } from '../results.ts'
 import type { Endpoint } from './http.ts'
 
 export type Verdict =
-  | { valid: true; expiresAt: string | null }
+  | { valid: true; expiresAt: string | null; entitlements?: Entitlements }
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
 
 /** A license file, or the reason why the service issues none. */
@@ -30,14 +30,38 @@ const REJECTION_CODES: readonly RejectionCode[] = [
   'TOO_MANY_MACHINES',
 ]
 
-export function validateEndpoint({ licenseKey, machineId }: Settings): Endpoint<Verdict> {
-  const body = { license: licenseKey, fingerprint: machineId }
-  return { path: 'api/v2/license/validate', body, statuses: [200, 400], read: readVerdictV2 }
+export function validateEndpoint({ licenseKey, machineId, entitlements }: Settings): Endpoint<Verdict> {
+  const body = { license: licenseKey, fingerprint: machineId, include: included(entitlements) }
+  const read = withEntitlements(readVerdictV2, entitlements)
+  return { path: 'api/v2/license/validate', body, statuses: [200, 400], read }
 }
 
-export function activateEndpoint({ licenseKey, machineId, hostname }: Settings): Endpoint<Verdict> {
-  const body = { licenseKey, fingerprint: machineId, hostname }
-  return { path: 'api/v1/activate', body, statuses: [200, 400], read: readVerdict }
+export function activateEndpoint({ licenseKey, machineId, hostname, entitlements }: Settings): Endpoint<Verdict> {
+  const body = { licenseKey, fingerprint: machineId, hostname, include: included(entitlements) }
+  const read = withEntitlements(readVerdict, entitlements)
+  return { path: 'api/v1/activate', body, statuses: [200, 400], read }
+}
+
+function included(entitlements: boolean): readonly string[] | undefined {
+  return entitlements ? ['entitlements'] : undefined
+}
+
+type ReadVerdict = (status: number, text: string) => Verdict | null
+
+/** Adds the entitlements to a valid verdict: none when the service is older than they are. */
+function withEntitlements(read: ReadVerdict, isWanted: boolean): ReadVerdict {
+  if (!isWanted) return read
+  return (status, text) => {
+    const verdict = read(status, text)
+    if (verdict === null || !verdict.valid) return verdict
+    const entitlements = parseObject(text)?.['entitlements'] ?? {}
+    return isEntitlements(entitlements) ? { ...verdict, entitlements } : null
+  }
+}
+
+function isEntitlements(value: unknown): value is Record<string, EntitlementValue> {
+  if (!isObject(value)) return false
+  return Object.values(value).every((one) => one === true || typeof one === 'string' || Number.isSafeInteger(one))
 }
 
 export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoint<{ deactivated: boolean }> {

@@ -38,7 +38,7 @@ export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Out
 /** One endpoint of the service. */
 export interface Endpoint<Value> {
   path: string
-  body: Readonly<Record<string, string | undefined>>
+  body: Readonly<Record<string, string | readonly string[] | undefined>>
   /** The statuses of its responses; any other status is an error. */
   statuses: readonly number[]
   /** Parses the body of such a response. Returns null for a body that the service never sends. */

@@ -12,9 +12,9 @@ import (
 )
 
 type command struct {
-	Command, BaseURL, APIKey, LicenseKey, MachineID, Hostname, Storage, File string
-	PublicKeys                                                               []struct{ KeyID, PublicKey string }
-	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                             int64
+	Command, BaseURL, APIKey, LicenseKey, ProductID, MachineID, Hostname, Storage, File string
+	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
+	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                        int64
 }
 
 func main() {
@@ -59,6 +59,7 @@ func open(sent command) (*keyward.Client, error) {
 		APIKey:     sent.APIKey,
 		PublicKeys: keys,
 		LicenseKey: sent.LicenseKey,
+		ProductID:  sent.ProductID,
 		Storage:    sent.Storage,
 		MachineID:  sent.MachineID,
 		Hostname:   sent.Hostname,
@@ -73,7 +74,7 @@ func judge(sent command) string {
 		keys[key.KeyID], _ = keyward.ReadPublicKey(key.PublicKey)
 	}
 	now, latestSeen := time.UnixMilli(sent.NowMs), time.UnixMilli(sent.LatestSeenMs)
-	outcome, _ := keyward.Judge(sent.File, keys, sent.LicenseKey, now, latestSeen)
+	outcome, _ := keyward.Judge(sent.File, keys, sent.LicenseKey, sent.ProductID, now, latestSeen)
 	return outcome
 }
 

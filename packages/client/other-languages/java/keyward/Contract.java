@@ -46,6 +46,7 @@ final class Contract {
                 .apiKey(text(command, "apiKey"))
                 .licenseKey(text(command, "licenseKey"))
                 .storage(Path.of(text(command, "storage")))
+                .productId(text(command, "productId"))
                 .machineId(text(command, "machineId"))
                 .hostname(text(command, "hostname"))
                 .timeout(Duration.ofMillis(number(command, "timeoutMs")))
@@ -59,7 +60,8 @@ final class Contract {
         eachKey(command, (id, key) -> keys.put(id, LicenseFile.readPublicKey(key)));
         Instant now = Instant.ofEpochMilli(number(command, "nowMs"));
         Instant latestSeen = Instant.ofEpochMilli(number(command, "latestSeenMs"));
-        return LicenseFile.judge(text(command, "file"), keys, text(command, "licenseKey"), now, latestSeen).outcome();
+        String productId = text(command, "productId");
+        return LicenseFile.judge(text(command, "file"), keys, text(command, "licenseKey"), productId, now, latestSeen).outcome();
     }
 
     private static void write(Map<String, Object> reply, Result result) {

@@ -26,6 +26,7 @@ public final class LicenseClient {
 
     private final Map<String, PublicKey> keys;
     private final String licenseKey;
+    private final String productId;
     private final String machineId;
     private final String hostname;
     private final Duration timeout;
@@ -39,6 +40,7 @@ public final class LicenseClient {
     private LicenseClient(Builder options, Map<String, PublicKey> keys) {
         this.keys = keys;
         licenseKey = normalizeLicenseKey(options.licenseKey);
+        productId = options.productId;
         machineId = options.machineId;
         hostname = options.hostname;
         timeout = options.timeout;
@@ -107,7 +109,7 @@ public final class LicenseClient {
         String rejection = rejectedAs != null || stored == null ? rejectedAs : stored.rejectedAs();
         var judged = stored == null || rejection != null
                 ? new LicenseFile.Judgement("NO_FILE", null)
-                : LicenseFile.judge(stored.file(), keys, licenseKey, now, Instant.ofEpochMilli(state.latestSeenMs));
+                : LicenseFile.judge(stored.file(), keys, licenseKey, productId, now, Instant.ofEpochMilli(state.latestSeenMs));
         change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
         if (judged.file() != null) return Result.valid("offline", judged.file().expiresAt(), message);
         String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
@@ -134,7 +136,7 @@ public final class LicenseClient {
         Storage.Stored stored = state.find(licenseKey);
         if (stored == null) return true;
         Instant latestSeen = Instant.ofEpochMilli(state.latestSeenMs);
-        LicenseFile file = LicenseFile.judge(stored.file(), keys, licenseKey, clock.instant(), latestSeen).file();
+        LicenseFile file = LicenseFile.judge(stored.file(), keys, licenseKey, productId, clock.instant(), latestSeen).file();
         if (file == null || !Objects.equals(file.expiresAt(), expiresAt)) return true;
         Duration halfLife = Duration.between(file.issuedAt(), file.refreshAfter()).dividedBy(2);
         return !clock.instant().isBefore(file.issuedAt().plus(halfLife.compareTo(DAY) < 0 ? halfLife : DAY));
@@ -162,6 +164,7 @@ public final class LicenseClient {
         private final Map<String, String> publicKeys = new HashMap<>();
         private String licenseKey = "";
         private Path storage;
+        private String productId;
         private String machineId;
         private String hostname;
         private Duration timeout = Duration.ofSeconds(5);
@@ -195,6 +198,12 @@ public final class LicenseClient {
         /** The path of the file for the client's state. */
         public Builder storage(Path value) {
             storage = value;
+            return this;
+        }
+
+        /** The id of the product that the app is. Files of other products are refused. Default none. */
+        public Builder productId(String value) {
+            productId = value;
             return this;
         }
 

@@ -19,7 +19,8 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /** The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network. */
-public record LicenseFile(String licenseKey, String keyId, Instant expiresAt, Instant issuedAt, Instant refreshAfter) {
+public record LicenseFile(
+        String licenseKey, String productId, String keyId, Instant expiresAt, Instant issuedAt, Instant refreshAfter) {
     private static final Duration CLOCK_TOLERANCE = Duration.ofMinutes(5);
     private static final int MAX_LENGTH = 16 * 1024;
     private static final int SIGNATURE_BYTES = 64;
@@ -30,14 +31,18 @@ public record LicenseFile(String licenseKey, String keyId, Instant expiresAt, In
     /** The outcome of a judgement: GOOD with the file, or the first problem without it. */
     public record Judgement(String outcome, LicenseFile file) {}
 
-    /** Judges a file. {@code latestSeen} is the latest time that the app has seen; the epoch if it has seen none. */
+    /**
+     * Judges a file. {@code latestSeen} is the latest time that the app has seen; the epoch if it has seen none. {@code productId}
+     * is the product that the app is; null accepts every product.
+     */
     public static Judgement judge(
-            String text, Map<String, PublicKey> keys, String licenseKey, Instant now, Instant latestSeen) {
+            String text, Map<String, PublicKey> keys, String licenseKey, String productId, Instant now, Instant latestSeen) {
         Judgement verified = verify(text, keys);
         LicenseFile file = verified.file;
         if (file == null) return verified;
         Instant passed = file.issuedAt.isAfter(latestSeen) ? file.issuedAt : latestSeen;
         if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
+        if (productId != null && !productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
         if (now.isBefore(passed.minus(CLOCK_TOLERANCE))) return new Judgement("CLOCK_SET_BACK", null);
         if (file.expiresAt != null && !now.isBefore(file.expiresAt)) return new Judgement("FILE_EXPIRED", null);
         return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
@@ -100,7 +105,9 @@ public record LicenseFile(String licenseKey, String keyId, Instant expiresAt, In
         Instant issuedAt = parseTime(payload.get("issuedAt"));
         Instant refreshAfter = parseTime(payload.get("refreshAfter"));
         if (!hasTexts || !hasLimit || !hasExpiry || !hasType || issuedAt == null || refreshAfter == null) return null;
-        return new LicenseFile((String) payload.get("licenseKey"), (String) payload.get("kid"), expiresAt, issuedAt, refreshAfter);
+        String productId = payload.get("productId") instanceof String product ? product : null;
+        return new LicenseFile(
+                (String) payload.get("licenseKey"), productId, (String) payload.get("kid"), expiresAt, issuedAt, refreshAfter);
     }
 
     private static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {

@@ -1,0 +1,46 @@
+/** The option `--entitlement name=value` of products and licenses (docs/api.md#v13). */
+
+import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
+
+type Value = true | number | string | null
+
+export const entitlementFlags = z.object({
+  entitlement: z.record(z.string(), z.union([z.literal(true), z.number(), z.string(), z.null()])).optional(),
+})
+
+/** Adds `--entitlement` to a command. It may be repeated. */
+export function withEntitlements(command: Command, what: string): Command {
+  const values = '`true`, an integer, or a text ("5" in double quotes is a text)'
+  return command.option('--entitlement <name=value>', `${what}; may be repeated; the value is ${values}`, collect)
+}
+
+/** Returns `entitlements` for the body of a request; nothing without the option. */
+export function entitlementsOf(flags: unknown): { entitlements?: Record<string, Value> } {
+  const { entitlement } = entitlementFlags.parse(flags)
+  return entitlement === undefined ? {} : { entitlements: entitlement }
+}
+
+/** Formats entitlements as one line. Returns nothing for none. */
+export function describeEntitlements(members: Readonly<Record<string, Value>>): { entitlements?: string } {
+  const parts = Object.entries(members).map(([name, value]) => `${name}=${written(value)}`)
+  return parts.length === 0 ? {} : { entitlements: parts.join(', ') }
+}
+
+function collect(text: string, before: Readonly<Record<string, Value>> = {}): Record<string, Value> {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('It must have the form name=value, such as seats=5.')
+  return { ...before, [text.slice(0, at)]: read(text.slice(at + 1)) }
+}
+
+/** Reads a value. What is neither `true`, `null`, an integer nor in double quotes is a text as it is. */
+function read(text: string): Value {
+  if (text === 'true') return true
+  if (text === 'null') return null
+  if (/^-?\d{1,15}$/.test(text)) return Number(text)
+  return /^".*"$/s.test(text) ? text.slice(1, -1) : text
+}
+
+function written(value: Value): string {
+  return typeof value === 'string' && read(value) !== value ? `"${value}"` : String(value)
+}

@@ -1,0 +1,79 @@
+/** What a client learns of its license: entitlements, and files of other products. */
+
+import { describe, expect, test } from 'vitest'
+
+import { memoryStorage } from '../src/index.ts'
+import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
+
+describe.concurrent('entitlements', () => {
+  test('come with valid results online and offline, when the client asks', async () => {
+    const { client, gateway } = await startWorldWithFile({ entitlements: true })
+    const entitlements = { edition: 'pro', seats: 5 }
+    expect(await client.validate()).toMatchObject({ source: 'online', entitlements })
+    expect(await client.activate()).toMatchObject({ source: 'online', entitlements })
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', entitlements })
+  })
+
+  test('are absent from the results of a client that does not ask', async () => {
+    const { client, gateway } = await startWorldWithFile()
+    expect(await client.validate()).not.toHaveProperty('entitlements')
+    await gateway.stop()
+    expect(await client.validate()).not.toHaveProperty('entitlements')
+  })
+
+  test('are empty with a service from before entitlements', async () => {
+    const { client, gateway, service } = await startWorld({ entitlements: true })
+    service.entitlements = null
+    expect(await client.validate()).toMatchObject({ valid: true, entitlements: {} })
+    await client.settled()
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, entitlements: {} })
+  })
+
+  test('come with no rejection', async () => {
+    const { client, service } = await startWorld({ entitlements: true })
+    service.license.rejectedAs = 'SUSPENDED'
+    expect(await client.validate()).not.toHaveProperty('entitlements')
+  })
+})
+
+describe.concurrent('productId', () => {
+  test('accepts files of this product, in any case of its letters', async () => {
+    const { gateway, restart, service } = await startWorldWithFile()
+    await gateway.stop()
+    const productId = service.productId?.toUpperCase()
+    expect(await restart({ productId }).validate()).toMatchObject({ source: 'offline', valid: true })
+  })
+
+  test('refuses files of another product, and stores none', async () => {
+    const { gateway, refreshes, restart, storage } = await startWorldWithFile()
+    const other = { productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a03' }
+    const file = await storedFileOf(storage)
+    const empty = memoryStorage()
+    expect(await restart({ ...other, storage: empty }).refreshFile()).toMatchObject({ reason: 'WRONG_PRODUCT' })
+    expect(await restart({ ...other, storage: empty }).importFile(file)).toEqual({
+      imported: false,
+      reason: 'WRONG_PRODUCT',
+    })
+    await gateway.stop()
+    expect(await restart(other).validate()).toMatchObject({ code: 'OFFLINE_REFUSED', reason: 'WRONG_PRODUCT' })
+    expect(refreshes).toMatchObject([{ refreshed: true }])
+  })
+
+  test('refuses files from before product ids were in files', async () => {
+    const { client, gateway, restart, service } = await startWorld()
+    const { productId } = service
+    service.productId = null
+    await client.validate()
+    await client.settled()
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+    expect(await restart({ productId }).validate()).toMatchObject({ reason: 'WRONG_PRODUCT' })
+  })
+
+  test('must not be empty', async () => {
+    const { restart } = await startWorld()
+    expect(() => restart({ productId: '' })).toThrow('productId must not be empty')
+  })
+})
