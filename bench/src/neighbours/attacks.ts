@@ -30,6 +30,7 @@ const VALIDATE = '/api/v2/license/validate'
 const ACTIVATE = '/api/v1/activate'
 const DEACTIVATE = '/api/v1/deactivate'
 const ROWS_PER_IMPORT = 1_000
+const RULES_PER_SET = 20_000
 const HOLD_MS = 200
 
 async function sendCounted(context: AttackContext, sent: Omit<Sent, 'agent'>): Promise<Reply> {
@@ -86,6 +87,14 @@ const rules = (n: number): string =>
       return { kind: 'BLACKLIST', type: 'HWID', value: `machine ${n} ${i}`, scope: 'ORGANIZATION' }
     }),
   })
+/** Two lists for one set, without a common rule. */
+const sets = [0, 1].map((list) =>
+  JSON.stringify({
+    rules: Array.from({ length: RULES_PER_SET }, (_, i) => {
+      return { kind: 'BLACKLIST', type: 'HWID', value: `set ${list} ${i}`, scope: 'ORGANIZATION' }
+    }),
+  }),
+)
 const licenses = ({ hostile: { productId, customerId } }: World): string =>
   JSON.stringify({
     licenses: Array.from({ length: ROWS_PER_IMPORT }, () => ({ productId, customerId, policy: { type: 'PERPETUAL' } })),
@@ -266,6 +275,11 @@ export const ATTACKS: readonly Attack[] = [
     name: 'imports of rules in a loop',
     connections: 8,
     step: onManagement((_world, n) => ({ path: 'access-rules/import', body: rules(n) })),
+  },
+  {
+    name: 'sets of 20,000 rules in a loop',
+    connections: 4,
+    step: onManagement((_world, n) => ({ method: 'PUT', path: 'access-rules/sets/set', body: of(sets, n) })),
   },
   {
     name: 'imports of licenses in a loop',
