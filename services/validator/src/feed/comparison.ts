@@ -9,16 +9,16 @@ import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './fol
 export interface ComparisonOptions {
   readonly identity: string
   /**
-   * first: nothing was loaded before. gap: the index has no position, so only changes that restrict are applied meanwhile.
-   * check: all changes are applied meanwhile.
+   * first: nothing was loaded before. gap: the index has no position, so nothing is applied meanwhile. check: changes are
+   * applied meanwhile.
    */
   readonly purpose: 'first' | 'gap' | 'check'
   readonly startedMs: number
   /** Returns how many of the rows did not fit into the index. */
   readonly report: (skipped: readonly SkippedRow[]) => number
   readonly onProgress: () => void
-  /** The snapshot is known, or the load has ended. */
-  readonly onNews: () => void
+  /** The load has ended. */
+  readonly onEnd: () => void
 }
 
 export class Comparison {
@@ -26,8 +26,6 @@ export class Comparison {
   readonly startedMs: number
   /** The outcome of the load, null while it goes on. */
   outcome: LoadOutcome | { error: unknown } | null = null
-  /** What restricts is applied up to this snapshot. Null until the snapshot of the load is known. */
-  restricted: string | null = null
   rows = 0
   rowsOverCapacity = 0
   readonly #target: FeedTarget
@@ -54,7 +52,7 @@ export class Comparison {
     })
     const settle = (outcome: Comparison['outcome']): void => {
       this.outcome = outcome
-      options.onNews()
+      options.onEnd()
     }
     this.#load.done.then(settle, (error: unknown) => settle({ error }))
   }
@@ -79,8 +77,5 @@ export class Comparison {
   #begin(snapshot: string | null): void {
     if (!this.#hasBegun) this.#target.beginReload(snapshot)
     this.#hasBegun = true
-    if (this.restricted !== null || snapshot === null) return
-    this.restricted = snapshot
-    this.#options.onNews()
   }
 }

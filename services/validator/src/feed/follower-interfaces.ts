@@ -85,8 +85,6 @@ export interface FeedTarget {
   readonly isTooLong: boolean
   /** Searches a part of the index for rows that the reload did not contain. Returns whether all of it has been searched. */
   search(): boolean
-  /** Applies what restricts of changes since the snapshot of a reload, to an index without a position. */
-  restrict(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): void
   /** Ends a reload. The changes since its snapshot become part of it. */
   endReload(since: Since): SkippedRow[]
   abandonReload(): void

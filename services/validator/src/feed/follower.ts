@@ -5,7 +5,7 @@
  *
  * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
  * failover, the rows of lost transactions are read again first (`trail.ts`). Only when the log no longer contains the
- * position is there a gap: then what restricts is applied at once, and the rest when the comparison has ended.
+ * position is there a gap: then nothing is applied before the comparison has ended, and the validator is not ready.
  *
  * An organization with too many changes for one read is read apart, in pages, while the others are followed. Its changes
  * since then are applied after the last page.
@@ -230,7 +230,7 @@ export class Follower {
     else this.#endComparison(comparison, outcome, { changes: [], signingKeys: [], snapshot })
   }
 
-  /** The index has no position any more: it shows a state of before the gap, and what restricts since then. */
+  /** The index has no position any more: it shows a state of before the gap until a reload has ended. */
   #beginGap(): void {
     this.#snapshot = null
     this.#isInGap = true
@@ -248,34 +248,19 @@ export class Follower {
       await this.#stopComparison()
       throw outcome.error
     }
-    if (!this.#target.isInPlace) await this.#restrict(connection, comparison)
     if (outcome === null) return
-    if (!this.#target.search()) {
-      this.#isNotified = true
-      return
-    }
+    // Until the index has been searched, the event loop runs between the parts.
+    if (!this.#target.search()) return this.#wakeLater()
     const readMs = this.#clock.nowMs()
     const since = this.#target.isInPlace ? null : await this.#readSince(connection, outcome.snapshot)
     if (since === 'behind') return await this.#stopComparison()
     const { snapshot } = since ?? outcome
-    // What was restricted is undone by the rows of the load, and done again by the reads that follow.
-    const isExact = since !== null || comparison.purpose === 'first' || this.#target.isInPlace
     this.#endComparison(comparison, outcome, since ?? { changes: [], signingKeys: [], snapshot })
     this.#snapshot = snapshot
     // Whatever was committed since is read at once.
     this.#isNotified = true
     this.#hasProgressed = true
-    if (isExact) this.#caughtUp({ snapshot, identity, asOfMs: since === null ? comparison.startedMs : readMs })
-  }
-
-  /** Applies what restricts of the changes since the snapshot of the reload, as far as one read returns them. */
-  async #restrict(connection: FeedConnection, comparison: Comparison): Promise<void> {
-    if (comparison.purpose !== 'gap' || comparison.restricted === null) return
-    const reading = await connection.read(comparison.restricted)
-    if (reading.behind || reading.large.length > 0 || this.#target.isInPlace) return
-    const { changes, signingKeys } = convertChanges(reading.changes)
-    this.#target.restrict(changes, signingKeys, reading.snapshot)
-    comparison.restricted = reading.snapshot
+    this.#caughtUp({ snapshot, identity, asOfMs: since === null ? comparison.startedMs : readMs })
   }
 
   /** Returns all changes since the snapshot of a reload, or null when one read does not return them. */
@@ -295,7 +280,7 @@ export class Follower {
       startedMs: this.#clock.nowMs(),
       report: (skipped) => this.#report(skipped),
       onProgress: () => this.#events.onLoadProgress(),
-      onNews: () => this.#wake(),
+      onEnd: () => this.#wake(),
     })
     this.#comparison = comparison
     return comparison
@@ -373,6 +358,11 @@ export class Follower {
   #wake(): void {
     this.#isNotified = true
     this.#endSleep?.()
+  }
+
+  /** Goes on in another turn of the event loop. */
+  #wakeLater(): void {
+    this.#clock.after(0, () => this.#wake())
   }
 
   /** Sleeps until a notification comes, at most a second. Returns at once if one came during the last read. */

@@ -135,12 +135,6 @@ export class IndexUpdater implements FeedTarget {
     this.#publicKeys.abandonReload()
   }
 
-  restrict(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): void {
-    this.#publicKeys.apply(signingKeys)
-    this.#trail.restart(null)
-    this.#index.restrict(this.#ownWrites.filter(changes, snapshot))
-  }
-
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
     this.#publicKeys.apply(signingKeys)
     this.#hasSeen = parseSnapshot(snapshot)

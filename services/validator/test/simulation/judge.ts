@@ -93,11 +93,6 @@ export class Judge {
     this.#paged = [...this.#paged, ...organizations]
   }
 
-  /** The validator has lost its position. Until `endPages` it applies what restricts. */
-  beginGap(): void {
-    this.#paged = this.#organizations
-  }
-
   endPages(): void {
     this.#paged = []
   }

@@ -256,7 +256,6 @@ class Run {
         onGap: () => {
           this.#tell('the validator has lost its position')
           this.#freshness.gap()
-          this.#judge.beginGap()
         },
         onCaughtUpButLarge: ({ asOfMs }) => this.#freshness.caughtUp(asOfMs),
         onCaughtUp: ({ snapshot, identity, asOfMs }) => {
