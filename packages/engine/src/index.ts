@@ -9,6 +9,7 @@ export { BUSY, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.
 export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
 export { INDEX_IS_FULL } from './write/capacity.ts'
 export { createIndex, type IndexOptions, type IndexWriter } from './write/index-writer.ts'
+export { describeImage, type ImagePart } from './write/image.ts'
 export type { IndexStats } from './write/stats.ts'
 export { MAX_VALUE_BYTES } from './memory/value-set.ts'
 export type * from './model.ts'

@@ -30,6 +30,10 @@ export class IndexStore implements LookupParts {
   readonly machines: MachineSet
   readonly values: ValueSet
   readonly lookup: Lookup
+  /** The tables, each in two regions. */
+  readonly #tables: LinearHashTable[] = []
+  /** Returns how many bytes of a region are in use. */
+  readonly #usedBytes = new Map<RegionName, () => number>()
 
   constructor(shared: SharedIndex) {
     this.memory = new Memory(shared)
@@ -55,13 +59,25 @@ export class IndexStore implements LookupParts {
     this.lookup = new Lookup(this)
   }
 
+  /** Makes the tables of a new index empty. */
+  initialize(): void {
+    for (const table of this.#tables) table.initialize()
+  }
+
+  /** Returns how many bytes from the start of a region are in use. All others are 0. */
+  usedBytes(name: RegionName): number {
+    return this.#usedBytes.get(name)!()
+  }
+
   #slab(name: RegionName, rowWords: number): Slab {
-    return new Slab(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
+    const slab = new Slab(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
+    this.#usedBytes.set(name, () => slab.usedBytes)
+    return slab
   }
 
   #table(primary: RegionName, overflow: RegionName, entryWords: 2 | 3, fill: number): LinearHashTable {
     const { regions, control } = this.memory
-    return new LinearHashTable({
+    const table = new LinearHashTable({
       primary: regions[primary],
       overflow: regions[overflow],
       control,
@@ -69,5 +85,8 @@ export class IndexStore implements LookupParts {
       entryWords,
       fill,
     })
+    this.#tables.push(table)
+    this.#usedBytes.set(primary, () => table.primaryBytes).set(overflow, () => table.overflowBytes)
+    return table
   }
 }

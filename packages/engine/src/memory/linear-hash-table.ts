@@ -77,7 +77,15 @@ export class LinearHashTable {
   }
 
   get usedBytes(): number {
-    return BUCKET_BYTES * (this.buckets + this.#control[this.#header + OVERFLOW_HIGHEST]! + 1)
+    return this.primaryBytes + this.overflowBytes
+  }
+
+  get primaryBytes(): number {
+    return BUCKET_BYTES * this.buckets
+  }
+
+  get overflowBytes(): number {
+    return BUCKET_BYTES * (this.#control[this.#header + OVERFLOW_HIGHEST]! + 1)
   }
 
   /**

@@ -40,6 +40,8 @@ export interface SharedIndex {
 // The control block. Words that change often are in cache lines (16 words) of their own.
 /** The version of the seqlock. */
 export const VERSION = 0
+/** The mark of the last reload, 0 or 1. Only the writer uses it. */
+export const CURRENT_MARK = 1
 const FIRST_HEADER = 16
 const HEADER_WORDS = 16
 const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
@@ -109,6 +111,16 @@ export class Memory {
     this.control = new Int32Array(shared.control)
     this.regions = mapRegions((name) => new Region(shared.regions[name]))
   }
+}
+
+/** Returns a text that is another one when this part of the memory is laid out in another way. */
+export function describeMemory(): string {
+  return [FIRST_HEADER, HEADER_WORDS, SKIPPED_BYTES, ...REGION_NAMES].join(' ')
+}
+
+/** Returns the first bytes of a region. `used`: how many bytes of it the slab or table uses. */
+export function startOfRegion(buffer: SharedArrayBuffer, used: number): Uint8Array {
+  return new Uint8Array(buffer, 0, SKIPPED_BYTES + used)
 }
 
 /** Returns where in the control block a region's header starts: 16 words for the bookkeeping of its slab or table. */

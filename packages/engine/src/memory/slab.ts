@@ -10,6 +10,7 @@ import type { Region } from './shared-memory.ts'
 const HIGHEST = 0
 const FREE = 1
 const FREE_COUNT = 2
+const GENERATION = 3
 
 export class Slab {
   readonly rowWords: number
@@ -37,6 +38,14 @@ export class Slab {
 
   get usedBytes(): number {
     return 4 * this.rowWords * (this.highest + 1)
+  }
+
+  /** Returns the next of the numbers that tell the lives of rows apart. It is never 0. */
+  nextGeneration(): number {
+    const at = this.#header + GENERATION
+    this.#control[at] = (this.#control[at]! + 1) | 0
+    if (this.#control[at] === 0) this.#control[at] = 1
+    return this.#control[at]!
   }
 
   /** Returns whether `count` more rows can be allocated. */

@@ -33,8 +33,6 @@ export class ValueSet {
   readonly #hash: KeyedHash
   readonly #scratch = new Int32Array(4)
   readonly #compared = new Uint8Array(MAX_VALUE_BYTES)
-  /** The latest generation that a value was given. Only the writer uses it. */
-  #generation = 0
 
   constructor(slab: Slab, table: LinearHashTable, hash: KeyedHash) {
     this.slab = slab
@@ -128,7 +126,7 @@ export class ValueSet {
     const base = row * ROW_WORDS
     words[base + VALUE_LENGTH] = bytes.length
     words[base + VALUE_HASH] = hash
-    words[base + GENERATION] = this.#nextGeneration()
+    words[base + GENERATION] = this.slab.nextGeneration()
     let done = copyIn(words, base + VALUE_DATA, bytes, 0, Math.min(bytes.length, FIRST_BYTES))
     let link = base + VALUE_NEXT
     while (done < bytes.length) {
@@ -145,12 +143,6 @@ export class ValueSet {
     }
     this.table.insert(hash, row, 0)
     return row
-  }
-
-  #nextGeneration(): number {
-    this.#generation = (this.#generation + 1) | 0
-    if (this.#generation === 0) this.#generation = 1
-    return this.#generation
   }
 }
 

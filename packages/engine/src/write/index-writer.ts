@@ -11,6 +11,7 @@ import { createShared, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
 import { Capacity, INDEX_IS_FULL } from './capacity.ts'
 import { ExtensionWriter } from './extension-writer.ts'
+import { type ImagePart, partsOf, restoreParts } from './image.ts'
 import { LicenseWriter } from './license-writer.ts'
 import { KINDS, Placement } from './placement.ts'
 import { ReferenceWriter } from './reference-writer.ts'
@@ -71,11 +72,7 @@ export class IndexWriter {
     this.#limits = sections
     this.shared = createShared(key, reserve)
     this.#store = new IndexStore(this.shared)
-    this.#store.byId.initialize()
-    this.#store.byKey.initialize()
-    this.#store.byRule.initialize()
-    this.#store.values.table.initialize()
-    this.#store.machines.table.initialize()
+    this.#store.initialize()
     this.#lock = new WriteLock(this.#store.memory.control, onSection)
     const scopes = new ScopeWriter(this.#store)
     this.#rows = new RowWriter(this.#store)
@@ -110,21 +107,6 @@ export class IndexWriter {
     this.#rules.transition = this.#pages
     try {
       return this.#write(slices(changes, this.#limits.rows, step))
-    } finally {
-      this.#rules.transition = batch
-    }
-  }
-
-  /**
-   * Writes of changes only what restricts, while a reload closes a gap of unknown changes. The index is then in no state
-   * that Postgres had, but allows no check that it did not allow before. `endReload` completes the changes.
-   */
-  restrict(changes: readonly Change[]): void {
-    const batch = this.#rules.transition
-    this.#rules.transition = this.#pages
-    try {
-      this.#write(slices(changes, this.#limits.rows, 'restrict'))
-      this.#rules.endRestricting(this.#limits.rows, this.#section)
     } finally {
       this.#rules.transition = batch
     }
@@ -223,6 +205,25 @@ export class IndexWriter {
     return statsOf(this.#store)
   }
 
+  /**
+   * Returns the parts of memory that an image consists of, to be copied before anything else is written. Null while the
+   * index is not one state: during a reload, or between the pages of a change.
+   */
+  image(): ImagePart[] | null {
+    const isWhole = this.#reload === null && !this.#isMarkMixed && this.#pages.isEmpty
+    return isWhole ? partsOf(this.#store) : null
+  }
+
+  /**
+   * Restores an index that has just been created with the hash key of an image. `fill` fills the parts, of the sizes of the
+   * image, and returns whether they are what was copied. If they are not, or do not fit, the index is empty again.
+   */
+  restore(sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean): boolean {
+    const isRestored = restoreParts(this.#store, sizes, fill)
+    if (isRestored) this.#rules.restored()
+    return isRestored
+  }
+
   #writeReload(reload: Differences, since: readonly Change[]): Rejected[] {
     const { rows } = this.#limits
     for (const change of since) reload.noteWritten(change)
@@ -296,7 +297,7 @@ export class IndexWriter {
     if (change.entity === 'rule') this.#rules.restrict(change)
     else if (change.entity === 'credential') this.#references.restrictCredential(change)
     else if (change.entity === 'machine') this.#licenses.applyMachine({ ...change, used: null })
-    else if (change.entity === 'license') this.#licenses.restrict(change)
+    else if (change.entity === 'license' && change.row !== null) this.#licenses.addRevoked(change.row)
     return null
   }
 

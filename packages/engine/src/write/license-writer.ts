@@ -33,13 +33,12 @@ import {
   STATUS_SUSPENDED,
 } from '../memory/layout.ts'
 import { bindKey } from '../memory/lookup.ts'
-import type { Id, LicenseChange, LicenseRecord, LicenseStatus, MachineChange } from '../model.ts'
+import type { Id, LicenseRecord, LicenseStatus, MachineChange } from '../model.ts'
 import { INDEX_IS_FULL } from './capacity.ts'
 import type { ExtensionWriter } from './extension-writer.ts'
 import type { RowWriter } from './row-writer.ts'
 import type { ScopeWriter } from './scope-writer.ts'
 
-/** A greater number restricts more. */
 const STATUS: Record<LicenseStatus, number> = {
   active: STATUS_ACTIVE,
   suspended: STATUS_SUSPENDED,
@@ -108,28 +107,9 @@ export class LicenseWriter {
     return row === 0 ? -1 : this.#rows.store.licenses.region.words[row * ROW_WORDS + LICENSE_USED]!
   }
 
-  /**
-   * Writes of a change only what restricts: the worse status, the earlier expiry, the lower limit. A new license is added
-   * as revoked, so that rules can refer to it and no check passes. `upsert` or `remove` completes the change later.
-   */
-  restrict({ id, row: record }: LicenseChange): void {
-    const row = this.#find(id)
-    if (row === 0) {
-      if (record !== null) this.upsert({ ...record, status: 'revoked' })
-      return
-    }
-    const { words, doubles } = this.#rows.store.licenses.region
-    const base = row * ROW_WORDS
-    const state = words[base + LICENSE_STATE]!
-    const status = (state >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
-    const worse = Math.max(status, record === null ? STATUS_REVOKED : STATUS[record.status])
-    words[base + LICENSE_STATE] =
-      (state & ~(LICENSE_STATUS_MASK << LICENSE_STATUS_SHIFT)) | (worse << LICENSE_STATUS_SHIFT)
-    if (record === null) return
-    doubles[row * ROW_DOUBLES + EXPIRY] = Math.min(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
-    const max = words[base + LICENSE_MAX]!
-    if (record.maxMachines !== null && (max < 0 || record.maxMachines < max))
-      words[base + LICENSE_MAX] = record.maxMachines
+  /** Adds a license as revoked, so that rules can refer to it and no check passes. Leaves one that exists as it is. */
+  addRevoked(record: LicenseRecord): void {
+    if (this.#find(record.id) === 0) this.upsert({ ...record, status: 'revoked' })
   }
 
   remove(row: number): null {

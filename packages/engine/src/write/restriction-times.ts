@@ -7,6 +7,7 @@
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
+  GENERATION,
   RESTRICTION_TYPES,
   restrictionType,
   ROW_DOUBLES,
@@ -88,6 +89,13 @@ export class RestrictionTimes {
 
   constructor(store: IndexStore) {
     this.#store = store
+  }
+
+  /** Counts every rule of an index whose memory was restored. */
+  rebuild(): void {
+    const { highest, region } = this.#store.rules
+    this.#ends.clear()
+    for (let row = 1; row <= highest; row++) if (region.words[row * ROW_WORDS + GENERATION] !== 0) this.add(row)
   }
 
   /** Counts the end of a rule, if it is an enforced restriction that is not dormant. */

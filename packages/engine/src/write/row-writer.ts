@@ -23,6 +23,7 @@ import {
   PRODUCT_FLAGS,
   RULE_TRAITS,
 } from '../memory/layout.ts'
+import { CURRENT_MARK } from '../memory/shared-memory.ts'
 
 /** The word whose bit 0 is the mark, by KIND. */
 const MARK_WORDS: Record<number, number> = {
@@ -36,13 +37,18 @@ const MARK_WORDS: Record<number, number> = {
 
 export class RowWriter {
   readonly store: IndexStore
-  /** The current mark, 0 or 1. */
-  mark = 0
-  /** The latest generation that a row was given. */
-  #generation = 0
 
   constructor(store: IndexStore) {
     this.store = store
+  }
+
+  /** The current mark, 0 or 1. */
+  get mark(): number {
+    return this.store.memory.control[CURRENT_MARK]!
+  }
+
+  set mark(mark: number) {
+    this.store.memory.control[CURRENT_MARK] = mark
   }
 
   /** Creates a row with this id and returns it; its other fields are 0. */
@@ -59,10 +65,10 @@ export class RowWriter {
     return row
   }
 
-  /** Sets a new generation, so that pairs of row and generation that readers remember are no longer valid. */
+  /** Sets a new generation (all kinds count together), so that pairs of row and generation that readers remember are no longer valid. */
   renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
-    region.words[row * rowWords + GENERATION] = this.#nextGeneration()
+    region.words[row * rowWords + GENERATION] = this.store.organizations.nextGeneration()
   }
 
   /** Removes a row. The caller has unlinked it from everything but its id. */
@@ -87,11 +93,5 @@ export class RowWriter {
   isLive(kind: number, row: number): boolean {
     const { region, rowWords } = this.store.lookup.slab(kind)
     return region.words[row * rowWords + GENERATION] !== 0
-  }
-
-  #nextGeneration(): number {
-    this.#generation = (this.#generation + 1) | 0
-    if (this.#generation === 0) this.#generation = 1
-    return this.#generation
   }
 }

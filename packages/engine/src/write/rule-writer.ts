@@ -220,6 +220,11 @@ export class RuleWriter {
     beginLoosening(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
   }
 
+  /** Derives what only the writer knows from memory that was restored. */
+  restored(): void {
+    this.#times.rebuild()
+  }
+
   #ruleRow(row: number): RuleRow {
     return { row, generation: this.#rows.store.rules.region.words[row * ROW_WORDS + GENERATION]! }
   }
