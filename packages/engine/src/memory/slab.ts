@@ -43,9 +43,9 @@ export class Slab {
   /** Returns the next of the numbers that tell the lives of rows apart. It is never 0. */
   nextGeneration(): number {
     const at = this.#header + GENERATION
-    this.#control[at] = (this.#control[at]! + 1) | 0
-    if (this.#control[at] === 0) this.#control[at] = 1
-    return this.#control[at]!
+    const next = (this.#control[at]! + 1) | 0 || 1
+    this.#control[at] = next
+    return next
   }
 
   /** Returns whether `count` more rows can be allocated. */

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+
+import { createIndex, describeImage, type ImagePart, type IndexWriter, openIndex } from '../../src/index.ts'
+import { differences } from '../support/comparison.ts'
+import { History } from '../support/history.ts'
+import { tenant } from '../support/rows.ts'
+
+const copyOf = (parts: readonly ImagePart[]): Uint8Array[] =>
+  parts.map(({ buffer, length }) => Uint8Array.from(new Uint8Array(buffer, 0, length)))
+
+function restore(writer: IndexWriter, image: readonly Uint8Array[], isValid = true): boolean {
+  return writer.restore(
+    image.map(({ length }) => length),
+    (parts) => {
+      for (const [i, part] of parts.entries()) part.set(image[i]!)
+      return isValid
+    },
+  )
+}
+
+test('an index that is restored from an image has the same content, and goes on like the original', () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const world = new History(seed)
+    const options = { reserve: 'small', hashKey: world.random.bytes(16) } as const
+    const original = createIndex(options)
+    for (let i = 0; i < 100; i++) original.apply(world.step())
+    original.beginReload()
+    expect(original.image()).toBeNull()
+    original.receive(world.snapshot())
+    original.endReload()
+
+    const restored = createIndex(options)
+    expect(restore(restored, copyOf(original.image()!))).toBe(true)
+    const reader = openIndex(restored.shared)
+    expect(differences(reader, world, 100), `seed ${seed}`).toEqual([])
+    expect(restored.stats()).toEqual(original.stats())
+    for (let i = 0; i < 100; i++) {
+      const changes = world.step()
+      expect(restored.apply(changes)).toEqual(original.apply(changes))
+    }
+    expect(differences(reader, world, 100), `seed ${seed}`).toEqual([])
+    expect(copyOf(restored.image()!)).toEqual(copyOf(original.image()!))
+    restored.beginReload()
+    restored.receive(world.snapshot())
+    expect(restored.endReload()).toEqual([])
+    expect(differences(reader, world, 50), `seed ${seed}`).toEqual([])
+  }
+})
+
+test('an image that is not valid, or does not fit, leaves an empty index', () => {
+  const original = createIndex({ reserve: 'small' })
+  original.apply(tenant())
+  const image = copyOf(original.image()!)
+  const restored = createIndex({ reserve: 'small' })
+  expect(restore(restored, image, false)).toBe(false)
+  expect(restore(restored, image.slice(1))).toBe(false)
+  expect(restore(restored, [image[0]!, new Uint8Array(2 ** 24), ...image.slice(2)])).toBe(false)
+  expect(restored.stats()).toEqual(createIndex({ reserve: 'small' }).stats())
+  expect(restored.apply(tenant())).toEqual([])
+  expect(restored.stats().rows).toEqual(original.stats().rows)
+})
+
+test('there is no image while a change in pages keeps rules in force, or after a reload was abandoned', () => {
+  const writer = createIndex({ reserve: 'small' })
+  writer.apply(tenant())
+  writer.beginReload()
+  writer.abandonReload()
+  expect(writer.image()).toBeNull()
+  writer.beginReload()
+  writer.receive(tenant())
+  writer.endReload()
+  expect(writer.image()).not.toBeNull()
+})
+
+test('the description of an image names every region and field', () => {
+  expect(describeImage()).toContain('machinesOverflow')
+  expect(describeImage()).toContain('keyHash')
+})
