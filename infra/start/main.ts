@@ -4,6 +4,7 @@
  * process, even when it is killed.
  */
 
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { effectiveVariables, explainStart, onStop } from '@keyward/process'
@@ -16,7 +17,7 @@ import { startDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
 import { readyMessage } from './message.ts'
 import { startServiceProcesses, type Secrets } from './service-processes.ts'
-import { openState, type StateStore } from './state.ts'
+import { FOLDER, openState, type StateStore } from './state.ts'
 
 /** Stop functions of what runs, in the order of starting. */
 const stops: (() => Promise<void>)[] = []
@@ -32,7 +33,13 @@ async function main(): Promise<void> {
   stops.push(database.stop)
 
   const secrets = chooseSecrets(config, store)
-  const { validator, management } = await startServiceProcesses(config, secrets, database, report)
+  const { validator, management } = await startServiceProcesses(
+    config,
+    secrets,
+    database,
+    join(home, FOLDER, 'index'),
+    report,
+  )
   stops.push(async () => void (await Promise.all([validator.stop(), management.stop()])))
   const validatorUrl = `http://${reachableHost(config.VALIDATOR_HOST)}:${validator.current().port}`
   const managementUrl = `http://${reachableHost(config.MANAGEMENT_HOST)}:${management.current().port}`

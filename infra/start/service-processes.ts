@@ -29,10 +29,11 @@ export async function startServiceProcesses(
   config: StartConfig,
   secrets: Secrets,
   database: StartDatabase,
+  indexFile: string,
   report: (line: string) => void,
 ): Promise<ServiceProcesses> {
   const [validator, management] = await Promise.allSettled([
-    superviseService('validator', validatorEnvironment(config, database), report),
+    superviseService('validator', validatorEnvironment(config, database, indexFile), report),
     superviseService('management', managementEnvironment(config, secrets, database), report),
   ])
   if (validator.status === 'fulfilled' && management.status === 'fulfilled')
@@ -69,8 +70,8 @@ function commonEnvironment(config: StartConfig): Environment {
   return { ...env, ...ports, LOG_LEVEL: config.LOG_LEVEL, TRUSTED_PROXIES: withGateway(config.TRUSTED_PROXIES) }
 }
 
-function validatorEnvironment(config: StartConfig, database: StartDatabase): Environment {
-  return { ...commonEnvironment(config), VALIDATOR_DATABASE_URL: database.validatorUrl }
+function validatorEnvironment(config: StartConfig, database: StartDatabase, indexFile: string): Environment {
+  return { INDEX_FILE: indexFile, ...commonEnvironment(config), VALIDATOR_DATABASE_URL: database.validatorUrl }
 }
 
 function managementEnvironment(config: StartConfig, secrets: Secrets, database: StartDatabase): Environment {

@@ -138,6 +138,8 @@ test('passes neither master key nor operator token to the validator, and contain
     'VALIDATOR_WORKERS',
     'STALE_AFTER',
     'STALE_LIMIT',
+    'INDEX_FILE',
+    'INDEX_FILE_INTERVAL',
   ])
   const secrets = Object.values(compose.services).flatMap(({ environment }) =>
     Object.entries(environment).filter(([key]) => /TOKEN|KEY|PASSWORD|DATABASE_URL/.test(key)),

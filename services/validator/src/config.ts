@@ -16,6 +16,7 @@ import {
   origins,
   port,
   postgresUrl,
+  text,
   variable,
 } from '@keyward/process'
 import { z } from 'zod'
@@ -36,6 +37,8 @@ export interface ValidatorConfig {
   /** After this long without contact with Postgres checks get a 503. */
   staleLimitMs: number
   logLevel: LogLevel
+  /** The copy of the index. Null: none. */
+  indexFile: { path: string; intervalMs: number } | null
   /** How long a stopping validator still accepts connections, so that a balancer notices that it is not ready. */
   drainMs: number
 }
@@ -60,6 +63,8 @@ export const variables = z.object({
   CORS_ORIGINS: origins(['*']).default([]),
   STALE_AFTER: durationMs(100).default(5_000),
   STALE_LIMIT: durationMs(100).default(900_000),
+  INDEX_FILE: text('the path of a file').optional(),
+  INDEX_FILE_INTERVAL: durationMs(1_000).default(300_000),
   LOG_LEVEL: logLevel().default('info'),
 })
 
@@ -95,6 +100,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     staleAfterMs: env.STALE_AFTER,
     staleLimitMs: env.STALE_LIMIT,
     logLevel: env.LOG_LEVEL,
+    indexFile: env.INDEX_FILE === undefined ? null : { path: env.INDEX_FILE, intervalMs: env.INDEX_FILE_INTERVAL },
     drainMs: 1_000,
   }
 })

@@ -25,11 +25,13 @@ import { IndexUpdater } from './feed/index-updater.ts'
 import { MigrationStatus } from './feed/migration-status.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
 import { Pruner } from './feed/pruner.ts'
+import { IndexFile, type RestoredIndex } from './index-file/index-file.ts'
 import { PublicKeyPublisher } from './public-keys/publisher.ts'
 import { PublicKeyStore } from './public-keys/store.ts'
 import { Control } from './shared/control.ts'
 import type { WorkRequest, WorkResponse } from './shared/messages.ts'
 import { RecheckThrottle } from './shared/recheck-throttle.ts'
+import type { Claim } from './slots/claim-queue.ts'
 import { PostgresSlots } from './slots/postgres-slots.ts'
 import type { Release } from './slots/release-queue.ts'
 import { applyClaim, SlotService } from './slots/slot-service.ts'
@@ -74,6 +76,9 @@ class Validator {
   readonly #control = new Control()
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
+  readonly #indexFile: IndexFile | null
+  /** The index was restored from a file, and Postgres has not been reached yet. */
+  #restored: RestoredIndex | null = null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
   readonly #slots: PostgresSlots
@@ -93,8 +98,9 @@ class Validator {
   constructor(config: ValidatorConfig, reserve: 'small' | 'large') {
     const { databaseUrl, logLevel } = config
     this.#config = config
-    this.#index = createIndex({ hashKey: randomBytes(16), reserve })
     this.#log = createLogger('validator', logLevel)
+    this.#indexFile = openIndexFile(config, this.#log)
+    this.#index = createIndex({ hashKey: this.#indexFile?.keys.hashKey ?? randomBytes(16), reserve })
     this.#freshness = new Freshness(this.#control, config)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys, () => this.#freshness.rebuild())
     const onHeartbeatError = this.#warning('heartbeat failed')
@@ -105,9 +111,9 @@ class Validator {
     const onSlotError = this.#warning('slot statement failed', () => this.#metrics.claimErrors.inc())
     this.#slots = new PostgresSlots(databaseUrl, onSlotError)
     const store = {
-      execute: this.#slots.execute.bind(this.#slots),
+      execute: (claims: readonly Claim[], waits: boolean) => this.#whenThawed(this.#slots.execute(claims, waits)),
       isHopeless: this.#slots.isHopeless.bind(this.#slots),
-      release: (releases: readonly Release[]) => this.#release(releases),
+      release: (releases: readonly Release[]) => this.#whenThawed(this.#release(releases)),
     }
     this.#slotService = new SlotService(store, this.#updater, {
       onError: onSlotError,
@@ -120,7 +126,7 @@ class Validator {
       url: databaseUrl,
       validatorId: this.#heartbeat.id,
       index: this.#index.shared,
-      recordMachines: (claims) => this.#slots.record(claims),
+      recordMachines: (claims) => this.#whenThawed(this.#slots.record(claims)),
       onMachine: (claim, result) => applyClaim(this.#updater, claim, result),
       onError: this.#warning('usage not written'),
     })
@@ -146,7 +152,8 @@ class Validator {
       collectGarbage() // failed attempts to reserve a large index hold all memory that the system offers
       this.#log.warn({ reservedBytes }, 'index reserved less memory than a large index needs')
     }
-    this.#follower.start()
+    this.#restore()
+    this.#follower.start(this.#restored)
     const port = await this.#pool.start()
     this.#admin = await startAdminServer({
       host: adminHost,
@@ -164,6 +171,7 @@ class Validator {
     this.#heartbeat.start(adminUrl(this.#config, this.#admin.port))
     this.#recorder.start()
     this.#pruner.start()
+    this.#startIndexFile()
     this.#log.info({ port, adminPort: this.#admin.port }, 'listening')
     return { port, adminPort: this.#admin.port, loaded: this.#loaded.promise, close: () => this.close() }
   }
@@ -181,10 +189,61 @@ class Validator {
     await this.#follower.stop()
     this.#slotService.close()
     await this.#recorder.close()
+    await this.#indexFile?.close()
     await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close(), this.#callerKey.close()])
     this.#freshness.close()
     await this.#admin?.close()
     this.#log.info('stopped')
+  }
+
+  /** Restores the index from its file, if that is one of this program. Otherwise everything is loaded. */
+  #restore(): void {
+    if (this.#indexFile === null) return
+    const startedMs = performance.now()
+    try {
+      const restored = this.#indexFile.restore(this.#index, this.#publicKeys)
+      this.#restored = restored
+      this.#updater.restored(restored.snapshot)
+      this.#metrics.indexFileRestored.set(1)
+      const ageMs = Date.now() - restored.currentAtMs
+      this.#log.info({ tookMs: Math.round(performance.now() - startedMs), ageMs }, 'index restored from its file')
+    } catch (error) {
+      this.#log.info({ reason: error instanceof Error ? error.message : String(error) }, 'index file not used')
+    }
+  }
+
+  /** Postgres cannot be followed at the start: checks are decided from the file, as by a validator that lost Postgres. */
+  #serveRestored(): void {
+    const restored = this.#restored
+    this.#restored = null
+    // A clock that went back says nothing about the age of the file.
+    const ageMs = restored === null ? -1 : Date.now() - restored.currentAtMs
+    if (restored === null || !restored.isOfSource || ageMs < 0) return
+    this.#updater.serveRestored()
+    this.#follower.serveRestored()
+    this.#freshness.restored(ageMs)
+    this.#log.warn({ ageMs }, 'postgres not reached: checks are decided from the index file')
+  }
+
+  #startIndexFile(): void {
+    this.#indexFile?.start({
+      index: this.#index,
+      publicKeys: this.#publicKeys,
+      pause: () => (this.#updater.missingRows === 0 ? this.#follower.pause() : Promise.resolve(null)),
+      resume: () => this.#follower.resume(),
+      position: () => (this.#updater.missingRows === 0 ? this.#follower.position : null),
+      currentAtMs: () => Date.now() - this.#freshness.sinceCurrentMs,
+      onWritten: (bytes, pausedMs) => this.#metrics.indexFileWritten(bytes, pausedMs),
+      onError: this.#warning('index file not written', () => this.#metrics.indexFileErrors.inc()),
+    })
+  }
+
+  /** Holds a result back while the index must not be written. */
+  async #whenThawed<T>(result: Promise<T>): Promise<T> {
+    const value = await result
+    const thawed = this.#indexFile?.thawed
+    if (thawed) await thawed
+    return value
   }
 
   #readiness(): Readiness {
@@ -203,7 +262,10 @@ class Validator {
     const onError = this.#warning('change feed interrupted', () => this.#metrics.feedErrors.inc())
     const onFull = throttledWarning(this.#log, 'row skipped: index is full')
     return new Follower(new PostgresSource(this.#config.databaseUrl, this.#heartbeat.id, onError), this.#updater, {
-      onError,
+      onError: (error) => {
+        onError(error)
+        this.#serveRestored()
+      },
       onSkipped: (row) => {
         this.#metrics.skippedRows.inc({ entity: row.entity })
         if (row.reason === INDEX_IS_FULL) onFull(row)
@@ -217,6 +279,7 @@ class Validator {
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
       onGap: () => {
+        this.#restored = null
         this.#freshness.gap()
         this.#log.warn('position lost: index is compared')
       },
@@ -225,6 +288,7 @@ class Validator {
       },
       onCaughtUp: ({ snapshot, identity, asOfMs }) => {
         this.#migrationStatus.clear()
+        this.#restored = null
         const isComplete = this.#updater.missingRows === 0
         // Checks are not decided before everything has fitted once. A validator that serves goes on with what it has.
         if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
@@ -291,5 +355,16 @@ class Validator {
       also?.()
       if (!this.#migrationStatus.explains(error)) warn({ err: error })
     }
+  }
+}
+
+/** Returns null when there is none, or when its folder is not writable. */
+function openIndexFile({ indexFile, databaseUrl }: ValidatorConfig, log: Logger): IndexFile | null {
+  if (indexFile === null) return null
+  try {
+    return new IndexFile({ ...indexFile, databaseUrl })
+  } catch (error) {
+    log.error({ err: error }, 'index file cannot be used')
+    return null
   }
 }

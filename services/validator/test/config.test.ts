@@ -15,6 +15,7 @@ test('applies the documented defaults', () => {
     resolver: { trustedProxies: [], clientIpHeader: null, countryHeader: null, edge: null },
     staleAfterMs: 5_000,
     staleLimitMs: 900_000,
+    indexFile: null,
     logLevel: 'info',
   })
   expect(read({ VALIDATOR_DATABASE_URL: 'postgres://v@localhost/keyward' }).databaseUrl).toContain('v@')

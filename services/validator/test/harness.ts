@@ -67,6 +67,7 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     resolver: { trustedProxies: 'all', countryHeader: 'x-country' },
     staleAfterMs: 5_000,
     staleLimitMs: 900_000,
+    indexFile: null,
     logLevel: 'silent',
     drainMs: 0,
     ...given,

@@ -46,6 +46,31 @@ export class Metrics {
     help: 'Loads and reloads of all rows.',
     ...this.#register,
   })
+  readonly indexFileErrors = new Counter({
+    name: 'keyward_index_file_errors_total',
+    help: 'Times that the index file could not be written.',
+    ...this.#register,
+  })
+  readonly indexFileRestored = new Gauge({
+    name: 'keyward_index_file_restored',
+    help: 'Whether the index was restored from its file at the start.',
+    ...this.#register,
+  })
+  readonly #indexFileBytes = new Gauge({
+    name: 'keyward_index_file_bytes',
+    help: 'Size of the index file that was written last.',
+    ...this.#register,
+  })
+  readonly #indexFileTime = new Gauge({
+    name: 'keyward_index_file_written_timestamp_seconds',
+    help: 'When the index file was written last.',
+    ...this.#register,
+  })
+  readonly #indexFilePause = new Gauge({
+    name: 'keyward_index_file_pause_seconds',
+    help: 'How long no change was applied while the index file was written last.',
+    ...this.#register,
+  })
   readonly claimBatches = new Histogram({
     name: 'keyward_claim_batch_size',
     help: 'Number of claims in one statement.',
@@ -68,6 +93,12 @@ export class Metrics {
     help: 'Worker threads that failed and were replaced.',
     ...this.#register,
   })
+
+  indexFileWritten(bytes: number, pausedMs: number): void {
+    this.#indexFileBytes.set(bytes)
+    this.#indexFileTime.set(Date.now() / 1_000)
+    this.#indexFilePause.set(pausedMs / 1_000)
+  }
 
   /** Adds the metrics that are read from other parts at each scrape. */
   observe(sources: MetricSources): void {

@@ -16,10 +16,11 @@
  *                  (first load)   gap
  */
 
-import { type FeedReading, type Id, type LargeChange, mayContinue, type Suspect } from '@keyward/database'
+import { type FeedReading, type Id, mayContinue, type Suspect } from '@keyward/database'
 import { INDEX_IS_FULL } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+import { Apart } from './apart.ts'
 import { covers } from './catch-up.ts'
 import { Comparison } from './comparison.ts'
 import { convertChanges, type SkippedRow } from './convert.ts'
@@ -32,18 +33,9 @@ import type {
   Position,
   Since,
 } from './follower-interfaces.ts'
+import { type IndexPosition, Parking } from './parking.ts'
 
 export type * from './follower-interfaces.ts'
-
-/** A large change that is read apart. */
-interface Apart {
-  /** The snapshot up to which the changes of its organizations were applied before. */
-  readonly since: string
-  readonly organizations: readonly Id[]
-  readonly change: LargeChange
-  /** The outcome, null while it goes on. */
-  outcome: { snapshot: string } | { error: unknown } | null
-}
 
 const POLL_MS = 1_000
 const RETRY_MS = 250
@@ -58,6 +50,7 @@ export class Follower {
   readonly #events: FollowerEvents
   readonly #clock: Clock
   readonly #stopping = new AbortController()
+  readonly #parking: Parking
   /** The server that the index was loaded from. Null until the first load ends. */
   #identity: string | null = null
   /** Every change up to here is applied. Null when the index has no position: before the first load, and in a gap. */
@@ -88,10 +81,36 @@ export class Follower {
     this.#target = target
     this.#events = events
     this.#clock = clock
+    this.#parking = new Parking(clock)
   }
 
-  start(): void {
-    this.#done ??= this.#run()
+  /** `from`: what the index contains already, if it was restored from a file. */
+  start(from: IndexPosition | null = null): void {
+    if (this.#done !== null) return
+    this.#identity = from?.identity ?? null
+    this.#snapshot = from?.snapshot ?? null
+    this.#done = this.#run()
+  }
+
+  /** The index that was restored is in service, although Postgres has not confirmed it yet. */
+  serveRestored(): void {
+    this.#isLoaded = true
+  }
+
+  /** What the index contains. Null when it is not exactly a state that Postgres had. */
+  get position(): IndexPosition | null {
+    const isExact = this.#apart === null && this.#comparison === null && !this.#target.isInPlace
+    if (!isExact || this.#identity === null || this.#snapshot === null) return null
+    return { identity: this.#identity, snapshot: this.#snapshot }
+  }
+
+  /** Stops reading until `resume`, and returns the position. Null, and nothing stops, when there is none within a while. */
+  pause(): Promise<IndexPosition | null> {
+    return this.#parking.pause(() => this.#wake())
+  }
+
+  resume(): void {
+    this.#parking.resume()
   }
 
   /** Reads immediately, or once more after the read in progress. */
@@ -101,6 +120,7 @@ export class Follower {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
+    this.resume()
     this.#wake()
     await this.#done
   }
@@ -133,6 +153,7 @@ export class Follower {
     try {
       const identity = await this.#join(connection)
       while (!this.#stopping.signal.aborted) {
+        await this.#parking.stop(this.position)
         if (isLost) throw new Error('The connection that listens for changes was lost.')
         if (this.#snapshot === null) await this.#load(connection, identity)
         else await this.#read(connection, identity, this.#snapshot)
@@ -206,6 +227,7 @@ export class Follower {
   /** The index is exactly what Postgres had at the position. */
   #caughtUp(position: Position): void {
     this.#isInGap = false
+    this.#isLoaded = true
     this.#events.onCaughtUp(position)
   }
 
@@ -307,21 +329,12 @@ export class Follower {
     // Its rows would all count as differences, or as changes since the reload began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
-    const change = connection.readLarge(since, organizations, (page) => {
-      const { changes, signingKeys, unreadable } = convertChanges(page.changes)
-      const skipped = this.#target.applyPage(changes, signingKeys, page)
-      this.#report(page.step === 'restrict' ? [] : [...unreadable, ...skipped])
+    this.#apart = new Apart(connection, this.#target, {
+      since,
+      organizations,
+      report: (skipped) => this.#report(skipped),
+      onEnd: () => this.#wake(),
     })
-    const apart: Apart = { since, organizations, change, outcome: null }
-    const settle = (outcome: Apart['outcome']): void => {
-      apart.outcome = outcome
-      this.#wake()
-    }
-    change.done.then(
-      (snapshot) => settle({ snapshot }),
-      (error: unknown) => settle({ error }),
-    )
-    this.#apart = apart
     this.#isNotified = true
   }
 
@@ -341,12 +354,10 @@ export class Follower {
   /** Stops reading apart. The changes of all organizations are read again from where they were before. */
   async #stopApart(): Promise<void> {
     if (this.#apart === null) return
-    const { change, since } = this.#apart
-    change.close()
-    await change.done.catch(() => undefined)
+    await this.#apart.stop()
     this.#target.abandonPages()
+    this.#snapshot = this.#apart.since
     this.#apart = null
-    this.#snapshot = since
   }
 
   /** Returns how many of the rows did not fit into the index. */

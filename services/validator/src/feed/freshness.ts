@@ -42,6 +42,14 @@ export class Freshness {
     this.#update()
   }
 
+  /** Records that the index was restored from a file, was current so long ago, and is in service without Postgres. */
+  restored(ageMs: number): void {
+    this.#lastCurrentMs = this.#clock.nowMs() - ageMs
+    this.#isLoaded = true
+    this.#isInGap = true
+    this.#update()
+  }
+
   /** Records that the log no longer contains the position of the index. Changes of before are missing until `caughtUp`. */
   gap(): void {
     this.#isInGap = true

@@ -75,6 +75,17 @@ export class IndexUpdater implements FeedTarget {
     return this.#trail.since(landmark)
   }
 
+  /** The index was restored from a file, and contains exactly what is visible in the snapshot. */
+  restored(snapshot: string): void {
+    this.#hasSeen = parseSnapshot(snapshot)
+    this.#trail.restart(snapshot)
+  }
+
+  /** The index that was restored is in service, although Postgres has not confirmed it yet. */
+  serveRestored(): void {
+    this.#isLoaded = true
+  }
+
   changeHistory(): void {
     this.#ownWrites.clear()
     this.#hasSeen = () => false
@@ -138,6 +149,7 @@ export class IndexUpdater implements FeedTarget {
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
     this.#publicKeys.apply(signingKeys)
     this.#hasSeen = parseSnapshot(snapshot)
+    this.#isLoaded ||= !this.#isInPlace
     if (this.#isTrailLost && !this.#isPaging) {
       this.#trail.restart(snapshot)
       this.#isTrailLost = false

@@ -7,6 +7,7 @@ import type { SigningKeyRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
+import { z } from 'zod'
 
 /** A row of the change feed. `row` is null when it was deleted. */
 export interface SigningKeyChange {
@@ -35,6 +36,19 @@ export interface PublicKeyChange {
   key: PublicKey | null
 }
 
+const storedKeys = z.array(
+  z.object({
+    id: z.string(),
+    organization: z.string(),
+    keyId: z.string(),
+    publicKey: z.string(),
+    isPrepared: z.boolean(),
+    createdAtMs: z.number(),
+    retiredAtMs: z.number().nullable(),
+    inForceUntilMs: z.number().nullable(),
+  }),
+)
+
 /** How far the clocks of the services, Postgres and the apps may differ. */
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
@@ -48,6 +62,29 @@ export class PublicKeyStore {
   /** Every key, as changes of an empty store. */
   get all(): PublicKeyChange[] {
     return [...this.#keys].map(([id, key]) => ({ id, key }))
+  }
+
+  /** Returns all keys as text, for `restore`. */
+  serialize(): string {
+    const isForever = (ms: number): number | null => (Number.isFinite(ms) ? ms : null)
+    return JSON.stringify(
+      [...this.#keys].map(([id, key]) => ({
+        ...key,
+        id,
+        retiredAtMs: isForever(key.retiredAtMs),
+        // -Infinity for a withdrawn key, which is stored as 0: long ago.
+        inForceUntilMs: key.inForceUntilMs === -Infinity ? 0 : isForever(key.inForceUntilMs),
+      })),
+    )
+  }
+
+  /** Fills an empty store with what `serialize` has returned. */
+  restore(text: string): void {
+    const changes = storedKeys.parse(JSON.parse(text)).map(({ id, ...key }) => {
+      const { retiredAtMs, inForceUntilMs } = key
+      return { id, key: { ...key, retiredAtMs: retiredAtMs ?? Infinity, inForceUntilMs: inForceUntilMs ?? Infinity } }
+    })
+    this.#change(changes)
   }
 
   /** Passes every later change to the listener, in the turn that makes it. */

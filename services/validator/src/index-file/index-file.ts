@@ -1,0 +1,193 @@
+/**
+ * Keeps a copy of the index in a file, so that a restart reads what changed since instead of everything, and starts without
+ * Postgres too. The copy is made by a thread of its own. The main thread writes nothing to the index meanwhile; checks
+ * are decided as always.
+ */
+
+import { createHash } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+
+import type { IndexWriter } from '@keyward/engine'
+
+import type { PublicKeyStore } from '../public-keys/store.ts'
+import { type IndexFileContent, readIndexFile, writeIndexFile } from './format.ts'
+import { type IndexKeys, openKeys } from './keys.ts'
+import type { WriterMessage } from './messages.ts'
+import { programDigest } from './program.ts'
+
+/** What the index contains. */
+export interface FilePosition {
+  readonly identity: string
+  readonly snapshot: string
+}
+
+export interface RestoredIndex extends FilePosition {
+  /** When the index was current, in milliseconds since 1970. */
+  readonly currentAtMs: number
+  /** The file is of the database that the validator is configured for, as far as its address says. */
+  readonly isOfSource: boolean
+}
+
+export interface IndexFileOptions {
+  readonly path: string
+  readonly intervalMs: number
+  readonly databaseUrl: string
+}
+
+/** What the file is a copy of. */
+export interface IndexFileParts {
+  readonly index: IndexWriter
+  readonly publicKeys: PublicKeyStore
+  /** Stops following, and returns what the index contains. Null when it is not one state now; nothing has stopped then. */
+  pause(): Promise<FilePosition | null>
+  resume(): void
+  /** What the index contains when nothing follows any more, or null. */
+  position(): FilePosition | null
+  /** When the index was current, in milliseconds since 1970. */
+  currentAtMs(): number
+  onWritten(bytes: number, pausedMs: number): void
+  onError(error: unknown): void
+}
+
+export class IndexFile {
+  readonly keys: IndexKeys
+  readonly #options: IndexFileOptions
+  readonly #program = programDigest()
+  #parts: IndexFileParts | null = null
+  #timer: NodeJS.Timeout | null = null
+  #writing: Promise<void> | null = null
+  /** Resolves when the index may be written again. Null while it may. */
+  #thawed: Promise<void> | null = null
+
+  /** Opens the keys, and creates the folder. Throws when it is not writable. */
+  constructor(options: IndexFileOptions) {
+    this.#options = options
+    mkdirSync(dirname(options.path), { recursive: true })
+    this.keys = openKeys(options.path)
+  }
+
+  /** Resolves when the index may be written. Claims and releases wait for it; null: nothing to wait for. */
+  get thawed(): Promise<void> | null {
+    return this.#thawed
+  }
+
+  /** Restores a new index from the file. Throws the reason for which the file cannot be used; the index is then empty. */
+  restore(index: IndexWriter, publicKeys: PublicKeyStore): RestoredIndex {
+    const { path, databaseUrl } = this.#options
+    const { header, publicKeys: keys } = readIndexFile(path, this.keys.fileKey, this.#program, (sizes, fill) =>
+      index.restore(sizes, fill),
+    )
+    publicKeys.restore(Buffer.from(keys).toString('utf8'))
+    const { identity, snapshot, currentAtMs, source } = header
+    return { identity, snapshot, currentAtMs, isOfSource: source === sourceOf(databaseUrl) }
+  }
+
+  start(parts: IndexFileParts): void {
+    this.#parts = parts
+    this.#timer = setInterval(() => {
+      this.#writing ??= this.#write(parts)
+        .catch((error: unknown) => parts.onError(error))
+        .finally(() => (this.#writing = null))
+    }, this.#options.intervalMs)
+    this.#timer.unref()
+  }
+
+  /** Writes the file for the last time. Nothing follows any more, and no check is decided. */
+  async close(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    await this.#writing
+    const parts = this.#parts
+    const position = parts?.position() ?? null
+    if (parts === null || position === null) return
+    const content = this.#contentOf(parts, position)
+    if (content === null) return
+    try {
+      parts.onWritten(writeIndexFile(this.#options.path, this.keys.fileKey, content), 0)
+    } catch (error) {
+      parts.onError(error)
+    }
+  }
+
+  async #write(parts: IndexFileParts): Promise<void> {
+    const thread = new Worker(new URL('./writer-thread.ts', import.meta.url), { name: 'keyward-index-file' })
+    const messages = messagesOf(thread)
+    try {
+      await messages.next('ready')
+      const position = await parts.pause()
+      if (position === null) return
+      const pausedMs = performance.now()
+      const content = this.#contentOf(parts, position)
+      const thaw = Promise.withResolvers<void>()
+      this.#thawed = thaw.promise
+      try {
+        if (content === null) return
+        thread.postMessage({ path: this.#options.path, key: this.keys.fileKey, content })
+        await messages.next('copied')
+      } finally {
+        this.#thawed = null
+        thaw.resolve()
+        parts.resume()
+      }
+      const tookMs = performance.now() - pausedMs
+      const written = await messages.next('written')
+      if (written.type === 'written') parts.onWritten(written.bytes, tookMs)
+    } finally {
+      await thread.terminate()
+    }
+  }
+
+  #contentOf(parts: IndexFileParts, position: FilePosition): IndexFileContent | null {
+    const image = parts.index.image()
+    if (image === null) return null
+    const { identity, snapshot } = position
+    const source = sourceOf(this.#options.databaseUrl)
+    return {
+      header: { identity, snapshot, source, currentAtMs: parts.currentAtMs(), program: this.#program },
+      publicKeys: Buffer.from(parts.publicKeys.serialize()),
+      parts: image,
+    }
+  }
+}
+
+/** Returns a digest of the address of a database, without its credentials. */
+function sourceOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl)
+  return createHash('sha256').update(`${host}${pathname}`).digest('hex')
+}
+
+interface Messages {
+  /** Resolves to the next message, which must be of this type. Rejects when the thread fails or ends. */
+  next(type: WriterMessage['type']): Promise<WriterMessage>
+}
+
+function messagesOf(thread: Worker): Messages {
+  const received: WriterMessage[] = []
+  const state: { error: Error | null } = { error: null }
+  let wake: () => void = () => undefined
+  thread.on('message', (message: WriterMessage) => {
+    received.push(message)
+    wake()
+  })
+  const fail = (reason: Error): void => {
+    state.error ??= reason
+    wake()
+  }
+  thread.on('error', fail)
+  thread.on('exit', () => fail(new Error('The thread that writes the index file has ended.')))
+  return {
+    async next(type) {
+      while (received.length === 0 && state.error === null) {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        wake = resolve
+        await promise
+      }
+      const message = received.shift()
+      if (message === undefined) throw state.error ?? new Error('The thread that writes the index file has ended.')
+      if (message.type === 'failed') throw new Error(message.message)
+      if (message.type !== type) throw new Error(`The thread that writes the index file sent ${message.type}.`)
+      return message
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/** The messages between the main thread and the thread that writes the index file. */
+
+import type { IndexFileContent } from './format.ts'
+
+export interface WriteRequest {
+  readonly path: string
+  readonly key: Uint8Array
+  readonly content: IndexFileContent
+}
+
+/** ready: the thread waits for a request. copied: the index may change again. The others are the outcome. */
+export type WriterMessage =
+  | { type: 'ready' }
+  | { type: 'copied' }
+  | { type: 'written'; bytes: number }
+  | { type: 'failed'; message: string }
