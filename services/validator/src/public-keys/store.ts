@@ -49,6 +49,20 @@ const storedKeys = z.array(
   }),
 )
 
+type StoredKey = z.infer<typeof storedKeys>[number]
+
+/** Infinity is stored as null, and -Infinity, of a withdrawn key, as 0, which is long ago. */
+function toStored(id: string, key: PublicKey): StoredKey {
+  const { retiredAtMs, inForceUntilMs } = key
+  const orNull = (ms: number): number | null => (ms === Infinity ? null : Math.max(0, ms))
+  return { ...key, id, retiredAtMs: orNull(retiredAtMs), inForceUntilMs: orNull(inForceUntilMs) }
+}
+
+function fromStored({ id, ...key }: StoredKey): PublicKeyChange {
+  const { retiredAtMs, inForceUntilMs } = key
+  return { id, key: { ...key, retiredAtMs: retiredAtMs ?? Infinity, inForceUntilMs: inForceUntilMs ?? Infinity } }
+}
+
 /** How far the clocks of the services, Postgres and the apps may differ. */
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
@@ -66,25 +80,12 @@ export class PublicKeyStore {
 
   /** Returns all keys as text, for `restore`. */
   serialize(): string {
-    const isForever = (ms: number): number | null => (Number.isFinite(ms) ? ms : null)
-    return JSON.stringify(
-      [...this.#keys].map(([id, key]) => ({
-        ...key,
-        id,
-        retiredAtMs: isForever(key.retiredAtMs),
-        // -Infinity for a withdrawn key, which is stored as 0: long ago.
-        inForceUntilMs: key.inForceUntilMs === -Infinity ? 0 : isForever(key.inForceUntilMs),
-      })),
-    )
+    return JSON.stringify([...this.#keys].map(([id, key]) => toStored(id, key)))
   }
 
   /** Fills an empty store with what `serialize` has returned. */
   restore(text: string): void {
-    const changes = storedKeys.parse(JSON.parse(text)).map(({ id, ...key }) => {
-      const { retiredAtMs, inForceUntilMs } = key
-      return { id, key: { ...key, retiredAtMs: retiredAtMs ?? Infinity, inForceUntilMs: inForceUntilMs ?? Infinity } }
-    })
-    this.#change(changes)
+    this.#change(storedKeys.parse(JSON.parse(text)).map(fromStored))
   }
 
   /** Passes every later change to the listener, in the turn that makes it. */
