@@ -37,10 +37,11 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
 
   async function startSite(
     script: (service: Service) => Promise<string>,
+    folder = 'browser',
   ): Promise<{ service: Service; gateway: Gateway }> {
     const service = await startService()
     const gateway = await startGateway(() => service.url)
-    const html = await readFile(path('../examples/browser/index.html'), 'utf8')
+    const html = await readFile(path(`../examples/${folder}/index.html`), 'utf8')
     gateway.pages.set('/', { type: 'text/html', body: html })
     gateway.pages.set('/app.js', { type: 'text/javascript', body: await script(service) })
     open.push({ service, gateway })
@@ -68,6 +69,26 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     await page.close()
   })
 
+  test('shows the React example its content online and offline, until the service rejects it', async () => {
+    const { service, gateway } = await startSite((own) => exampleFor(own, '../examples/react/main.js'), 'react')
+    const page = await newPage()
+    const shown = async (text: string) => {
+      await page.goto(gateway.url)
+      await page.getByText(text).waitFor()
+    }
+    await shown('Acme Studio')
+    await expect.poll(() => page.evaluate('localStorage.length')).toBe(2)
+    gateway.fault = { kind: 'drop' }
+    await shown('Acme Studio')
+    gateway.fault = { kind: 'none' }
+    service.license.rejectedAs = 'TOO_MANY_MACHINES'
+    await shown('The license is in use on other machines.')
+    service.license.rejectedAs = null
+    await page.getByRole('button', { name: 'Check again' }).click()
+    await page.getByText('Acme Studio').waitFor()
+    await page.close()
+  })
+
   test('names CORS_ORIGINS as a possible cause when the service does not allow the page', async () => {
     const { service, gateway } = await startSite(async (own) =>
       (await exampleFor(own)).replace('location.origin', JSON.stringify(own.url)).replace('.reason??', '.detail??'),
@@ -92,9 +113,9 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
   })
 })
 
-async function exampleFor(service: Service): Promise<string> {
+async function exampleFor(service: Service, entry = '../examples/browser/app.js'): Promise<string> {
   const [key = { keyId: '', publicKey: '' }] = service.publicKeys
-  const { code } = await bundle('../examples/browser/app.js')
+  const { code } = await bundle(entry)
   return code
     .replace('kwk_YOUR_API_KEY', service.apiKey)
     .replace('YOUR_KEY_ID', key.keyId)
@@ -103,7 +124,8 @@ async function exampleFor(service: Service): Promise<string> {
 }
 
 async function bundle(entry: string): Promise<{ code: string; imports: string[] }> {
-  const build = await rolldown({ input: path(entry), platform: 'browser' })
+  const define = { 'process.env.NODE_ENV': '"production"' }
+  const build = await rolldown({ input: path(entry), platform: 'browser', transform: { define } })
   const { output } = await build.generate({ format: 'es', minify: true })
   await build.close()
   return output[0]

@@ -1,7 +1,7 @@
 /** The packed client outside the workspace: it installs with npm alone, its examples run and its types hold. */
 
 import { execFile, execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -82,6 +82,57 @@ test('runs the desktop example with a store in the app’s folder, online and of
   gateway.fault = { kind: 'drop' }
   expect((await runNode('main.ts')).output).toMatch(/^true Offline, good until 20/)
   gateway.fault = { kind: 'none' }
+})
+
+/** Stands for Electron: prints what the window receives, enters the key in ENTER, resumes from sleep, and quits. */
+const ELECTRON = `
+const handlers = new Map()
+let quit
+exports.app = {
+  getPath: () => process.env.USER_DATA,
+  whenReady: async () => {},
+  on: (_event, listener) => void (quit = listener),
+}
+exports.ipcMain = { handle: (channel, handler) => void handlers.set(channel, handler) }
+exports.BrowserWindow = class {
+  webContents = { send: (channel, { source, valid, code }) => console.log(channel, source, valid, code) }
+  async loadFile() {}
+}
+exports.powerMonitor = {
+  on: (_event, resume) =>
+    setTimeout(async () => {
+      if (process.env.ENTER) await handlers.get('enter-license-key')({}, process.env.ENTER)
+      await resume()
+      await quit()
+      process.exit()
+    }),
+}
+exports.contextBridge = { exposeInMainWorld: (name, api) => console.log(name, Object.keys(api).join()) }
+exports.ipcRenderer = {}
+`
+
+test('runs the Electron example with a key that is entered once, online and offline', async () => {
+  const app = join(folder, 'electron-app')
+  cpSync(join(examples, 'electron'), app, { recursive: true })
+  const modules = join(folder, 'node_modules/electron')
+  mkdirSync(modules)
+  writeFileSync(join(modules, 'package.json'), '{"name":"electron","main":"index.js"}')
+  writeFileSync(join(modules, 'index.js'), ELECTRON)
+  const vendor = { baseUrl: gateway.url, apiKey: service.apiKey, publicKeys: service.publicKeys }
+  writeFileSync(join(app, 'vendor.mjs'), `export const vendor = ${JSON.stringify(vendor)}`)
+  const env = { USER_DATA: mkdtempSync(join(folder, 'user-data-')) }
+  const run = async (more: Record<string, string> = {}) =>
+    (await runNode('electron-app/main.mjs', { ...env, ...more })).output.split('\n')
+  const online = 'license online true VALID'
+  expect(await run()).toEqual([''])
+  expect(await run({ ENTER: 'UNKNOWN-KEY' })).toEqual(Array(2).fill('license online false NOT_FOUND'))
+  expect(await run({ ENTER: service.licenseKey })).toEqual([online, online])
+  expect(await run()).toEqual([online, online])
+  gateway.fault = { kind: 'drop' }
+  expect(await run()).toEqual(Array(2).fill('license offline true VALID'))
+  gateway.fault = { kind: 'none' }
+  writeFileSync(join(app, 'package.json'), '{"type":"commonjs"}')
+  expect((await runNode('electron-app/preload.js')).output).toBe('licensing enterKey,onResult')
 })
 
 test.each(['nodenext', 'bundler'])('has type declarations that pass strict checks (%s)', (resolution) => {

@@ -1,0 +1,55 @@
+/**
+ * The main process of an Electron app that works only with a license. The license is checked here, never in the window,
+ * whose scripts a user can change more easily. The window enters the license key and receives every result.
+ */
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+
+import { createLicenseClient } from '@keyward/client'
+import { fileStorage, machineId } from '@keyward/client/node'
+import { app, BrowserWindow, ipcMain, powerMonitor } from 'electron'
+
+import { vendor } from './vendor.mjs'
+
+const SIX_HOURS_MS = 6 * 60 * 60 * 1000
+const inUserData = (name) => join(app.getPath('userData'), name)
+
+let window
+let client
+
+/** Creates the client for a license key and checks it. Returns the result. */
+async function start(licenseKey) {
+  client = createLicenseClient({
+    ...vendor,
+    licenseKey,
+    machineId: await machineId('acme-studio'),
+    hostname: hostname(),
+    storage: fileStorage(inUserData('license.json')),
+  })
+  return show(await client.activate())
+}
+
+function show(result) {
+  window.webContents.send('license', result)
+  return result
+}
+
+const check = async () => client && show(await client.validate())
+
+ipcMain.handle('enter-license-key', async (_event, licenseKey) => {
+  const result = await start(licenseKey)
+  if (result.valid) await writeFile(inUserData('license-key.txt'), licenseKey)
+  return result
+})
+
+await app.whenReady()
+window = new BrowserWindow({ webPreferences: { preload: join(import.meta.dirname, 'preload.js') } })
+await window.loadFile('index.html')
+const stored = await readFile(inUserData('license-key.txt'), 'utf8').catch(() => '')
+if (stored !== '') await start(stored)
+setInterval(check, SIX_HOURS_MS)
+powerMonitor.on('resume', check)
+// Waits for a license file that is being fetched.
+app.on('before-quit', () => client?.settled())

@@ -1,0 +1,8 @@
+/** Gives the window two functions and nothing else of Node. */
+
+const { contextBridge, ipcRenderer } = require('electron')
+
+contextBridge.exposeInMainWorld('licensing', {
+  enterKey: (licenseKey) => ipcRenderer.invoke('enter-license-key', licenseKey),
+  onResult: (listener) => ipcRenderer.on('license', (_event, result) => listener(result)),
+})

@@ -1,0 +1,24 @@
+/** A React app that shows its content only with a license, and says what the user can do without one. */
+
+import type { LicenseClient, ValidationResult } from '@keyward/client'
+import type { ReactNode } from 'react'
+
+import { useLicense } from './use-license.ts'
+
+export function Licensed({ client, children }: { client: LicenseClient; children: ReactNode }): ReactNode {
+  const { result, check } = useLicense(client)
+  if (result === null) return <p>Checking the license…</p>
+  if (result.valid) return children
+  return (
+    <p role="alert">
+      {explain(result)} <button onClick={check}>Check again</button>
+    </p>
+  )
+}
+
+function explain(result: Exclude<ValidationResult, { valid: true }>): string {
+  if (result.code === 'OFFLINE_REFUSED') return 'Connect to the internet, so that the license can be checked.'
+  if (result.code === 'CONFIGURATION') return `This app is set up wrongly: ${result.message}`
+  if (result.code === 'TOO_MANY_MACHINES') return 'The license is in use on other machines. Release one of them first.'
+  return result.message
+}
