@@ -99,6 +99,7 @@ export function* licenses(sizes: Sizes): Generator<Change> {
       status: 'active',
       expiresAtMs: Infinity,
       maxMachines: sizes.machines + 2,
+      leaseSeconds: null,
       used: sizes.machines,
       entitlements: null,
     } as const

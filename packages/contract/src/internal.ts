@@ -33,6 +33,8 @@ export const decideResponse = z.object({
   code,
   /** Whether the check would have to take a slot of a limited license. `code` says whether one is free. */
   needsSlot: z.boolean(),
+  /** Whether the machine holds a slot by a lease, which only Postgres knows to be alive. */
+  holdsLease: z.boolean().default(false),
   /** The id of the deciding rule. */
   decidedBy: z.uuid().nullable(),
   /** The ids of all matching rules that are enforced. */

@@ -1,28 +1,64 @@
--- Terms that start with the first use of a license, and limits of releases by apps.
+-- Terms that start with the first use of a license, limits of releases by apps, and leases.
 
 -- A license with `duration_days` and without `expires_at` has not started: its first VALID check sets `expires_at`.
 alter table licenses
   add column duration_days integer check (duration_days between 1 and 36500),
   add column max_releases integer check (max_releases between 0 and 1000),
+  add column lease_seconds integer check (lease_seconds between 60 and 31622400),
   drop constraint licenses_check,
   -- Existing rows fulfil the former constraint, which is stricter, so they are not read.
   add constraint licenses_term check ((policy_type = 'PERPETUAL') = (expires_at is null and duration_days is null)) not valid;
 create index licenses_not_started on licenses (id) where duration_days is not null and expires_at is null;
+create index licenses_leased on licenses (id) where lease_seconds is not null and max_machines is not null;
+
+-- Until when a machine holds its slot; null: until it is released. The row of a machine whose lease has ended holds no slot,
+-- and the next claim of its license deletes it.
+alter table machines add column lease_ends_at timestamptz;
+create index machines_leases on machines (license_id, lease_ends_at) where lease_ends_at is not null;
+
+-- Machines that hold slots when their license gets leases have a first one. Without leases, machines whose lease is alive keep
+-- their slots for good.
+create function change_leases() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  perform from license_slots where license_id = new.id for no key update;
+  if new.lease_seconds is null or new.max_machines is null then
+    delete from machines where license_id = new.id and lease_ends_at <= clock_timestamp();
+    update machines set lease_ends_at = null where license_id = new.id and lease_ends_at is not null;
+  else
+    update machines set lease_ends_at = clock_timestamp() + make_interval(secs => new.lease_seconds)
+    where license_id = new.id and lease_ends_at is null;
+  end if;
+  return null;
+end $$;
+create trigger licenses_leases after update of lease_seconds, max_machines on licenses for each row
+  when ((old.lease_seconds is null or old.max_machines is null) is distinct from (new.lease_seconds is null or new.max_machines is null))
+  execute function change_leases();
 
 select log_changes_of('licenses', 'L',
-  'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days');
+  'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds');
 
--- As `open_change_log` before. `features` names what the calling validator implements. A validator of an earlier version
--- would treat a license whose term has not started as one that never expires, so it cannot open the change log while there
--- is such a license.
+-- Fails when a license needs a feature that is not in `features`, which names what the calling validator implements. A
+-- validator of an earlier version would treat a license whose term has not started as one that never expires, and a lease
+-- as one that never ends.
+create function require_features(features text[]) returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
+    raise exception 'Licenses use durationDays, which this version of the validator does not implement' using errcode = '0A000';
+  end if;
+  if not 'leases' = any (features) and exists (select from licenses where lease_seconds is not null and max_machines is not null) then
+    raise exception 'Licenses use leaseSeconds, which this version of the validator does not implement' using errcode = '0A000';
+  end if;
+end $$;
+
+-- As `open_change_log` before, for a validator that implements the features.
 create function open_change_log_with(features text[]) returns text language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   if pg_is_in_recovery() then
     raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
   end if;
-  if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
-    raise exception 'Licenses use durationDays, which this version of the validator does not implement' using errcode = '0A000';
-  end if;
+  perform require_features(features);
   if (select server from feed_state) <> log_place() or not exists (select from server_run) then
     perform from feed_state for update;
     insert into server_run (id) select gen_random_uuid() where not exists (select from server_run);
@@ -44,10 +80,12 @@ end $$;
 --   * A claim without a machine id starts the term of a license without a limit; its outcome is `started`.
 --   * A claim whose license has expired since its term was started, which the caller did not know, is `expired`.
 --   * `ends_at` is when the license expires, in milliseconds since 1970; null: never.
+--   * A machine whose lease has ended holds no slot. Its row is deleted before the claims are judged.
+--   * A machine that holds a slot of a license with leases, or gets one, holds it from now on for `lease` seconds.
 --   * A license that needs a feature that is not in `features` is `busy`.
 -- The rows of licenses whose terms start are locked before those of their slots, as changes of licenses do.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
-  returns table (outcome text, used integer, max integer, xid text, ends_at float8) language plpgsql
+  returns table (outcome text, used integer, max integer, xid text, ends_at float8, lease integer) language plpgsql
   security definer set search_path = public, pg_temp
   set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -55,6 +93,7 @@ declare
   most_machines constant integer := 100000;
   starting uuid[];
   held uuid[];
+  leased uuid[];
 begin
   perform ensure_partition('activity', now());
   if patient then
@@ -70,13 +109,18 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  -- New statements, hence new snapshots: they see what the holders before us have committed.
+  select array_agg(l.id) into leased from licenses l
+  where l.id = any (held) and l.lease_seconds is not null and l.max_machines is not null;
+  if leased is not null and 'leases' = any (features) then
+    perform renew_leases(leased, license_ids, machine_ids);
+  end if;
   return query
   with asked as (
     select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
     from unnest(license_ids, machine_ids, hostnames) with ordinality as u (license_id, machine_id, hostname, i)
   ), judged as (
-    select a.*, l.organization_id, case when l.max_machines > most_machines then most_machines else l.max_machines end as max_machines,
+    select a.*, l.organization_id, case when l.id = any (leased) then l.lease_seconds end as lease_seconds, case when l.max_machines > most_machines then most_machines else l.max_machines end as max_machines,
       least(coalesce(l.max_machines, most_recorded), most_machines) as cap, s.used,
       case when l.expires_at is null and l.duration_days is not null then term_end(l.duration_days) else l.expires_at end as expires_at,
       case
@@ -85,6 +129,7 @@ begin
         when l.status <> 'active' then l.status
         when l.expires_at is null and l.duration_days is not null
           and (starting is null or l.id <> all (starting) or not 'terms' = any (features)) then 'busy'
+        when l.id = any (leased) and not 'leases' = any (features) then 'busy'
         when l.duration_days is not null and l.expires_at <= now() then 'expired'
         when a.machine_id is null then case when l.max_machines is null then 'started' else 'busy' end
         when m.license_id is not null then 'known'
@@ -101,8 +146,9 @@ begin
   ), gains as (
     select g.license_id, count(*) as machines from granted g group by g.license_id
   ), inserted as (
-    insert into machines (id, license_id, machine_id, hostname)
-    select g.id, g.license_id, g.machine_id, g.hostname from granted g order by g.license_id, g.machine_id
+    insert into machines (id, license_id, machine_id, hostname, lease_ends_at)
+    select g.id, g.license_id, g.machine_id, g.hostname, clock_timestamp() + make_interval(secs => g.lease_seconds)
+    from granted g order by g.license_id, g.machine_id
     on conflict do nothing
   ), noted as (
     insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
@@ -124,7 +170,8 @@ begin
       else (j.used + coalesce(gains.machines, 0))::integer end,
     case when j.outcome = 'busy' then null else j.max_machines end,
     pg_current_xact_id()::text,
-    floor(extract(epoch from j.expires_at) * 1000)::float8
+    floor(extract(epoch from j.expires_at) * 1000)::float8,
+    j.lease_seconds
   from judged j
   left join granted g on g.license_id = j.license_id and g.machine_id = j.machine_id
   left join gains on gains.license_id = j.license_id
@@ -132,6 +179,35 @@ begin
   if starting is not null and 'terms' = any (features) then
     perform start_terms(array(select unnest(starting) intersect select unnest(held)), license_ids, machine_ids);
   end if;
+end $$;
+
+-- Deletes the machines of licenses whose lease has ended, and renews the leases of those that claim. The caller has locked the
+-- licenses' slots, and the time is read after that, so the leases of a license never end earlier than a validator was told. At
+-- most 2,000 machines are deleted, so that a claim is short; the others count until the next one.
+create function renew_leases(leased uuid[], license_ids uuid[], machine_ids bytea[]) returns void language plpgsql
+  set search_path = public, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  at timestamptz := clock_timestamp();
+begin
+  if exists (select from machines m where m.license_id = any (leased) and m.lease_ends_at <= at) then
+    with ended as (
+      delete from machines m where (m.license_id, m.machine_id) in (
+        (select e.license_id, e.machine_id from machines e
+          where e.license_id = any (leased) and e.lease_ends_at <= at limit 2000)
+        union
+        select e.license_id, e.machine_id from unnest(license_ids, machine_ids) as u (license_id, machine_id)
+          join machines e on e.license_id = u.license_id and e.machine_id = u.machine_id
+        where u.license_id = any (leased) and e.lease_ends_at <= at)
+      returning m.license_id, m.machine_id
+    )
+    insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
+    select now(), new_id(), l.organization_id, l.id, 'LEASE_ENDED', e.machine_id, now(), now()
+    from ended e join licenses l on l.id = e.license_id;
+  end if;
+  update machines m set lease_ends_at = at + make_interval(secs => l.lease_seconds)
+  from unnest(license_ids, machine_ids) as u (license_id, machine_id) join licenses l on l.id = u.license_id
+  where u.license_id = any (leased) and l.status = 'active'
+    and m.license_id = u.license_id and m.machine_id = u.machine_id and (m.lease_ends_at > at or m.lease_ends_at is null);
 end $$;
 
 -- As before, for validators of earlier versions.
@@ -197,7 +273,8 @@ declare
 begin
   select array_agg(distinct m.license_id) into concerned
   from unnest(license_ids, machine_ids) as u (license_id, machine_id)
-    join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id;
+    join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
+  where m.lease_ends_at is null or m.lease_ends_at > now();
   if concerned is null then
     return query select 'unknown', null::integer, null::text from unnest(license_ids);
     return;
@@ -212,7 +289,7 @@ begin
       select u.license_id, u.machine_id, row_number() over (partition by u.license_id order by min(u.i)) as place
       from unnest(license_ids, machine_ids) with ordinality as u (license_id, machine_id, i)
         join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
-      where u.license_id = any (held)
+      where u.license_id = any (held) and (m.lease_ends_at is null or m.lease_ends_at > now())
       group by u.license_id, u.machine_id
     ), judged as (
       select h.*, h.place > l.max_releases - (select count(*) from slot_releases r where r.license_id = h.license_id) as is_refused
@@ -234,6 +311,7 @@ begin
   ), gone as (
     delete from machines m using asked a
     where a.is_first and a.license_id = any (held) and m.license_id = a.license_id and m.machine_id = a.machine_id
+      and (m.lease_ends_at is null or m.lease_ends_at > now())
       and not exists (select from refused r where r.license_id = a.license_id and r.machine_id = a.machine_id)
     returning m.license_id, m.machine_id
   ), noted as (
@@ -258,7 +336,8 @@ begin
   order by j.i;
 end $$;
 
-revoke execute on function record_release_limits(uuid[], bytea[]), open_change_log_with(text[]), term_end(integer), start_terms(uuid[], uuid[], bytea[]),
+revoke execute on function require_features(text[]), record_release_limits(uuid[], bytea[]), change_leases(), renew_leases(uuid[], uuid[], bytea[]),
+  open_change_log_with(text[]), term_end(integer), start_terms(uuid[], uuid[], bytea[]),
   claim_slots(uuid[], bytea[], text[], boolean, text[]) from public;
 
 -- Adds to the grants of earlier migrations.
@@ -267,7 +346,7 @@ create function grant_validator() returns void language plpgsql set search_path 
 begin
   perform grant_validator_before_terms();
   if exists (select from pg_roles where rolname = 'keyward_validator') then
-    grant select (duration_days) on licenses to keyward_validator;
+    grant select (duration_days, lease_seconds) on licenses to keyward_validator;
     grant execute on function open_change_log_with(text[]), claim_slots(uuid[], bytea[], text[], boolean, text[]) to keyward_validator;
   end if;
 end $$;

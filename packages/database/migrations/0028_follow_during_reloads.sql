@@ -53,9 +53,7 @@ begin
   if pg_is_in_recovery() then
     raise exception 'This server is a standby; changes can only be followed on the primary' using errcode = '25006';
   end if;
-  if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
-    raise exception 'Licenses use durationDays, which this version of the validator does not implement' using errcode = '0A000';
-  end if;
+  perform require_features(features);
   if (select server from feed_state) <> log_place() or not exists (select from server_run) then
     perform from feed_state for update;
     insert into server_run (id) select gen_random_uuid() where not exists (select from server_run);

@@ -3,4 +3,4 @@
  * of an earlier version does not decide checks of licenses that need more. Heartbeats contain it.
  */
 
-export const FEATURES: readonly string[] = ['terms', 'boundKeys']
+export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases']

@@ -114,6 +114,8 @@ export interface Database {
     durationDays: number | null
     /** How many slots apps may release in 30 days; null: no limit. */
     maxReleases: number | null
+    /** How long a machine holds its slot after a renewal; null: until it is released. */
+    leaseSeconds: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements; null: none. */
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
@@ -129,6 +131,8 @@ export interface Database {
     licenseId: string
     machineId: Bytes
     hostname: string | null
+    /** Null: it holds its slot until it is released. */
+    leaseEndsAt: Moment | null
     firstSeenAt: DefaultMoment
     lastSeenAt: DefaultMoment
   }

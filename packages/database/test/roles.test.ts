@@ -133,6 +133,7 @@ describe('the validator role', () => {
         "licenses.expires_at",
         "licenses.id",
         "licenses.key",
+        "licenses.lease_seconds",
         "licenses.max_machines",
         "licenses.organization_id",
         "licenses.product_id",

@@ -38,13 +38,18 @@ export const CLAIM_SLOT = 1
 export const RECORD_MACHINE = 2
 /** `Verdict.slot`: the check starts the license's term. The caller must claim, although the machine needs no slot. */
 export const START_TERM = 3
+/**
+ * `Verdict.slot`: the machine holds a slot by a lease of `leaseSeconds`. The check is VALID only if the caller knows that the lease
+ * is alive; otherwise it must claim.
+ */
+export const HOLDS_LEASE = 4
 
 export interface Verdict {
   /** The writer was writing during each of 1,000 attempts. The rest of the verdict is undefined: respond 503. */
   busy: boolean
   /** A number of CODE. With CLAIM_SLOT, VALID while the index counts free slots, else TOO_MANY_MACHINES. */
   code: number
-  slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM
+  slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM | typeof HOLDS_LEASE
   /** An exclusion decided: the check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
   /** Row of the license; -1: the key is unknown. */
@@ -59,6 +64,8 @@ export interface Verdict {
   used: number
   /** The machine limit; -1: none. */
   max: number
+  /** With HOLDS_LEASE and CLAIM_SLOT: the length of the license's leases. 0: none; with HOLDS_LEASE: unknown. */
+  leaseSeconds: number
   /** Half of the machine id's keyed hash, which identifies the machine in this process; 0 and 0 without a machine id. */
   machineHash0: number
   machineHash1: number
@@ -119,6 +126,7 @@ export function createVerdict(): Verdict {
     expiresAtMs: 0.5, // a fraction makes V8 store the field as a double from the start
     used: 0,
     max: -1,
+    leaseSeconds: 0,
     machineHash0: 0,
     machineHash1: 0,
     decidedBy: -1,

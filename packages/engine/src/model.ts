@@ -55,6 +55,11 @@ export interface LicenseRecord {
   used: number
   /** What it changes in its product's entitlements, in the same form. null: nothing. */
   entitlements: Uint8Array | null
+  /**
+   * How many seconds a machine holds its slot after Postgres has renewed it; null: until it is released. Without a machine limit
+   * it has no effect.
+   */
+  leaseSeconds: number | null
 }
 
 /** An address range; big-endian uint32 words, host bits zero. */

@@ -63,6 +63,7 @@ export interface LicenseToInsert {
   readonly entitlements?: object
   /** Without `expiresAt`, the term starts with the first VALID check. */
   readonly durationDays?: number | null
+  readonly leaseSeconds?: number | null
 }
 
 export interface InsertedLicense {
@@ -80,14 +81,14 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
   const key = given.key ?? `KEY-${id}`
   const expiresAt = given.expiresAt ?? null
   const durationDays = given.durationDays ?? null
-  // Tests of upgrades insert rows into earlier schemas.
-  const more =
-    durationDays === null
-      ? { column: '', value: '', values: [] }
-      : { column: ', duration_days', value: ', $10', values: [durationDays] }
+  // Tests of upgrades insert rows into earlier schemas, which lack some columns.
+  const later = Object.entries({ duration_days: durationDays, lease_seconds: given.leaseSeconds ?? null })
+  const more = later.filter(([, value]) => value !== null)
+  const columns = more.map(([name]) => `, ${name}`).join('')
+  const values = more.map((_, i) => `, $${i + 10}`).join('')
   await pool.query(
-    `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, max_machines, expires_at${more.column})
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9${more.value})`,
+    `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, max_machines, expires_at${columns})
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9${values})`,
     [
       id,
       organizationId,
@@ -98,7 +99,7 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
       expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION',
       given.maxMachines === undefined ? 5 : given.maxMachines,
       expiresAt,
-      ...more.values,
+      ...more.map(([, value]) => value),
     ],
   )
   if (given.entitlements) await setEntitlements(pool, 'licenses', id, given.entitlements)

@@ -28,7 +28,9 @@ import { Pruner } from './feed/pruner.ts'
 import { IndexFile, type RestoredIndex } from './index-file/index-file.ts'
 import { PublicKeyPublisher } from './public-keys/publisher.ts'
 import { PublicKeyStore } from './public-keys/store.ts'
+import { monotonicMs } from './shared/clock.ts'
 import { Control } from './shared/control.ts'
+import { Leases } from './shared/leases.ts'
 import type { WorkRequest, WorkResponse } from './shared/messages.ts'
 import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import type { Claim } from './slots/claim-queue.ts'
@@ -74,6 +76,7 @@ class Validator {
   readonly #index: IndexWriter
   readonly #publicKeys = new PublicKeyStore()
   readonly #control = new Control()
+  readonly #leases: Leases
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
@@ -101,8 +104,14 @@ class Validator {
     this.#log = createLogger('validator', logLevel)
     this.#indexFile = openIndexFile(config, this.#log)
     this.#index = createIndex({ hashKey: this.#indexFile?.keys.hashKey ?? randomBytes(16), reserve })
+    this.#leases = new Leases()
     this.#freshness = new Freshness(this.#control, config)
-    this.#updater = new IndexUpdater(this.#index, this.#publicKeys, () => this.#freshness.rebuild())
+    this.#updater = new IndexUpdater(
+      this.#index,
+      this.#publicKeys,
+      () => this.#freshness.rebuild(),
+      () => this.#leases.clear(monotonicMs()),
+    )
     const onHeartbeatError = this.#warning('heartbeat failed')
     this.#heartbeat = new Heartbeat(new PostgresHeartbeats(databaseUrl, onHeartbeatError), {
       isReady: () => this.#readiness().ready,
@@ -116,6 +125,7 @@ class Validator {
       release: (releases: readonly Release[]) => this.#whenThawed(this.#release(releases)),
     }
     this.#slotService = new SlotService(store, this.#updater, {
+      leases: this.#leases,
       onError: onSlotError,
       onBatch: (size, tookMs) => {
         this.#metrics.claimBatches.observe(size)
@@ -310,6 +320,8 @@ class Validator {
         index: this.#index.shared,
         control: this.#control.shared,
         recheckThrottle: new RecheckThrottle().shared,
+        renewalThrottle: new RecheckThrottle().shared,
+        leases: this.#leases.shared,
         corsOrigins,
         resolver,
       },
@@ -334,6 +346,10 @@ class Validator {
         return
       case 'release':
         this.#slotService.release(request, (result) => respond({ kind: 'release', requestId, result }))
+        return
+      case 'renew':
+        this.#slotService.renew(request)
+        respond({ kind: 'renew', requestId })
         return
       default:
         request satisfies never

@@ -19,6 +19,7 @@ import { PublicKeysEndpoint } from './public-keys/endpoint.ts'
 import { PublicKeyReplica } from './public-keys/replica.ts'
 import { Control } from './shared/control.ts'
 import { Counters } from './shared/counters.ts'
+import { Leases } from './shared/leases.ts'
 import type { MessageToMain, WorkerSetup } from './shared/messages.ts'
 import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { RingWriter } from './usage/ring.ts'
@@ -48,6 +49,8 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
       usage: new RingWriter(setup.ring, () => counters.count('recordDropped')),
       claims: client,
       recheckThrottle: new RecheckThrottle(setup.recheckThrottle),
+      renewalThrottle: new RecheckThrottle(setup.renewalThrottle),
+      leases: new Leases(setup.leases),
     }),
     deactivation: new Deactivation({ ...common, releases: client }),
     publicKeys: new PublicKeysEndpoint({ ...common, replica: new PublicKeyReplica(setup.publicKeys, control) }),

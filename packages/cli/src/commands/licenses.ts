@@ -165,6 +165,7 @@ const createFlags = z.object({
   expires: z.string().optional(),
   durationDays: z.int().optional(),
   maxReleases: z.int().optional(),
+  leaseSeconds: z.int().optional(),
   maxMachines: z.int().optional(),
   key: z.string().optional(),
 })
@@ -183,6 +184,11 @@ function addCreate(group: Command, open: Open): void {
       wholeNumber,
     )
     .option('--max-machines <number>', 'how many machines may use it (default: any number)', wholeNumber)
+    .option(
+      '--lease-seconds <seconds>',
+      'how long a machine holds its slot without a check (default: for good)',
+      wholeNumber,
+    )
     .option('--max-releases <number>', 'how many slots apps may release in 30 days (default: any number)', wholeNumber)
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
@@ -195,8 +201,8 @@ function addCreate(group: Command, open: Open): void {
       const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
       const durationDays = flags.durationDays ?? null
       const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-      const { maxMachines = null, maxReleases = null } = flags
-      const policy = { type, maxMachines, expiresAt, durationDays, maxReleases }
+      const { maxMachines = null, maxReleases = null, leaseSeconds = null } = flags
+      const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
       const body = {
         productId,
         customerId,

@@ -20,6 +20,7 @@ export const activityType = z
     'FILE_ISSUED',
     'TERM_STARTED',
     'RELEASE_LIMIT_REACHED',
+    'LEASE_ENDED',
   ])
   .meta({ description: '`CHECK`, `FILE_ISSUED`, or the change that was made.', example: 'CHECK' })
 

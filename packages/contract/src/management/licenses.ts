@@ -44,6 +44,18 @@ const maxReleases = z.int().min(0).max(1_000).nullable().meta({
   example: 3,
 })
 
+const leaseSeconds = z
+  .int()
+  .min(60)
+  .max(31_622_400)
+  .nullable()
+  .meta({
+    description:
+      'How long a machine holds its slot after its last renewal, in seconds: checks renew it, and a machine that stops checking loses it. ' +
+      'Null: until it is released. No effect without `maxMachines`.',
+    example: 600,
+  })
+
 interface Policy {
   type: PolicyType
   expiresAt: Date | null
@@ -76,6 +88,7 @@ const policyInput = z
     expiresAt: expiresAt.default(null),
     durationDays: durationDays.default(null),
     maxReleases: maxReleases.default(null),
+    leaseSeconds: leaseSeconds.default(null),
   })
   .check(checkPolicy)
   .meta({
@@ -108,6 +121,7 @@ export const license = z
           example: null,
         }),
         maxReleases,
+        leaseSeconds,
       })
       .meta({ description: 'The terms.' }),
     machines: z
@@ -147,6 +161,7 @@ export const updateLicense = z
         expiresAt: expiresAt.optional(),
         durationDays: durationDays.optional(),
         maxReleases: maxReleases.optional(),
+        leaseSeconds: leaseSeconds.optional(),
       })
       .optional()
       .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
@@ -188,6 +203,9 @@ export const machine = z
     hostname: z.string().nullable().meta({ description: 'The name the app gave.', example: 'build-7' }),
     firstSeenAt: timestamp('When it took its slot.'),
     lastSeenAt: timestamp('About when it was last seen.'),
+    leaseEndsAt: timestamp(
+      'Until when it holds its slot unless a check renews it; null: until it is released.',
+    ).nullable(),
   })
   .meta({ id: 'Machine', description: 'A machine that holds a slot.' })
 

@@ -122,6 +122,7 @@ export const LICENSE = entity(
     /** Each machine that is added or removed is a change of its own, so it is no change of the license. */
     used: column.integer('used', { dependsOn: [] }),
     entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
+    leaseSeconds: column.integerOrNull('lease_seconds'),
   }),
   { from: 'licenses join license_slots on license_slots.license_id = licenses.id' },
 )

@@ -41,6 +41,11 @@ export interface ClaimAnswer {
   readonly xid: string
   /** When the license expires, in milliseconds since 1970; Infinity: never, or unknown when busy or without a license. */
   readonly expiresAtMs: number
+  /**
+   * The machine holds its slot for so many seconds from this statement on, so at least from the time at which it was sent.
+   * Null: until it is released, or it holds none.
+   */
+  readonly leaseSeconds: number | null
 }
 
 /**
@@ -65,11 +70,13 @@ export async function claimSlots(
   ]
   const { rows } = await client.query<ClaimRow>({
     name: 'keyward-claim-slots',
-    text: 'select outcome, used, max, xid, ends_at from claim_slots($1::uuid[], $2::bytea[], $3::text[], $4, $5::text[])',
+    text: 'select outcome, used, max, xid, ends_at, lease from claim_slots($1::uuid[], $2::bytea[], $3::text[], $4, $5::text[])',
     values,
   })
-  return rows.map(({ outcome, used, max, xid, ends_at: endsAt }) => {
-    return { outcome: toOutcome(outcome), used, max, xid, expiresAtMs: endsAt ?? Infinity }
+  return rows.map(({ used, max, xid, ...row }) => {
+    const outcome = toOutcome(row.outcome)
+    const isHeld = outcome === 'granted' || outcome === 'known'
+    return { outcome, used, max, xid, expiresAtMs: row.ends_at ?? Infinity, leaseSeconds: isHeld ? row.lease : null }
   })
 }
 
@@ -79,6 +86,7 @@ interface ClaimRow {
   readonly max: number | null
   readonly xid: string
   readonly ends_at: number | null
+  readonly lease: number | null
 }
 
 function toOutcome(text: string): ClaimOutcome {

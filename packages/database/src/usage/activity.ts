@@ -21,6 +21,7 @@ export type ActivityType =
   | 'FILE_ISSUED'
   | 'TERM_STARTED'
   | 'RELEASE_LIMIT_REACHED'
+  | 'LEASE_ENDED'
 
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>

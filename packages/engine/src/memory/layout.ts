@@ -59,13 +59,14 @@ export const LAYOUT = {
     customer: 1,
     max: 1,
     used: 1,
-    state: { mark: 1, status: 2, spare: 5, scope: 24 },
+    state: { mark: 1, status: 2, leased: 1, spare: 4, scope: 24 },
     expiry: 2,
   },
   extension: {
     license: 1,
     entitlements: 1,
-    spare: 6,
+    leaseSeconds: 1,
+    spare: 5,
   },
   value: {
     references: 1,
@@ -174,6 +175,8 @@ export const LICENSE_USED = 12
 export const LICENSE_STATE = 13
 export const LICENSE_STATUS_SHIFT = 1
 export const LICENSE_STATUS_MASK = 3
+/** The license has a machine limit and leases. */
+export const LICENSE_LEASED = 1 << 3
 export const LICENSE_SCOPE_SHIFT = 8
 export const STATUS_ACTIVE = 0
 export const STATUS_SUSPENDED = 1
@@ -183,6 +186,8 @@ export const STATUS_REVOKED = 2
 export const EXTENSION_LICENSE = 0
 /** Row of the value with the license's own entitlements, 0 when it has none. */
 export const EXTENSION_ENTITLEMENTS = 1
+/** How long a machine holds its slot after a renewal, 0 when it holds it until it is released. */
+export const EXTENSION_LEASE_SECONDS = 2
 
 /** How many rows refer to the value, see `value-set.ts`. */
 export const VALUE_REFERENCES = 0

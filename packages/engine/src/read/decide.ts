@@ -10,6 +10,7 @@
 import {
   type Check,
   CLAIM_SLOT,
+  HOLDS_LEASE,
   NO_SLOT,
   OF_LICENSE,
   OF_ORGANIZATION,
@@ -22,8 +23,12 @@ import { CODE } from '../codes.ts'
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
+  EXTENSION_LEASE_SECONDS,
+  EXTENSION_WORDS,
   GENERATION,
   LICENSE_CUSTOMER,
+  LICENSE_EXTENSION,
+  LICENSE_LEASED,
   LICENSE_MAX,
   LICENSE_PRODUCT,
   LICENSE_SCOPE_SHIFT,
@@ -194,12 +199,19 @@ function decideWithoutRule(
     if (limited) verdict.code = CODE.FINGERPRINT_REQUIRED
     return
   }
-  if (store.machines.has(license, verdict.licenseGeneration, machineHash)) return
+  if (store.machines.has(license, verdict.licenseGeneration, machineHash)) {
+    if ((store.licenses.region.words[license * ROW_WORDS + LICENSE_STATE]! & LICENSE_LEASED) !== 0) {
+      verdict.slot = HOLDS_LEASE
+      verdict.leaseSeconds = leaseSecondsOf(store, license)
+    }
+    return
+  }
   if (!limited) {
     verdict.slot = RECORD_MACHINE
     return
   }
   verdict.slot = CLAIM_SLOT
+  verdict.leaseSeconds = leaseSecondsOf(store, license)
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
@@ -217,7 +229,14 @@ function decideUnstarted(
   verdict.slot = START_TERM
   if (!limited || store.machines.has(license, verdict.licenseGeneration, machineHash)) return
   verdict.slot = CLAIM_SLOT
+  verdict.leaseSeconds = leaseSecondsOf(store, license)
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
+}
+
+/** Returns the length of the license's leases, 0 when it has none or the index is too full to hold it. */
+function leaseSecondsOf({ licenses, extensions }: IndexStore, license: number): number {
+  const extension = licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!
+  return extension === 0 ? 0 : extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_LEASE_SECONDS]! | 0
 }
 
 /** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9), or UNSTARTED. */

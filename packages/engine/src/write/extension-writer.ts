@@ -6,6 +6,7 @@
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXTENSION_ENTITLEMENTS,
+  EXTENSION_LEASE_SECONDS,
   EXTENSION_LICENSE,
   EXTENSION_WORDS,
   LICENSE_EXTENSION,
@@ -22,7 +23,9 @@ export interface ExtensionField {
 }
 
 /** The fields of licenses that are in the extension, except the entitlements. */
-export const EXTENSION_FIELDS: readonly ExtensionField[] = []
+export const EXTENSION_FIELDS: readonly ExtensionField[] = [
+  { word: EXTENSION_LEASE_SECONDS, valueOf: ({ leaseSeconds }) => leaseSeconds ?? 0 },
+]
 
 export class ExtensionWriter {
   readonly #store: IndexStore

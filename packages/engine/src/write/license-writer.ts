@@ -17,6 +17,7 @@ import {
   LICENSE_CUSTOMER,
   LICENSE_KEY_HASH,
   LICENSE_KEY_HASH_WORDS,
+  LICENSE_LEASED,
   LICENSE_MAX,
   LICENSE_PRODUCT,
   LICENSE_SCOPE_SHIFT,
@@ -187,7 +188,10 @@ export class LicenseWriter {
     words[base + LICENSE_MAX] = record.maxMachines ?? -1
     words[base + LICENSE_USED] = record.used
     words[base + LICENSE_STATE] =
-      (scope << LICENSE_SCOPE_SHIFT) | (STATUS[record.status] << LICENSE_STATUS_SHIFT) | this.#rows.mark
+      (scope << LICENSE_SCOPE_SHIFT) |
+      (STATUS[record.status] << LICENSE_STATUS_SHIFT) |
+      leasedBit(record) |
+      this.#rows.mark
     doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
     lookup.addLicenseKey(row)
     this.#countAtParents(row, 1)
@@ -222,6 +226,10 @@ export class LicenseWriter {
     this.#rows.store.hash.hash(machineId, machineId.length, this.#scratch)
     return this.#scratch
   }
+}
+
+function leasedBit({ leaseSeconds, maxMachines }: LicenseRecord): number {
+  return leaseSeconds !== null && maxMachines !== null ? LICENSE_LEASED : 0
 }
 
 /** Returns whether the row holds the license with this id now. */

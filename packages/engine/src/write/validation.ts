@@ -53,6 +53,8 @@ function licenseError(row: LicenseRecord): string | null {
   if (row.maxMachines !== null && !isCount(row.maxMachines))
     return `maxMachines must be null or an integer from 0 to ${MAX_COUNT}`
   if (!isValue(row.entitlements)) return ENTITLEMENTS_LENGTH
+  if (row.leaseSeconds !== null && (!isCount(row.leaseSeconds) || row.leaseSeconds === 0))
+    return `leaseSeconds must be null or an integer from 1 to ${MAX_COUNT}`
   return isCount(row.used) ? null : USED_COUNT
 }
 

@@ -23,6 +23,7 @@ interface Scenario {
       status?: LicenseStatus
       expiresInMs?: number
       isUnstarted?: boolean
+      leaseSeconds?: number
       maxMachines?: number
       machines?: string[]
     }[]
@@ -127,6 +128,7 @@ function licenseChanges(license: Scenario['world']['licenses'][number], names: N
         ? Infinity
         : NOW + license.expiresInMs,
     maxMachines: license.maxMachines ?? null,
+    leaseSeconds: license.leaseSeconds ?? null,
     used: machines.length,
     entitlements: null,
   } as const

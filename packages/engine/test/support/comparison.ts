@@ -26,7 +26,8 @@ export interface Outcome {
   decidedBy: string | null
   matched: string[]
   restricted: string[]
-  slot: 'none' | 'claim' | 'record' | 'start'
+  slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
+  leaseSeconds: number
   excluded: boolean
   license: string | null
   expiresAtMs: number
@@ -36,7 +37,7 @@ export interface Outcome {
   entitlements: [product: string, own: string] | null
 }
 
-const SLOTS = ['none', 'claim', 'record', 'start'] as const
+const SLOTS = ['none', 'claim', 'record', 'start', 'lease'] as const
 
 export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): void {
   const { address } = check
@@ -95,6 +96,7 @@ function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
     matched: matched.toSorted(),
     restricted: RESTRICTION_TYPES.filter((_, i) => (verdict.restrictedTypes & (1 << i)) !== 0),
     slot: SLOTS[verdict.slot],
+    leaseSeconds: SLOTS[verdict.slot] === 'lease' ? verdict.leaseSeconds : 0,
     excluded: verdict.excluded,
     license,
     expiresAtMs: verdict.expiresAtMs,
@@ -112,6 +114,7 @@ export function expected(world: World, verdict: NaiveVerdict): Outcome {
     matched: verdict.matched.map((rule) => hex(rule.id)).toSorted(),
     restricted: verdict.restricted,
     slot: verdict.slot,
+    leaseSeconds: verdict.slot === 'lease' ? (license?.leaseSeconds ?? 0) : 0,
     excluded: verdict.excluded,
     license: license === null ? null : hex(license.id),
     expiresAtMs: license?.expiresAtMs ?? Infinity,

@@ -52,6 +52,7 @@ function license(kind: number, fields: Partial<LicenseRecord>): Change {
     status: 'active',
     expiresAtMs: Infinity,
     maxMachines: 1,
+    leaseSeconds: null,
     used: 1,
     entitlements: null,
     ...fields,

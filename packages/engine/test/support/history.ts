@@ -174,6 +174,7 @@ export class History implements World {
       status: r.pick(['active', 'active', 'active', 'suspended', 'revoked']),
       expiresAtMs: r.chance(0.1) ? NOT_STARTED : r.pick(EXPIRIES),
       maxMachines: r.chance(0.3) ? null : r.int(5),
+      leaseSeconds: r.chance(0.7) ? null : 60 + r.int(3),
       used: known?.used ?? 0,
       entitlements: randomValue(r),
     }

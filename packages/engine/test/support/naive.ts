@@ -1,5 +1,5 @@
 /**
- * The specification of a verdict, as a program: rules V1 to V9, V14, V15 and L1 of docs/api.md over plain arrays. Start reading here. The
+ * The specification of a verdict, as a program: rules V1 to V9, V14, V15, L1 and L3 of docs/api.md over plain arrays. Start reading here. The
  * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
  * It uses only types and constants of the engine's code.
  */
@@ -48,8 +48,9 @@ export interface NaiveVerdict {
   /** The types whose restrictions in the deciding scope reject the check. */
   restricted: RestrictionType[]
   excluded: boolean
-  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. start: the check starts the term. */
-  slot: 'none' | 'claim' | 'record' | 'start'
+  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. start: the check starts the term. lease: the machine holds a slot by a lease, of
+   * which the caller must know that it is alive. */
+  slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
 }
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
@@ -120,7 +121,10 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
 
   // L1: a check that is VALID starts the term. One that takes a slot does both.
   if (license.expiresAtMs === NOT_STARTED && !needsSlot) return { ...verdict, code: 'VALID', slot: 'start' }
-  if (machineId === null || isKnown(world, license, machineId)) return { ...verdict, code: 'VALID' }
+  // L3: the slot of a known machine may be leased.
+  const isLeased = limit !== null && license.leaseSeconds !== null
+  if (machineId === null) return { ...verdict, code: 'VALID' }
+  if (isKnown(world, license, machineId)) return { ...verdict, code: 'VALID', slot: isLeased ? 'lease' : 'none' }
   if (limit === null) return { ...verdict, code: 'VALID', slot: 'record' }
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
 }

@@ -45,6 +45,7 @@ export function license(fields: Partial<LicenseRecord>): Change {
     status: 'active',
     expiresAtMs: Infinity,
     maxMachines: 5,
+    leaseSeconds: null,
     used: 0,
     entitlements: null,
     ...fields,

@@ -37,6 +37,7 @@ const license = (n: number, customerId: Uint8Array): Change => ({
     status: 'active',
     expiresAtMs: Infinity,
     maxMachines: null,
+    leaseSeconds: null,
     used: 0,
     entitlements: null,
   },

@@ -14,6 +14,7 @@ import type { ReadContext } from '../http/context.ts'
 import type { DecidingValidators } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
 import { LIVE_WITHIN } from '../http/propagation.ts'
+import { withLeases } from './leases.ts'
 
 const MAX_VALIDATORS = 3
 /** A validator that does not respond for this long is not waited for alone: the next one is asked as well. */
@@ -88,9 +89,7 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
           throw error
         })
       try {
-        return await firstOf(adminUrls, ask, signal)
-      } catch {
-        throw unavailable()
+        return await withLeases(context, check, await firstOf(adminUrls, ask, signal).catch(unavailable))
       } finally {
         decided.abort()
       }
@@ -101,13 +100,14 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
 const NOT_FOUND: DecideResponse = {
   code: 'NOT_FOUND',
   needsSlot: false,
+  holdsLease: false,
   decidedBy: null,
   matched: [],
   monitored: [],
   restricted: null,
 }
 
-function unavailable(): ApiError {
+function unavailable(): never {
   const detail = 'No validator that can decide this check is reachable. Try again in a moment.'
-  return new ApiError('UNAVAILABLE', detail, { headers: { 'retry-after': '1' } })
+  throw new ApiError('UNAVAILABLE', detail, { headers: { 'retry-after': '1' } })
 }

@@ -120,7 +120,14 @@ describe('licenses', () => {
     expect(outcome(await patch({ type: 'TRIAL' }))).toBe('422 INVALID_REQUEST')
     const expiresAt = '2031-01-01T00:00:00.000Z'
     const trial = expectBody(await patch({ type: 'TRIAL', expiresAt }), 200, licenseSchema)
-    expect(trial.policy).toEqual({ type: 'TRIAL', maxMachines: 5, expiresAt, durationDays: null, maxReleases: null })
+    expect(trial.policy).toEqual({
+      type: 'TRIAL',
+      maxMachines: 5,
+      expiresAt,
+      durationDays: null,
+      maxReleases: null,
+      leaseSeconds: null,
+    })
     expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
   })
@@ -149,12 +156,16 @@ describe('licenses', () => {
     expect(again.policy).toMatchObject({ durationDays: 8, expiresAt: null })
     expect(expectBody(await patch({ maxReleases: 0 }), 200, licenseSchema).policy.maxReleases).toBe(0)
     expect(await pointer({ maxReleases: 1_001 })).toBe('422 INVALID_REQUEST #/policy/maxReleases')
+    for (const leaseSeconds of [59, 31_622_401])
+      expect(await pointer({ leaseSeconds })).toBe('422 INVALID_REQUEST #/policy/leaseSeconds')
+    expect(expectBody(await patch({ leaseSeconds: 60 }), 200, licenseSchema).policy.leaseSeconds).toBe(60)
     const both = { productId: license.productId, customerId: license.customerId, policy: { ...policy, expiresAt } }
     expect(outcome(await call('POST', 'licenses', { body: both }))).toBe('422 INVALID_REQUEST')
     const validator = `insert into validators (id, name, ready, details) values (gen_random_uuid(), 'old', true, '{}')`
     await harness.database.pool.query(validator)
     expect(outcome(await patch({ durationDays: 9 }))).toBe('409 VALIDATORS_OUTDATED')
     expect(outcome(await patch({ expiresAt }))).toBe('200')
+    expect(outcome(await patch({ maxMachines: 5 }))).toBe('409 VALIDATORS_OUTDATED')
     await harness.database.pool.query('delete from validators')
   })
 

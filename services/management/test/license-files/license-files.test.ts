@@ -127,6 +127,15 @@ describe('the license file for an app', () => {
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     expect(outcome(await request(limited.key))).toBe('409 FINGERPRINT_REQUIRED')
     expect(outcome(await request(limited.key, 'm1'))).toBe('409 MACHINE_NOT_ACTIVE')
+    const leased = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1, leaseSeconds: 600 } })
+    await insertMachine({ harness, vendor }, leased.id, 'm1')
+    const lease = 'update machines set lease_ends_at = now() + $2::interval where license_id = $1'
+    await harness.database.pool.query(lease, [leased.id, '1 hour'])
+    expect((await request(leased.key, 'm1')).status).toBe(200)
+    expect(outcome(await request(leased.key, 'm2'))).toBe('409 TOO_MANY_MACHINES')
+    await harness.database.pool.query(lease, [leased.id, '-1 hour'])
+    for (const machine of ['m1', 'm2'])
+      expect(outcome(await request(leased.key, machine))).toBe('409 MACHINE_NOT_ACTIVE')
     for (const maxMachines of [null, 1]) {
       const trial = await vendor.license({ policy: { type: 'TRIAL', durationDays: 7, maxMachines } })
       expect(outcome(await request(trial.key, 'm1'))).toBe('409 NOT_STARTED')

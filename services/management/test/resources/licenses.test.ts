@@ -139,3 +139,19 @@ test('lists machines, and removing one releases its slot', async () => {
   expect((await list()).map((machine) => machine.id)).toEqual([second])
   expect(await read()).toEqual({ used: 1, max: 1 })
 })
+
+test('a machine with a lease is listed until its lease ends, and then holds no slot', async () => {
+  const { id } = await vendor.license({ ...base, policy: { type: 'PERPETUAL', maxMachines: 2 } })
+  const machine = await insertMachine({ harness, vendor }, id, 'desk')
+  const page = z.object({ data: z.array(machineSchema) })
+  const list = async () => expectBody(await vendor.call('GET', `licenses/${id}/machines`), 200, page).data
+  const used = async () => expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema).machines.used
+  expect(await list()).toMatchObject([{ id: machine, leaseEndsAt: null }])
+  await vendor.call('PATCH', `licenses/${id}`, { body: { policy: { leaseSeconds: 600 } } })
+  const [leased] = await list()
+  expect(Date.parse(leased?.leaseEndsAt ?? '')).toBeGreaterThan(Date.now() + 60_000)
+  expect(await used()).toBe(1)
+  await harness.database.pool.query('update machines set lease_ends_at = now() where license_id = $1', [id])
+  expect([await list(), await used()]).toEqual([[], 0])
+  expect(outcome(await vendor.call('DELETE', `licenses/${id}/machines/${machine}`))).toBe('404 NOT_FOUND')
+})

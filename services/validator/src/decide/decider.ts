@@ -13,6 +13,7 @@ import {
   CODES,
   createCheck,
   createVerdict,
+  HOLDS_LEASE,
   type IndexReader,
   OF_LICENSE,
   OF_PRODUCT,
@@ -59,6 +60,7 @@ export class Decider {
     return {
       code,
       needsSlot: verdict.slot === CLAIM_SLOT,
+      holdsLease: verdict.slot === HOLDS_LEASE,
       decidedBy: ids[rows.indexOf(verdict.decidedBy)] ?? null,
       matched: ids.filter((_, i) => !isMonitored[i]),
       monitored: ids.filter((_, i) => isMonitored[i]),
@@ -90,6 +92,7 @@ export class Decider {
 const NOT_FOUND: DecideResponse = {
   code: 'NOT_FOUND',
   needsSlot: false,
+  holdsLease: false,
   decidedBy: null,
   matched: [],
   monitored: [],

@@ -11,6 +11,7 @@ import {
   CLAIM_SLOT,
   CODE,
   createVerdict,
+  HOLDS_LEASE,
   type IndexReader,
   NO_SLOT,
   NOT_STARTED,
@@ -29,8 +30,10 @@ import {
   type Shape,
   validResponse,
 } from '../http/responses.ts'
+import { monotonicMs } from '../shared/clock.ts'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
+import type { LeaseKey, Leases } from '../shared/leases.ts'
 import type { ClaimDecision } from '../shared/messages.ts'
 import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
 import { HostnameFilter } from '../usage/hostname-filter.ts'
@@ -47,7 +50,16 @@ export interface SlotClaims {
     machineId: Uint8Array,
     hostname: string | null,
     isRecheck: boolean,
+    lease: LeaseKey,
     done: (decision: ClaimDecision) => void,
+  ): void
+  /** Renews the lease of a machine behind its check. */
+  renew(
+    organization: number,
+    licenseId: Uint8Array,
+    machineId: Uint8Array,
+    hostname: string | null,
+    lease: LeaseKey,
   ): void
 }
 
@@ -64,6 +76,9 @@ export interface ValidationParts {
   control: Control
   counters: Counters
   recheckThrottle: RecheckThrottle
+  /** Limits how often a machine asks for the renewal of its lease. */
+  renewalThrottle: RecheckThrottle
+  leases: Leases
   usage: UsageSink
   claims: SlotClaims
 }
@@ -115,19 +130,36 @@ export class Validation {
       counters.count('indexBusy')
       return exchange.fail('UNAVAILABLE')
     }
-    const { slot } = verdict
-    if ((slot === CLAIM_SLOT || slot === START_TERM) && this.#mustClaim(verdict, nowMs)) this.#claim(exchange, nowMs)
+    if (verdict.slot === HOLDS_LEASE) this.#useLease(verdict, nowMs)
+    const isClaim = verdict.slot === CLAIM_SLOT || verdict.slot === START_TERM || verdict.slot === HOLDS_LEASE
+    if (isClaim && this.#mustClaim(verdict, nowMs)) this.#claim(exchange, nowMs)
     else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
   }
 
   /** Returns whether to ask Postgres for a slot. For a full license only when a recheck is due (docs/api.md#s5). */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
+    // A lease may have ended since, so without Postgres the license is not known to be full.
+    if (verdict.leaseSeconds > 0 && !this.#parts.control.isDatabaseReachable) return true
     return this.#parts.control.isDatabaseReachable && this.#parts.recheckThrottle.isDue(verdict.license, nowMs)
   }
 
+  /** A machine whose lease is surely alive needs no claim. After half of the lease it is renewed behind the check (docs/api.md#l4). */
+  #useLease(verdict: Verdict, nowMs: number): void {
+    const { claims, control, leases, reader, renewalThrottle } = this.#parts
+    const leftMs = leases.deadlineMs(verdict, verdict.leaseSeconds) - monotonicMs()
+    if (leftMs <= 0) return
+    verdict.slot = NO_SLOT
+    if (leftMs >= 500 * verdict.leaseSeconds || !control.isDatabaseReachable) return
+    if (!renewalThrottle.isDue(verdict.machineHash0 ^ verdict.license, nowMs)) return
+    const licenseId = new Uint8Array(16)
+    if (!reader.licenseId(verdict.license, verdict.licenseGeneration, licenseId)) return
+    const { organization, machineId, machineIdLength, hostname } = this.#check
+    claims.renew(organization, licenseId, machineId.slice(0, machineIdLength), hostname, leaseKeyOf(verdict))
+  }
+
   #claim(exchange: Exchange, nowMs: number): void {
-    const { claims, reader } = this.#parts
+    const { claims, control, reader } = this.#parts
     const licenseId = new Uint8Array(16)
     const exists = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
     if (!exists) setNotFound(this.#verdict) // deleted since the verdict
@@ -138,17 +170,25 @@ export class Validation {
     const verdict = { ...this.#verdict }
     const { code, used, max } = verdict
     if (!exists) return this.#respond(exchange, check, verdict, code, used, max, nowMs)
-    const isRecheck = code === CODE.TOO_MANY_MACHINES
+    const isRecheck = code === CODE.TOO_MANY_MACHINES && (verdict.leaseSeconds === 0 || control.isDatabaseReachable)
     exchange.wait()
     if (isRecheck) exchange.fallback = rejectionResponse(exchange.shape, code, used, max)
-    claims.claim(check.organization, licenseId, check.machineId, hostname, isRecheck, (decision) => {
-      if (exchange.isDone) return
-      if (decision.isDecided) {
-        if (verdict.expiresAtMs === NOT_STARTED) verdict.expiresAtMs = decision.expiresAtMs
-        this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
-      } else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)
-      else exchange.fail('UNAVAILABLE')
-    })
+    claims.claim(
+      check.organization,
+      licenseId,
+      check.machineId,
+      hostname,
+      isRecheck,
+      leaseKeyOf(verdict),
+      (decision) => {
+        if (exchange.isDone) return
+        if (decision.isDecided && decision.leaseEndsMs > monotonicMs()) {
+          if (verdict.expiresAtMs === NOT_STARTED) verdict.expiresAtMs = decision.expiresAtMs
+          this.#respond(exchange, check, verdict, decision.code, decision.used, decision.max, nowMs)
+        } else if (isRecheck) this.#respond(exchange, check, verdict, code, used, max, nowMs)
+        else exchange.fail('UNAVAILABLE')
+      },
+    )
   }
 
   /** Returns the name if the machine is to be recorded, or is known and may have no name yet; otherwise null. */
@@ -196,6 +236,10 @@ export class Validation {
     const entitlements = this.#entitlements.read(license, licenseGeneration)
     return entitlements === null ? null : entitledResponse(shape, expiresAtMs, entitlements)
   }
+}
+
+function leaseKeyOf({ license, licenseGeneration, machineHash0, machineHash1 }: Verdict): LeaseKey {
+  return { license, licenseGeneration, machineHash0, machineHash1 }
 }
 
 function verdictResponse(shape: Shape, code: number, expiresAtMs: number, used: number, max: number): PreparedResponse {

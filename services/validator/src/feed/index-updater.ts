@@ -31,6 +31,7 @@ export class IndexUpdater implements FeedTarget {
   readonly #index: IndexWriter
   readonly #publicKeys: PublicKeyStore
   readonly #onRebuild: () => void
+  readonly #onOtherServer: () => void
   readonly #ownWrites = new OwnWrites()
   readonly #trail = new Trail()
   /** The rows that the index lacks because it is full, with their latest change. */
@@ -49,9 +50,15 @@ export class IndexUpdater implements FeedTarget {
 
   /**
    * `onRebuild`: a reload differs so much from the index that the rest of it is written as it arrives. Returns when no
-   * thread decides checks from the index any more.
+   * thread decides checks from the index any more. `onOtherServer`: what Postgres granted before may be lost.
    */
-  constructor(index: IndexWriter, publicKeys: PublicKeyStore, onRebuild: () => void = () => undefined) {
+  constructor(
+    index: IndexWriter,
+    publicKeys: PublicKeyStore,
+    onRebuild: () => void = () => undefined,
+    onOtherServer: () => void = () => undefined,
+  ) {
+    this.#onOtherServer = onOtherServer
     this.#index = index
     this.#publicKeys = publicKeys
     this.#onRebuild = onRebuild
@@ -89,6 +96,7 @@ export class IndexUpdater implements FeedTarget {
   changeHistory(): void {
     this.#ownWrites.clear()
     this.#hasSeen = () => false
+    this.#onOtherServer()
   }
 
   beginReload(snapshot: string | null): void {

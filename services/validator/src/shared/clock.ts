@@ -1,5 +1,5 @@
 /**
- * Monotonic time and timers of the main thread. What reads time receives a clock, so that the simulation can run it on
+ * Monotonic time, the same in all threads, and timers. What reads time receives a clock, so that the simulation can run it on
  * virtual time.
  */
 
@@ -10,8 +10,16 @@ export interface Clock {
   after(delayMs: number, call: () => void): () => void
 }
 
+/** `performance.now()` counts from the start of a thread, the operating system's monotonic clock does not. */
+const THREAD_STARTED_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
+/** Returns milliseconds on the operating system's monotonic clock. All threads have the same, up to microseconds. */
+export function monotonicMs(): number {
+  return THREAD_STARTED_MS + performance.now()
+}
+
 export const SYSTEM_CLOCK: Clock = {
-  nowMs: () => performance.now(),
+  nowMs: monotonicMs,
   after: (delayMs, call) => {
     const timer = setTimeout(call, delayMs)
     return () => clearTimeout(timer)

@@ -9,6 +9,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { OriginResolverOptions } from '@keyward/address'
 import type { SharedIndex } from '@keyward/engine'
 
+import type { LeaseKey } from './leases.ts'
 import type { AppDescriptor } from './uwebsockets.ts'
 
 export interface ClaimRequest {
@@ -22,6 +23,13 @@ export interface ClaimRequest {
   hostname: string | null
   /** The index says that the license is full, and this only verifies it: it may be delayed to join others. */
   isRecheck: boolean
+  /** Where the lease of the machine is stored, if it gets one. */
+  lease: LeaseKey
+}
+
+/** The lease of a machine has passed its half. The response says that the main thread has received it. */
+export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
+  kind: 'renew'
 }
 
 export interface ReleaseRequest {
@@ -35,11 +43,18 @@ export interface ReleaseRequest {
   isKnown: boolean
 }
 
-export type WorkRequest = ClaimRequest | ReleaseRequest
+export type WorkRequest = ClaimRequest | ReleaseRequest | RenewRequest
 
 /** The outcome of a claim; undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
 export type ClaimDecision =
-  | { isDecided: true; code: number; used: number; max: number; /** Infinity: never. */ expiresAtMs: number }
+  | {
+      isDecided: true
+      code: number
+      used: number
+      max: number
+      /** Infinity: never. */ expiresAtMs: number
+      /** On the monotonic clock: from then on the decision must not be VALID any more. */ leaseEndsMs: number
+    }
   | { isDecided: false }
 
 /** Whether a slot was released. Null if Postgres did not respond, or if too many releases wait. */
@@ -50,6 +65,7 @@ export interface ReleaseResult {
 export type WorkResponse =
   | { kind: 'claim'; requestId: number; decision: ClaimDecision }
   | { kind: 'release'; requestId: number; result: ReleaseResult }
+  | { kind: 'renew'; requestId: number }
 
 export type MessageToMain =
   /** The worker accepts connections under this descriptor. */
@@ -71,6 +87,8 @@ export interface WorkerSetup {
   control: SharedArrayBuffer
   counters: SharedArrayBuffer
   recheckThrottle: SharedArrayBuffer
+  renewalThrottle: SharedArrayBuffer
+  leases: SharedArrayBuffer
   /** Where the worker records its checks. */
   ring: SharedArrayBuffer
   /** Delivers a PublicKeysMessage with every key, then one for each change. */

@@ -13,6 +13,7 @@ import { machineKey, toHex } from '@keyward/database/ids'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import { FairQueue } from '../shared/fair-queue.ts'
+import type { LeaseKey } from '../shared/leases.ts'
 
 const SWEEP_MS = 50
 
@@ -24,6 +25,8 @@ export interface Claim {
   hostname: string | null
   /** The index says that the license is full. If its row is locked, that is enough: the claim is not retried. */
   isRecheck: boolean
+  /** Where the lease of the machine is stored, if it gets one. Null: the claim is of a license without leases. */
+  lease: LeaseKey | null
 }
 
 export interface ClaimExecutor {
@@ -49,8 +52,8 @@ export interface ClaimQueueOptions {
   clock?: Clock
 }
 
-/** Receives null when the claim ended undecided. */
-type Done = (result: ClaimAnswer | null) => void
+/** Receives null when the claim ended undecided. `sentMs`: when its statement was sent, on the clock of the queue. */
+type Done = (result: ClaimAnswer | null, sentMs: number) => void
 
 interface Entry {
   claim: Claim
@@ -121,7 +124,7 @@ export class ClaimQueue {
     }
     const { maxQueued, organization } = this.#options
     const isFull = this.#entries.size >= maxQueued || this.#open.of(claim.organization) >= organization.maxQueued
-    if (isFull) return done(null)
+    if (isFull) return done(null, 0)
     const expiresMs = this.#options.clock.nowMs() + this.#options.limitMs
     const entry = { claim, key, expiresMs, waiting: [done], isSettled: false }
     this.#entries.set(key, entry)
@@ -180,7 +183,7 @@ export class ClaimQueue {
     const busy = batch.filter((entry, i) => {
       const result = results[i] ?? null
       if (result?.outcome === 'busy' && !waits && !entry.claim.isRecheck) return true
-      this.#settle(entry, result?.outcome === 'busy' ? null : result)
+      this.#settle(entry, result?.outcome === 'busy' ? null : result, startedMs)
       return false
     })
     const organizations = Map.groupBy(busy, ({ claim }) => claim.organization)
@@ -210,12 +213,12 @@ export class ClaimQueue {
       if (half.length > 0) await this.#attempt(half, waits)
   }
 
-  #settle(entry: Entry, result: ClaimAnswer | null): void {
+  #settle(entry: Entry, result: ClaimAnswer | null, sentMs = 0): void {
     if (entry.isSettled) return
     entry.isSettled = true
     this.#open.add(entry.claim.organization, -1)
     if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
-    for (const done of entry.waiting) done(result)
+    for (const done of entry.waiting) done(result, sentMs)
   }
 
   #scheduleSweep(): () => void {

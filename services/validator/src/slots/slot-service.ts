@@ -8,9 +8,11 @@ import type { ClaimAnswer } from '@keyward/database'
 import { CODE } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+import type { Leases } from '../shared/leases.ts'
 import type { ClaimDecision, ReleaseResult } from '../shared/messages.ts'
 import { type Claim, type ClaimExecutor, ClaimQueue, type ClaimQueueOptions } from './claim-queue.ts'
 import { type Release, type ReleaseExecutor, ReleaseQueue } from './release-queue.ts'
+import { Renewals } from './renewals.ts'
 
 export interface SlotStore extends ClaimExecutor {
   release: ReleaseExecutor
@@ -43,6 +45,8 @@ export class SlotService {
   readonly #queue: ClaimQueue
   readonly #releases: ReleaseQueue
   readonly #clock: Clock
+  readonly #leases: Pick<Leases, 'set'>
+  readonly #renewals: Renewals
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
   /** By organization: how many of these rechecks are its own. */
@@ -55,10 +59,12 @@ export class SlotService {
   constructor(
     store: SlotStore,
     index: SlotIndex,
-    options: Omit<ClaimQueueOptions, 'executor'> & { onError: (error: unknown) => void },
+    options: Omit<ClaimQueueOptions, 'executor'> & { onError: (error: unknown) => void; leases: Pick<Leases, 'set'> },
   ) {
     this.#index = index
     this.#clock = options.clock ?? SYSTEM_CLOCK
+    this.#leases = options.leases
+    this.#renewals = new Renewals((claim, done) => this.#enqueue(claim, done), this.#clock)
     this.#queue = new ClaimQueue({ ...options, executor: store })
     this.#releases = new ReleaseQueue(async (releases) => {
       try {
@@ -99,6 +105,11 @@ export class SlotService {
     })
   }
 
+  /** Renews the lease of a machine behind its check. */
+  renew(claim: Claim): void {
+    this.#renewals.add(claim)
+  }
+
   /** Releases a slot. */
   release(release: Release, done: (result: ReleaseResult) => void): void {
     this.#releases.add(release, (result) => {
@@ -116,15 +127,19 @@ export class SlotService {
   close(): void {
     this.#cancelWindow?.()
     for (const { done } of this.#rechecks.splice(0)) done(UNDECIDED)
+    this.#renewals.close()
     this.#queue.close()
     this.#releases.close()
   }
 
   #enqueue(claim: Claim, done: (decision: ClaimDecision) => void): void {
-    this.#queue.claim(claim, (result) => {
+    this.#queue.claim(claim, (result, sentMs) => {
       if (result === null) return done(UNDECIDED)
       applyClaim(this.#index, claim, result)
-      done(toDecision(result))
+      const { leaseSeconds } = result
+      if (leaseSeconds === null) return done(toDecision(result, Infinity))
+      if (claim.lease !== null) this.#leases.set(claim.lease, leaseSeconds, sentMs)
+      done(toDecision(result, sentMs + 1_000 * leaseSeconds))
     })
   }
 }
@@ -139,9 +154,9 @@ export function applyClaim(index: SlotIndex, { licenseId, machineId }: Claim, re
   else index.applySeen(machine, BigInt(xid))
 }
 
-function toDecision({ outcome, used, max, expiresAtMs }: ClaimAnswer): ClaimDecision {
+function toDecision({ outcome, used, max, expiresAtMs }: ClaimAnswer, leaseEndsMs: number): ClaimDecision {
   const decided = (code: number): ClaimDecision => {
-    return { isDecided: true, code, used: used ?? 0, max: max ?? -1, expiresAtMs }
+    return { isDecided: true, code, used: used ?? 0, max: max ?? -1, expiresAtMs, leaseEndsMs }
   }
   switch (outcome) {
     case 'granted':

@@ -72,7 +72,14 @@ export class NewMachines {
       this.#dropped++
       return
     }
-    this.#waiting.set(key, { organization, licenseId, machineId: machineId.slice(), hostname, isRecheck: false })
+    this.#waiting.set(key, {
+      organization,
+      licenseId,
+      machineId: machineId.slice(),
+      hostname,
+      isRecheck: false,
+      lease: null,
+    })
     this.#order.add(organization, key)
   }
 

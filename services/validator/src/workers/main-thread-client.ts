@@ -7,6 +7,7 @@
 import type { MessagePort } from 'node:worker_threads'
 
 import { FairShare } from '../shared/fair-share.ts'
+import type { LeaseKey } from '../shared/leases.ts'
 import type {
   ClaimDecision,
   MessageToMain,
@@ -23,6 +24,7 @@ type Waiting = { organization: number } & WaitingRequest
 type WaitingRequest =
   | { kind: 'claim'; done: (decision: ClaimDecision) => void }
   | { kind: 'release'; done: (result: ReleaseResult) => void }
+  | { kind: 'renew' }
 
 export class MainThreadClient {
   readonly #port: MessagePort
@@ -58,13 +60,35 @@ export class MainThreadClient {
     machineId: Uint8Array,
     hostname: string | null,
     isRecheck: boolean,
+    lease: LeaseKey,
     done: (decision: ClaimDecision) => void,
   ): void {
     if (!this.#share.take(organization)) return done({ isDecided: false })
     this.#request(
-      { kind: 'claim', requestId: ++this.#requestId, organization, licenseId, machineId, hostname, isRecheck },
+      { kind: 'claim', requestId: ++this.#requestId, organization, licenseId, machineId, hostname, isRecheck, lease },
       { kind: 'claim', organization, done },
     )
+  }
+
+  /** Renews a lease, unless too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  renew(
+    organization: number,
+    licenseId: Uint8Array,
+    machineId: Uint8Array,
+    hostname: string | null,
+    lease: LeaseKey,
+  ): void {
+    if (!this.#share.take(organization)) return
+    const request = {
+      requestId: ++this.#requestId,
+      organization,
+      licenseId,
+      machineId,
+      hostname,
+      isRecheck: false,
+      lease,
+    }
+    this.#request({ kind: 'renew', ...request }, { kind: 'renew', organization })
   }
 
   /** Releases a slot. Undecided at once when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */

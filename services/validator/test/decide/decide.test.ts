@@ -49,6 +49,7 @@ test('considers everything that was committed before, also what notifies nobody'
     expect((await decide({ licenseKey: key, ip: '203.0.113.7' })).body).toEqual({
       code: 'BLACKLISTED',
       needsSlot: false,
+      holdsLease: false,
       decidedBy: rule,
       matched: [rule],
     })

@@ -15,6 +15,7 @@ const LICENSE: LicenseRow = {
   status: 'active',
   expiresAtMs: Infinity,
   maxMachines: 5,
+  leaseSeconds: null,
   used: 0,
   entitlements: null,
 }

@@ -19,6 +19,7 @@ const LICENSE: Change = {
     status: 'active',
     expiresAtMs: Infinity,
     maxMachines: 2,
+    leaseSeconds: null,
     used: 0,
     entitlements: null,
   },

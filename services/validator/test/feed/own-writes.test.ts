@@ -20,7 +20,11 @@ function license(n: number, used: number): Change {
     status: 'active' as const,
     entitlements: null,
   }
-  return { entity: 'license', id: id(n), row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, used } }
+  return {
+    entity: 'license',
+    id: id(n),
+    row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, leaseSeconds: null, used },
+  }
 }
 
 test('a snapshot contains transactions before xmin, and those before xmax that were not running', () => {

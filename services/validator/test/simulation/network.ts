@@ -292,13 +292,14 @@ export class SimulatedSlots implements SlotStore {
     return this.#transact(licenses, (transaction, isBusy) => {
       const xid = String(transaction.xid)
       const draft = draftOf(this.#postgres.state)
+      const plain = { xid, expiresAtMs: Infinity, leaseSeconds: null }
       const answers = claims.map(({ machineId }, i): ClaimAnswer => {
         const license = licenses[i]!
         const row = draft.license.get(license)
         const answer = (outcome: ClaimAnswer['outcome']): ClaimAnswer => {
-          return { outcome, used: usedOf(draft, license), max: row?.max ?? null, xid, expiresAtMs: Infinity }
+          return { outcome, used: usedOf(draft, license), max: row?.max ?? null, ...plain }
         }
-        if (isBusy(license)) return { outcome: 'busy', used: null, max: null, xid, expiresAtMs: Infinity }
+        if (isBusy(license)) return { outcome: 'busy', used: null, max: null, ...plain }
         if (row === undefined) return answer('no_license')
         if (row.status !== 'active') return answer(row.status)
         const machine = new TextDecoder().decode(machineId)

@@ -87,6 +87,7 @@ function licenseRow(state: State, number: number, id: Uint8Array): Extract<FeedC
     status: row.status,
     expiresAtMs: Infinity,
     maxMachines: row.max,
+    leaseSeconds: null,
     used: usedOf(state, number),
     entitlements: null,
   }

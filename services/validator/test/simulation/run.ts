@@ -90,7 +90,11 @@ class Run {
     this.#freshness = new Freshness(new Control(), limits, this.#time)
     this.#judge = new Judge(this.#postgres, this.#reader, plan.checks)
     this.#source.onPages = (organizations) => this.#judge.beginPages(organizations)
-    this.#slots = new SlotService(this.#store, this.#slotIndex(), { onError: () => undefined, clock: this.#time })
+    this.#slots = new SlotService(this.#store, this.#slotIndex(), {
+      onError: () => undefined,
+      clock: this.#time,
+      leases: { set: () => undefined },
+    })
     this.#heartbeat = new Heartbeat(new SimulatedHeartbeats(this.#postgres, this.#network), {
       isReady: () => this.#isReady,
       onError: () => undefined,
@@ -217,7 +221,7 @@ class Run {
     const watched = { organization, license, machine, address: '192.0.2.1', country: 'US' }
     const { code, slot } = this.#judge.show(watched)
     if (slot === 'none') return
-    const claim = { organization, licenseId, machineId, hostname: null, isRecheck: code !== 'VALID' }
+    const claim = { organization, licenseId, machineId, hostname: null, isRecheck: code !== 'VALID', lease: null }
     if (slot === 'claim') {
       this.#tell(`an app claims a slot of license ${license} for ${machine}`)
       this.#slots.claim(claim, () => undefined)

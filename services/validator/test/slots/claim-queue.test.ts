@@ -34,6 +34,7 @@ const claim = (licenseId: string, machine: string): Claim => ({
   machineId: Buffer.from(machine),
   hostname: null,
   isRecheck: false,
+  lease: null,
 })
 
 function claimAll(claims: readonly Claim[]): Promise<(string | null)[]> {
@@ -104,6 +105,7 @@ describe('beside a flood of one organization', () => {
               max: 5,
               xid: '7',
               expiresAtMs: Infinity,
+              leaseSeconds: null,
             }))
             statements.push({
               organizations: claims.map(({ organization }) => organization),
@@ -120,7 +122,7 @@ describe('beside a flood of one organization', () => {
 
   const add = (organization: number, machine: number): Promise<string | null> => {
     const { licenseId, machineId } = claim('0190d9c0-0000-7000-8000-000000000000', `${organization} ${machine}`)
-    const one = { organization, licenseId, machineId, hostname: null, isRecheck: false }
+    const one = { organization, licenseId, machineId, hostname: null, isRecheck: false, lease: null }
     return new Promise((resolve) => fair.claim(one, (result) => resolve(result?.outcome ?? null)))
   }
 

@@ -14,14 +14,21 @@ beforeEach(() => {
       execute: (claims) => {
         executed.push(...claims)
         return Promise.resolve(
-          claims.map(() => ({ outcome: 'limit', used: 1, max: 1, xid: '7', expiresAtMs: Infinity })),
+          claims.map(() => ({
+            outcome: 'limit',
+            used: 1,
+            max: 1,
+            xid: '7',
+            expiresAtMs: Infinity,
+            leaseSeconds: null,
+          })),
         )
       },
       isHopeless: () => true,
       release: () => Promise.resolve([]),
     },
     { applyOwn: () => undefined, applySeen: () => undefined },
-    { onError: () => undefined },
+    { onError: () => undefined, leases: { set: () => undefined } },
   )
 })
 afterEach(() => {
@@ -32,7 +39,7 @@ afterEach(() => {
 function recheck(organization: number, license: number): boolean[] {
   const decided: boolean[] = []
   const licenseId = Buffer.from(`${organization} ${license}`.padEnd(16))
-  const claim = { organization, licenseId, machineId: Buffer.from('m'), hostname: null, isRecheck: true }
+  const claim = { organization, licenseId, machineId: Buffer.from('m'), hostname: null, isRecheck: true, lease: null }
   service.claim(claim, (decision) => decided.push(decision.isDecided))
   return decided
 }

@@ -25,7 +25,14 @@ beforeEach(() => {
 })
 
 const nameOf = ({ machineId }: Claim): string => Buffer.from(machineId).toString()
-const recorded = (): ClaimAnswer => ({ outcome: 'recorded', used: 1, max: null, xid: '7', expiresAtMs: Infinity })
+const recorded = (): ClaimAnswer => ({
+  outcome: 'recorded',
+  used: 1,
+  max: null,
+  xid: '7',
+  expiresAtMs: Infinity,
+  leaseSeconds: null,
+})
 const add = (organization: number, name: string): void => machines.add(organization, LICENSE, Buffer.from(name), null)
 
 test('a flood of one organization leaves others memory, and they are in the next batch', async () => {

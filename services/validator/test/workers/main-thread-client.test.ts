@@ -9,6 +9,7 @@ import { MainThreadClient } from '../../src/workers/main-thread-client.ts'
 
 const HOSTILE = 1
 const QUIET = 2
+const LEASE = { license: 1, licenseGeneration: 1, machineHash0: 1, machineHash1: 1 }
 
 test('rejects requests of an organization that has its share waiting, and sends those of others', async () => {
   const { port1, port2 } = new MessageChannel()
@@ -21,7 +22,7 @@ test('rejects requests of an organization that has its share waiting, and sends 
       const responses = message.requests.map(({ requestId }) => ({
         kind: 'claim' as const,
         requestId,
-        decision: { isDecided: true as const, code: 0, used: 0, max: 1 },
+        decision: { isDecided: true as const, code: 0, used: 0, max: 1, expiresAtMs: Infinity, leaseEndsMs: Infinity },
       }))
       port2.postMessage({ type: 'responses', responses })
       resolve()
@@ -29,7 +30,7 @@ test('rejects requests of an organization that has its share waiting, and sends 
   })
   const decisions: ClaimDecision[] = []
   const claim = (organization: number): void =>
-    client.claim(organization, new Uint8Array(16), new Uint8Array(1), null, false, (decision) =>
+    client.claim(organization, new Uint8Array(16), new Uint8Array(1), null, false, LEASE, (decision) =>
       decisions.push(decision),
     )
   for (let i = 0; i < 1_000; i++) claim(HOSTILE)

@@ -5,6 +5,7 @@ import { createIndex } from '@keyward/engine'
 import { expect, test } from 'vitest'
 
 import { Control } from '../../src/shared/control.ts'
+import { Leases } from '../../src/shared/leases.ts'
 import { RecheckThrottle } from '../../src/shared/recheck-throttle.ts'
 import { createRing } from '../../src/usage/ring.ts'
 import { WorkerPool } from '../../src/workers/pool.ts'
@@ -23,6 +24,8 @@ test('replaces a failed worker and keeps its counts', async () => {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
       recheckThrottle: new RecheckThrottle().shared,
+      renewalThrottle: new RecheckThrottle().shared,
+      leases: new Leases().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },
@@ -66,6 +69,8 @@ test('passes the same number of connections to each worker', async () => {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
       recheckThrottle: new RecheckThrottle().shared,
+      renewalThrottle: new RecheckThrottle().shared,
+      leases: new Leases().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },

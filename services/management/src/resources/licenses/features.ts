@@ -6,17 +6,21 @@
 import type { WriteContext } from '../../http/context.ts'
 import { requireValidatorsWith } from '../../http/validator-features.ts'
 
-interface Term {
+interface Policy {
+  maxMachines: number | null
   expiresAt: Date | null
   durationDays: number | null
+  leaseSeconds: number | null
 }
 
 /** Returns the features that checks of licenses with these policies need, as heartbeats of validators name them. */
-function featuresOf(policies: readonly Term[]): string[] {
-  return policies.some(({ expiresAt, durationDays }) => durationDays !== null && expiresAt === null) ? ['terms'] : []
+function featuresOf(policies: readonly Policy[]): string[] {
+  const startsTerm = policies.some(({ expiresAt, durationDays }) => durationDays !== null && expiresAt === null)
+  const hasLeases = policies.some(({ maxMachines, leaseSeconds }) => leaseSeconds !== null && maxMachines !== null)
+  return [...(startsTerm ? ['terms'] : []), ...(hasLeases ? ['leases'] : [])]
 }
 
 /** Throws VALIDATORS_OUTDATED when a validator lacks a feature that one of the policies needs. */
-export async function requireFeatures(context: WriteContext, policies: readonly Term[]): Promise<void> {
+export async function requireFeatures(context: WriteContext, policies: readonly Policy[]): Promise<void> {
   await requireValidatorsWith(context, featuresOf(policies))
 }

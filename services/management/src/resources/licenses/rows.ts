@@ -1,9 +1,14 @@
 /** Rows of licenses with their used slots, and their representation. The status `expired` is computed, never stored (docs/api.md#v9). */
 
 import type { License, LicenseStatus } from '@keyward/contract'
+import { sql } from 'kysely'
 
 import type { ReadContext } from '../../http/context.ts'
 import { notFound } from '../../http/problem.ts'
+
+/** A machine whose lease has ended holds no slot, although its row remains until the next claim (docs/api.md#l3). */
+const USED = sql<number>`license_slots.used - case when licenses.lease_seconds is null then 0 else (
+  select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now()) end`
 
 export function selectLicenses({ db, organizationId }: ReadContext) {
   return db
@@ -21,13 +26,14 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
       'licenses.durationDays',
       'licenses.maxReleases',
       'licenses.entitlements',
+      'licenses.leaseSeconds',
       'licenses.metadata',
       'licenses.createdAt',
       'licenses.updatedAt',
       'licenses.suspendedAt',
       'licenses.revokedAt',
-      'licenseSlots.used',
     ])
+    .select(USED.as('used'))
     .where('licenses.organizationId', '=', organizationId)
 }
 
@@ -59,7 +65,19 @@ export async function lockLicenseRow(context: ReadContext, id: string): Promise<
 }
 
 export function showLicense(row: LicenseRow): License {
-  const { id, key, productId, customerId, policyType, maxMachines, durationDays, maxReleases, metadata, used } = row
+  const {
+    id,
+    key,
+    productId,
+    customerId,
+    policyType,
+    maxMachines,
+    durationDays,
+    maxReleases,
+    leaseSeconds,
+    metadata,
+    used,
+  } = row
   const expiresAt = row.expiresAt?.toISOString() ?? null
   return {
     id,
@@ -67,7 +85,7 @@ export function showLicense(row: LicenseRow): License {
     status: effectiveStatus(row, Date.now()),
     productId,
     customerId,
-    policy: { type: policyType, maxMachines, expiresAt, durationDays, maxReleases },
+    policy: { type: policyType, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds },
     machines: { used, max: maxMachines },
     entitlements: row.entitlements ?? {},
     metadata,

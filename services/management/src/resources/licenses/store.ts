@@ -160,17 +160,18 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at,
-      duration_days, max_releases, metadata, entitlements)
+      duration_days, max_releases, lease_seconds, metadata, entitlements)
     select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at,
-      n.duration_days, n.max_releases, n.metadata, n.entitlements
+      n.duration_days, n.max_releases, n.lease_seconds, n.metadata, n.entitlements
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
+      ${column((row) => row.policy.leaseSeconds)}::integer[],
       ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
-    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases, metadata,
-      entitlements)`
+    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
+      lease_seconds, metadata, entitlements)`
     .execute(db)
     .catch((error: unknown) => {
       const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
@@ -211,12 +212,12 @@ export const licenseRows: OwnedRows<'licenses', string> = {
  */
 function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['policy'] = {}) {
   const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = given
-  const { durationDays = row.durationDays, maxReleases = row.maxReleases } = given
+  const { durationDays = row.durationDays, maxReleases = row.maxReleases, leaseSeconds = row.leaseSeconds } = given
   const error = policyError({ type, expiresAt, durationDays })
   if (error !== null) throw invalid(`#/policy/${error.field}`, error.detail)
   if (durationDays !== null && durationDays !== row.durationDays && expiresAt !== null)
     throw invalid('#/policy/durationDays', 'needs expiresAt to be null, because the term is of days from its start')
-  return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases }
+  return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
 }
 
 /** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */

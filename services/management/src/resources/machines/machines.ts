@@ -1,6 +1,7 @@
 /** The machines of a license. Removing a machine releases its slot; Postgres counts the slots (docs/api.md#s3). */
 
 import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
+import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
@@ -12,6 +13,9 @@ import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { notFound } from '../../http/problem.ts'
 
 type Machine = z.output<typeof machine>
+
+/** The row of a machine whose lease has ended remains until the next claim of its license (docs/api.md#l3). */
+const HOLDS_SLOT = sql<boolean>`(lease_ends_at is null or lease_ends_at > now())`
 
 /** A machine belongs to an organization through its license. */
 async function requireLicense(context: ReadContext, licenseId: string): Promise<void> {
@@ -28,12 +32,14 @@ async function listMachines(context: ReadContext, licenseId: string, query: Page
     .where('licenseId', 'in', (licenses) =>
       licenses.selectFrom('licenses').select('id').where('organizationId', '=', organizationId),
     )
+    .where(HOLDS_SLOT)
   return selectPage({ name: `machines of ${licenseId}`, organizationId }, query, select, (row) => ({
     id: row.id,
     machineId: row.machineId.toString('utf8'),
     hostname: row.hostname,
     firstSeenAt: row.firstSeenAt.toISOString(),
     lastSeenAt: row.lastSeenAt.toISOString(),
+    leaseEndsAt: row.leaseEndsAt?.toISOString() ?? null,
   }))
 }
 
@@ -43,6 +49,7 @@ async function removeMachine(context: WriteContext, licenseId: string, id: strin
     .deleteFrom('machines')
     .where('licenseId', '=', licenseId)
     .where('id', '=', id)
+    .where(HOLDS_SLOT)
     .where('licenseId', 'in', (licenses) =>
       licenses.selectFrom('licenses').select('id').where('organizationId', '=', context.organizationId),
     )

@@ -1,0 +1,167 @@
+/** Leases of slots (docs/api.md#l3): who holds one, when it ends, and what changes of the policy do. */
+
+import {
+  createTestDatabase,
+  insertLicense,
+  insertMachine,
+  insertOrganization,
+  type TestDatabase,
+} from '@keyward/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { type Claim, claimSlots, releaseSlots, uuidToBytes } from '../../src/index.ts'
+
+let database: TestDatabase
+let validator: pg.Pool
+let organizationId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  validator = new pg.Pool({ connectionString: database.validatorUrl, max: 10 })
+  organizationId = await insertOrganization(database.pool)
+})
+afterAll(async () => {
+  await validator.end()
+  await database.drop()
+})
+
+const leased = async (maxMachines: number, leaseSeconds: number | null = 60) =>
+  (await insertLicense(database.pool, { organizationId, maxMachines, leaseSeconds })).id
+
+const claim = (licenseId: string, machine: string): Claim => ({
+  licenseId: uuidToBytes(licenseId),
+  machineId: Buffer.from(machine),
+  hostname: null,
+})
+
+async function outcomes(licenseId: string, machines: string[]): Promise<string[]> {
+  const answers = await claimSlots(
+    validator,
+    machines.map((machine) => claim(licenseId, machine)),
+    { patient: true },
+  )
+  return answers.map(({ outcome, used, leaseSeconds }) => `${outcome} ${used} ${leaseSeconds}`)
+}
+
+/** Lets the leases of these machines end now. */
+const end = (licenseId: string, ...machines: string[]) =>
+  database.pool.query(
+    `update machines set lease_ends_at = now() where license_id = $1 and convert_from(machine_id, 'UTF8') = any ($2)`,
+    [licenseId, machines],
+  )
+
+/** Returns the seconds for which each machine holds its slot; null: until it is released. */
+async function leases(licenseId: string): Promise<Record<string, number | null>> {
+  const { rows } = await database.pool.query<{ machine: string; seconds: number | null }>(
+    `select convert_from(machine_id, 'UTF8') as machine, ceil(extract(epoch from lease_ends_at - now()))::integer as seconds
+     from machines where license_id = $1 order by 1`,
+    [licenseId],
+  )
+  return Object.fromEntries(rows.map(({ machine, seconds }) => [machine, seconds]))
+}
+
+async function usedOf(licenseId: string): Promise<number | undefined> {
+  const { rows } = await database.pool.query<{ used: number }>('select used from license_slots where license_id = $1', [
+    licenseId,
+  ])
+  return rows[0]?.used
+}
+
+test('a claim grants a lease, and every further one renews it', async () => {
+  const id = await leased(2)
+  expect(await outcomes(id, ['a', 'b', 'c'])).toEqual(['granted 2 60', 'granted 2 60', 'limit 2 null'])
+  expect(await leases(id)).toEqual({ a: 60, b: 60 })
+  await database.pool.query(`update machines set lease_ends_at = now() + interval '9 s' where license_id = $1`, [id])
+  expect(await outcomes(id, ['a', 'a'])).toEqual(['known 2 60', 'known 2 60'])
+  expect(await leases(id)).toEqual({ a: 60, b: 9 })
+})
+
+test('the slots of ended leases are free for the claim that finds them, also for their former machines', async () => {
+  const id = await leased(3)
+  await outcomes(id, ['a', 'b', 'c'])
+  await end(id, 'a', 'b')
+  expect(await outcomes(id, ['d', 'a', 'e'])).toEqual(['granted 3 60', 'granted 3 60', 'limit 3 null'])
+  expect(Object.keys(await leases(id))).toEqual(['a', 'c', 'd'])
+  expect(await usedOf(id)).toBe(3)
+  const { rows } = await database.pool.query<{ machine: string }>(
+    `select convert_from(machine_id, 'UTF8') as machine from activity where license_id = $1 and type = 'LEASE_ENDED' order by 1`,
+    [id],
+  )
+  expect(rows.map(({ machine }) => machine)).toEqual(['a', 'b'])
+})
+
+test('a machine whose lease has ended has no slot to release', async () => {
+  const id = await leased(2)
+  await outcomes(id, ['a', 'b'])
+  await end(id, 'a')
+  const releases = ['a', 'b'].map((machine) => claim(id, machine))
+  expect((await releaseSlots(validator, releases)).map(({ outcome }) => outcome)).toEqual(['unknown', 'released'])
+})
+
+test('racing claims of 200 machines never hold more than 5 slots, while leases end', async () => {
+  const id = await leased(5)
+  let grants = 0
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, batch) => {
+        const machines = Array.from({ length: 10 }, (__, n) => `machine ${batch} ${n}`)
+        const found = await outcomes(id, machines).catch(() => [])
+        grants += found.filter((outcome) => outcome.startsWith('granted')).length
+      }),
+    )
+    const { rows } = await database.pool.query<{ machine: string }>(
+      `select convert_from(machine_id, 'UTF8') as machine from machines where license_id = $1 and lease_ends_at > now()`,
+      [id],
+    )
+    expect([rows.length, await usedOf(id)]).toEqual([5, 5])
+    await end(id, ...rows.slice(0, 3).map(({ machine }) => machine))
+  }
+  expect(grants).toBe(5 + 4 * 3)
+})
+
+test('more ended leases than one claim deletes are never taken for slots', async () => {
+  const id = await leased(3_000)
+  await database.pool.query(
+    `insert into machines (id, license_id, machine_id, lease_ends_at)
+     select gen_random_uuid(), $1, convert_to('m' || n, 'UTF8'), now() from generate_series(1, 2500) n`,
+    [id],
+  )
+  expect(await outcomes(id, ['m2500', 'new'])).toEqual(
+    ['granted 502 60', 'granted 502 60'].map((text) => expect.stringMatching(text.slice(0, 9))),
+  )
+  await outcomes(id, ['m2499'])
+  expect(await usedOf(id)).toBe(3)
+})
+
+test('leases begin and end with the policy', async () => {
+  const id = await leased(5, null)
+  await insertMachine(database.pool, { licenseId: id, machineId: 'a' })
+  await insertMachine(database.pool, { licenseId: id, machineId: 'b' })
+  const set = (policy: string) => database.pool.query(`update licenses set ${policy} where id = $1`, [id])
+  await set('lease_seconds = 600')
+  expect(await leases(id)).toEqual({ a: 600, b: 600 })
+  await set('lease_seconds = 60')
+  expect(await leases(id)).toEqual({ a: 600, b: 600 })
+  expect(await outcomes(id, ['a'])).toEqual(['known 2 60'])
+  expect(await leases(id)).toEqual({ a: 60, b: 600 })
+  await end(id, 'b')
+  await set('lease_seconds = null')
+  expect(await leases(id)).toEqual({ a: null })
+  expect(await outcomes(id, ['a', 'c'])).toEqual(['known 2 null', 'granted 2 null'])
+  await set('lease_seconds = 60')
+  await set('max_machines = null')
+  expect(await leases(id)).toEqual({ a: null, c: null })
+})
+
+test('a validator of an earlier version gets no leased slot, and follows no changes', async () => {
+  const id = await leased(5)
+  const { rows } = await validator.query<{ outcome: string }>(
+    `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,
+    [[id], [Buffer.from('a')], [null]],
+  )
+  expect(rows).toEqual([{ outcome: 'busy' }])
+  await expect(validator.query('select open_change_log()')).rejects.toThrow(/leaseSeconds/)
+  await database.pool.query('update licenses set lease_seconds = null')
+  await expect(validator.query('select open_change_log()')).resolves.toBeDefined()
+})
