@@ -49,6 +49,7 @@ export class Differences {
   readonly #changes: Change[] = []
   /** Rows and machines that were written since the reload began: the load's copy of them is older. */
   readonly #written = new Set<string>()
+  readonly #removedLicenses = new Set<string>()
 
   get size(): number {
     return this.#changes.length
@@ -62,6 +63,10 @@ export class Differences {
   /** Records a change that was applied to the index since the reload began. */
   noteWritten(change: Change): void {
     this.#written.add(keyOf(change))
+    if (change.entity === 'license') {
+      if (change.row === null) this.#removedLicenses.add(nameOf(change.id))
+      else this.#removedLicenses.delete(nameOf(change.id))
+    }
     if (change.entity === 'machine' && change.used !== null) this.#written.add(usedKey(change.licenseId))
   }
 
@@ -88,7 +93,7 @@ export class Differences {
   /** A license that was removed since, of which the load still contains machines. */
   #isOfRemovedLicense(change: Change, usedOf: (id: Uint8Array) => number): boolean {
     if (change.entity !== 'machine' || usedOf(change.licenseId) >= 0) return false
-    return this.#written.has(`license${nameOf(change.licenseId)}`)
+    return this.#removedLicenses.has(nameOf(change.licenseId))
   }
 }
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { type Change, createIndex, openIndex } from '../../src/index.ts'
 import { differences } from '../support/comparison.ts'
 import { History } from '../support/history.ts'
+import { license, machine, tenant } from '../support/rows.ts'
 import { worlds } from '../support/worlds.ts'
 
 const WORLDS = worlds(6, 30)
@@ -87,6 +88,14 @@ test('changes that are applied during a reload are newer than its rows', () => {
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
 }, 60_000)
+
+test('a reload brings the machines of a license that has changed since, and that the index does not have', () => {
+  const writer = createIndex({ reserve: 'small' })
+  writer.beginReload()
+  writer.receive([...tenant(), license({ used: 1, maxMachines: 1 }), machine(1)])
+  expect(writer.endReload([license({ used: 1, maxMachines: 2 })])).toEqual([])
+  expect(writer.stats().rows).toMatchObject({ license: 1, machine: 1 })
+})
 
 test('applying a batch again changes nothing', () => {
   const world = new History(7)
