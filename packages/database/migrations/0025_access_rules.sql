@@ -91,6 +91,22 @@ end $$;
 select log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, '
   'customer_id, expires_at, allow_suspended_or_expired');
 
+-- What support looks for: a part of a license key in any case and without blanks, a part of what identifies a customer, and entries of
+-- the audit log. Both extensions are part of Postgres and trusted, so the owner of the database may create them.
+create extension if not exists pg_trgm;
+create extension if not exists btree_gin;
+create index licenses_key_search on licenses (organization_id, (upper(replace(key, ' ', '')) collate "C"));
+create function customer_text(email text, name text, external_id text) returns text language sql immutable parallel safe as $$
+  select lower(email || e'\n' || coalesce(name, '') || e'\n' || coalesce(external_id, '')) $$;
+create index customers_search on customers using gin (organization_id, customer_text(email, name, external_id) gin_trgm_ops);
+
+alter table audit_log add column before jsonb; -- the values that `changes` replaced
+create index audit_log_action on audit_log (organization_id, action, id);
+create index audit_log_resource_type on audit_log (organization_id, resource_type, id);
+create index audit_log_resource on audit_log (organization_id, resource_id, id) where resource_id is not null;
+create index audit_log_actor on audit_log (organization_id, (actor ->> 'id'), id);
+create index alerts_unacknowledged on alerts (organization_id, id) where acknowledged_at is null;
+
 -- Adds to the grants of earlier migrations.
 alter function grant_validator() rename to grant_validator_before_modes;
 create function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
@@ -107,5 +123,6 @@ begin
   perform grant_management_before_sets();
   if exists (select from pg_roles where rolname = 'keyward_management') then
     grant select, insert, update, delete on access_rule_sets to keyward_management;
+    grant execute on function customer_text(text, text, text) to keyward_management;
   end if;
 end $$;

@@ -208,6 +208,7 @@ export interface Database {
     resourceType: string
     resourceId: string | null
     changes: ColumnType<Json | null, string | null | undefined, string | null>
+    before: ColumnType<Json | null, string | null | undefined, string | null>
   }
   idempotencyKeys: {
     owner: string

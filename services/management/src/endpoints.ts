@@ -18,6 +18,7 @@ import { organizations } from './resources/organizations/organizations.ts'
 import { products } from './resources/products/products.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
 import { validators } from './resources/validators/validators.ts'
+import { searchEverything } from './search/search.ts'
 
 export const endpoints: readonly Endpoint[] = [
   ...organizations,
@@ -26,6 +27,7 @@ export const endpoints: readonly Endpoint[] = [
   ...licenses,
   ...machines,
   ...licenseFiles,
+  ...searchEverything,
   ...accessRules,
   ...accessRuleSets,
   ...evaluate,

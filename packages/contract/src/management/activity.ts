@@ -3,7 +3,8 @@
 import { z } from 'zod'
 
 import { code } from '../codes.ts'
-import { actor, EXAMPLE_ID, timestamp } from './common.ts'
+import { exactText, MAX_MACHINE_ID_BYTES } from '../text.ts'
+import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
 
 export const activityType = z
   .enum([
@@ -55,3 +56,22 @@ export const alert = z
     acknowledgedAt: timestamp('When somebody acknowledged it; null: open.').nullable(),
   })
   .meta({ id: 'Alert', description: 'More machines checked a license than it has slots.' })
+
+export const alertFilter = {
+  open: z
+    .enum(['true', 'false'])
+    .transform((given) => given === 'true')
+    .optional()
+    .meta({ description: 'Only open, or only acknowledged alerts.', example: 'true' }),
+  licenseId: id('Only alerts of this license.').optional(),
+}
+
+export const activityFilter = {
+  type: activityType.optional(),
+  code: code.optional(),
+  machineId: exactText(MAX_MACHINE_ID_BYTES)
+    .optional()
+    .meta({ description: 'Only entries of this machine.', example: 'A4-F1-00-12' }),
+  from: moment('Only entries from this time on.').optional(),
+  to: moment('Only entries before this time.').optional(),
+}

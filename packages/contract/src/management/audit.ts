@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 
-import { actor, EXAMPLE_ID, id, timestamp } from './common.ts'
+import { text } from '../text.ts'
+import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
 
 export const auditEntry = z
   .object({
@@ -19,6 +20,13 @@ export const auditEntry = z
         description: 'The new values, or those of what was deleted; never a secret.',
         example: { name: 'Acme Studio' },
       }),
+    before: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({
+        description: 'The values that a change replaced; null where it replaced none.',
+        example: { name: 'Studio' },
+      }),
   })
   .meta({ id: 'AuditEntry', description: 'Who changed what.' })
 
@@ -30,5 +38,14 @@ export const operatorAuditEntry = auditEntry
     }),
   })
   .meta({ id: 'OperatorAuditEntry', description: 'What the operator changed.' })
+
+export const auditFilter = {
+  action: text(100).optional().meta({ description: 'Only this action.', example: 'license.suspended' }),
+  resourceType: text(100).optional().meta({ description: 'Only resources of this type.', example: 'license' }),
+  resourceId: id('Only this resource.').optional(),
+  actorId: id('Only what this credential did.').optional(),
+  from: moment('Only entries from this time on.').optional(),
+  to: moment('Only entries before this time.').optional(),
+}
 
 export const operatorAuditFilter = { organizationId: id('Only of this organization.').optional() }

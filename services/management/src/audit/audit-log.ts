@@ -1,16 +1,28 @@
 /** The endpoint of the audit log (docs/api.md#m11). */
 
 import { actor, listQuery, page } from '@keyward/contract'
-import { auditEntry, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'
+import { auditEntry, auditFilter, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db } from '../http/context.ts'
+import type { Db, ReadContext } from '../http/context.ts'
 import { operatorEndpoint, vendorEndpoint } from '../http/endpoint.ts'
-import { type PageQuery, selectPage } from '../http/pagination.ts'
+import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
+
+/** The id of an entry is made while its transaction runs, so its time differs from the entry's by less than this. */
+const ID_SKEW_MS = 10 * 60_000
+
+export interface AuditQuery extends PageQuery {
+  action?: string | undefined
+  resourceType?: string | undefined
+  resourceId?: string | undefined
+  actorId?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+}
 
 interface OperatorQuery extends PageQuery {
   organizationId?: string | undefined
@@ -19,7 +31,8 @@ interface OperatorQuery extends PageQuery {
 function show(row: Selectable<Database['auditLog']>): z.output<typeof auditEntry> {
   const { id, at, action, resourceType, resourceId } = row
   const changes = changesSchema.parse(row.changes)
-  return { id, at: at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes }
+  const before = changesSchema.parse(row.before)
+  return { id, at: at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes, before }
 }
 
 /** Lists what the operator did to all organizations, also to deleted ones. */
@@ -33,6 +46,20 @@ async function listOperatorEntries(db: Db, { organizationId, ...query }: Operato
   return selectPage(list, query, select, (row) => ({ ...show(row), organizationId: row.organizationId }))
 }
 
+export async function listEntries({ db, organizationId }: ReadContext, query: AuditQuery) {
+  const { action, resourceType, resourceId, actorId, from, to, ...rest } = query
+  let select = db.selectFrom('auditLog').selectAll().where('organizationId', '=', organizationId)
+  if (action !== undefined) select = select.where('action', '=', action)
+  if (resourceType !== undefined) select = select.where('resourceType', '=', resourceType)
+  if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
+  if (actorId !== undefined) select = select.where(sql<boolean>`actor ->> 'id' = ${actorId}`)
+  // The ids bound the part of the index that is read; the times decide.
+  if (from !== undefined)
+    select = select.where('at', '>=', from).where('id', '>=', firstIdAt(from.getTime() - ID_SKEW_MS))
+  if (to !== undefined) select = select.where('at', '<', to).where('id', '<', firstIdAt(to.getTime() + ID_SKEW_MS))
+  return selectPage({ name: 'audit-log', organizationId }, rest, select, show)
+}
+
 const tag = { name: 'Audit log', description: 'Who changed what, and when.' }
 
 export const auditLog = [
@@ -44,14 +71,11 @@ export const auditLog = [
       tag,
       operationId: 'listAuditLog',
       summary: 'List audit entries',
-      query: listQuery({}),
+      query: listQuery(auditFilter),
       status: 200,
       response: page(auditEntry),
     },
-    ({ db, organizationId, query }) => {
-      const select = db.selectFrom('auditLog').selectAll().where('organizationId', '=', organizationId)
-      return selectPage({ name: 'audit-log', organizationId }, query, select, show)
-    },
+    (call) => listEntries(call, call.query),
   ),
   operatorEndpoint(
     {

@@ -11,6 +11,8 @@ export interface AuditedChange {
   /** Null for an action on many resources, such as an import. */
   resourceId: string | null
   changes?: object
+  /** The values that the change replaced. */
+  before?: object
 }
 
 /** Returns JSON text that jsonb accepts: NUL, which a machine id may contain, is replaced by U+2400. */
@@ -21,7 +23,7 @@ export function toJsonb(value: object): string {
 }
 
 export async function audit({ db, organizationId, actor }: WriteContext, entry: AuditedChange): Promise<void> {
-  const { action, resourceType, resourceId, changes } = entry
+  const { action, resourceType, resourceId, changes, before } = entry
   await db
     .insertInto('auditLog')
     .values({
@@ -32,6 +34,13 @@ export async function audit({ db, organizationId, actor }: WriteContext, entry: 
       resourceType,
       resourceId,
       changes: changes === undefined ? null : toJsonb(changes),
+      before: before === undefined ? null : toJsonb(before),
     })
     .execute()
+}
+
+/** Returns the values of a row in the fields that a change names. */
+export function valuesBefore(row: object, changes: object): object {
+  const values = new Map<string, unknown>(Object.entries(row))
+  return Object.fromEntries(Object.keys(changes).map((name) => [name, values.get(name) ?? null]))
 }

@@ -8,7 +8,7 @@ import type { ProblemCode } from '@keyward/contract'
 import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 
-import { audit } from '../audit/writer.ts'
+import { audit, valuesBefore } from '../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../http/context.ts'
 import { listPage, type Page, type PageQuery } from '../http/pagination.ts'
 import { ApiError, notFound } from '../http/problem.ts'
@@ -181,7 +181,13 @@ export async function changeRow<Table extends OwnedTable, Shown>(
   const changed = differences(before, input)
   if (changed === null) return rows.show(before)
   const row = await updateRow(rows, context, id, { ...changed, updatedAt: new Date() })
-  await audit(context, { action: `${rows.type}.changed`, resourceType: rows.type, resourceId: id, changes: input })
+  await audit(context, {
+    action: `${rows.type}.changed`,
+    resourceType: rows.type,
+    resourceId: id,
+    changes: input,
+    before: valuesBefore(before, changed),
+  })
   return rows.show(row)
 }
 

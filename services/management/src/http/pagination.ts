@@ -112,3 +112,9 @@ export async function selectPage<DB, Table extends keyof DB, Row extends { id: s
     return rest.orderBy(id, 'desc').limit(count).execute()
   })
 }
+
+/** Returns the smallest id of UUID version 7 of a time, in milliseconds. */
+export function firstIdAt(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}

@@ -15,9 +15,11 @@ import { CamelCasePlugin, type CompiledQuery, Kysely, PostgresDialect } from 'ky
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import { type AuditQuery, listEntries } from '../../src/audit/audit-log.ts'
 import type { ReadContext } from '../../src/http/context.ts'
 import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/store.ts'
+import { searchCustomers, searchLicenses } from '../../src/search/search.ts'
 
 const ROWS = 60_000
 /** Statuses and kinds that only 20 of all rows have. */
@@ -75,6 +77,22 @@ async function fill(organizationId: string): Promise<{ product: string; customer
     await client.query(
       `insert into access_rule_counters (rule_id, organization_id, match_count, last_matched_at)
        select id, organization_id, row_number() over (), now() from access_rules where organization_id = $1`,
+      [organizationId],
+    )
+    await client.query(
+      `insert into audit_log (id, organization_id, at, actor, action, resource_type, resource_id)
+       select ('00000000-0000-7000-8002-' || right($1::uuid::text, 4) || lpad(to_hex(i), 8, '0'))::uuid, $1, to_timestamp(i),
+         jsonb_build_object('type', 'MANAGEMENT_TOKEN', 'id', case i % ${RARE} when 1 then $2::uuid else $1 end),
+         case i % ${RARE} when 2 then 'rare.action' else 'license.changed' end,
+         case i % ${RARE} when 3 then 'rare' else 'license' end, case i % ${RARE} when 4 then $2::uuid else $1 end
+       from generate_series(1, ${ROWS}) i`,
+      [organizationId, rare],
+    )
+    await client.query(
+      `insert into customers (id, organization_id, email)
+       select ('00000000-0000-7000-8003-' || right($1::uuid::text, 4) || lpad(to_hex(i), 8, '0'))::uuid, $1,
+         'customer ' || ${ROWS} - i || '@example.com'
+       from generate_series(0, ${ROWS}) i`,
       [organizationId],
     )
     await client.query(
@@ -139,7 +157,16 @@ interface Cost {
   scanned: string[]
 }
 
-const LARGE = ['licenses', 'license_slots', 'access_rules', 'access_rule_counters', 'alerts', 'check_counts']
+const LARGE = [
+  'audit_log',
+  'customers',
+  'licenses',
+  'license_slots',
+  'access_rules',
+  'access_rule_counters',
+  'alerts',
+  'check_counts',
+]
 
 function costOf(node: Plan): Cost {
   const below = (node.Plans ?? []).map(costOf)
@@ -221,6 +248,38 @@ test.each(ruleFilters)('access rules by %s', async (_, filter) => {
   const { rows, scanned } = await costOfList(() => listRules(context, { limit: 50, ...filter() }))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(1_000)
+})
+
+const auditFilters: [string, () => Partial<AuditQuery>][] = [
+  ['none', () => ({})],
+  ['action', () => ({ action: 'rare.action' })],
+  ['resourceType', () => ({ resourceType: 'rare' })],
+  ['resourceId', () => ({ resourceId: rareProduct })],
+  ['actorId', () => ({ actorId: rareProduct })],
+  ['from', () => ({ from: new Date(Date.now() - 60_000) })],
+  ['to', () => ({ to: new Date(Date.now() - 86_400_000) })],
+]
+
+test.each(auditFilters)('audit entries by %s', async (_, filter) => {
+  const { rows, scanned } = await costOfList(() => listEntries(context, { limit: 50, ...filter() }))
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(500)
+})
+
+test.each(['key 7', 'KEY59', 'nothing'])('the search for licenses by %s', async (q) => {
+  const { rows, scanned } = await costOfList(() => searchLicenses(context, q))
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(20_000)
+})
+
+test('the search for customers reads the newest ones, or those of an index', async () => {
+  sent.length = 0
+  expect(await searchCustomers(context, 'customer 59999@')).toHaveLength(1)
+  for (const query of sent) {
+    const { rows, scanned } = await explain(query.sql, query.parameters)
+    expect(scanned).toEqual([])
+    expect(rows).toBeLessThan(3_000)
+  }
 })
 
 test('analytics read the counts of one organization', async () => {

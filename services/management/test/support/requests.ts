@@ -162,6 +162,7 @@ const makers: Record<string, Maker> = {
     const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
     return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }
   },
+  search: fixed('search?q=ada'),
   listAccessRules: fixed('access-rules'),
   createAccessRule: fixed('access-rules', newRule),
   readAccessRule: below('access-rules', rule),

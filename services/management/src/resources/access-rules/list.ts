@@ -137,6 +137,7 @@ interface Slice {
 function idsById(context: ReadContext, filter: RuleFilter, { descends, after, count }: Slice): RawBuilder<unknown> {
   const order = descends ? sql`desc` : sql`asc`
   const conditions = conditionsOf(context, filter)
+  const isWhole = conditions.length === 1 && valuesOf(filter) === undefined
   if (after !== null) conditions.push(sql`r.id ${descends ? sql`<` : sql`>`} ${after.id}`)
   const first = (more: readonly RawBuilder<unknown>[]) => sql`
     select r.id from access_rules r where ${and([...conditions, ...more])} order by r.id ${order} limit ${count}`
@@ -146,12 +147,29 @@ function idsById(context: ReadContext, filter: RuleFilter, { descends, after, co
       select f.id from ${valueTable(values)} cross join lateral (${first([sql`r.type = v.type`, sql`r.value = v.value`])}) f
       order by f.id ${order} limit ${count}`
   const combinations = combinationsOf(filter)
+  if (isWhole) return wholeList(context, conditions.slice(1), order, count)
   if (combinations === undefined) return first([])
   if (combinations.length === 0) return sql`select null::uuid as id where false`
   const parts = combinations.map(
     ({ kind, type, scope }) => sql`(${first([sql`r.kind = ${kind}`, sql`r.type = ${type}`, sql`r.scope = ${scope}`])})`,
   )
   return sql`select f.id from (${sql.join(parts, sql` union all `)}) f order by f.id ${order} limit ${count}`
+}
+
+/**
+ * Returns a query of the ids of the first rules of an organization. A range of one organization, instead of an equality, lets only the
+ * index of the organization provide the order: the primary key would, too, and lead through the rules of others.
+ */
+function wholeList(
+  { organizationId }: ReadContext,
+  after: readonly RawBuilder<unknown>[],
+  order: RawBuilder<unknown>,
+  count: number,
+): RawBuilder<unknown> {
+  const own = [sql`r.organization_id >= ${organizationId}`, sql`r.organization_id <= ${organizationId}`]
+  return sql`
+    select r.id from access_rules r where ${and([...own, ...after])}
+    order by r.organization_id ${order}, r.id ${order} limit ${count}`
 }
 
 /** Returns a query of the ids and sort keys of the first rules by a value of their counters. */

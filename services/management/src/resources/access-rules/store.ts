@@ -3,7 +3,7 @@
 import type { AccessRule, updateAccessRule } from '@keyward/contract'
 import type { z } from 'zod'
 
-import { audit } from '../../audit/writer.ts'
+import { audit, valuesBefore } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
 import { deleteRow, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
@@ -50,7 +50,13 @@ export async function changeRule(
   if (changed === null) return rule
   await requireRenewalWithinPlan(context, rule, expiresAt)
   await updateRow(accessRuleRows, context, id, { ...changed, updatedAt: new Date() })
-  await audit(context, { action: 'access_rule.changed', resourceType: 'access_rule', resourceId: id, changes: input })
+  await audit(context, {
+    action: 'access_rule.changed',
+    resourceType: 'access_rule',
+    resourceId: id,
+    changes: input,
+    before: valuesBefore(row, changed),
+  })
   return readRule(context, id)
 }
 

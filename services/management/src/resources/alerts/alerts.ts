@@ -1,13 +1,15 @@
 /** Alerts: licenses that more machines use than their limit allows (docs/api.md#d4). Validators write them. */
 
 import { idParams, listQuery, page } from '@keyward/contract'
-import { alert } from '@keyward/contract/management/activity'
+import { alert, alertFilter } from '@keyward/contract/management/activity'
+import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
-import type { WriteContext } from '../../http/context.ts'
+import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
+import type { Page, PageQuery } from '../../http/pagination.ts'
 
 type Alert = z.output<typeof alert>
 
@@ -23,6 +25,21 @@ const rows: OwnedRows<'alerts', Alert> = {
     lastAt: lastAt.toISOString(),
     acknowledgedAt: acknowledgedAt?.toISOString() ?? null,
   }),
+}
+
+export interface AlertQuery extends PageQuery {
+  open?: boolean | undefined
+  licenseId?: string | undefined
+}
+
+export async function listAlerts(
+  context: ReadContext,
+  { open, licenseId, ...query }: AlertQuery,
+): Promise<Page<Alert>> {
+  return listRows(rows, context, query, [
+    ...(open === undefined ? [] : [open ? sql`acknowledged_at is null` : sql`acknowledged_at is not null`]),
+    ...(licenseId === undefined ? [] : [sql`license_id = ${licenseId}`]),
+  ])
 }
 
 /** Acknowledging an acknowledged alert changes nothing. */
@@ -45,11 +62,11 @@ export const alerts = [
       tag,
       operationId: 'listAlerts',
       summary: 'List alerts',
-      query: listQuery({}),
+      query: listQuery(alertFilter),
       status: 200,
       response: page(alert),
     },
-    (call) => listRows(rows, call, call.query),
+    (call) => listAlerts(call, call.query),
   ),
   vendorEndpoint(
     'licenses.write',

@@ -13,7 +13,7 @@ import { MAX_METADATA_BODY_BYTES } from '../../http/endpoint.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { requireDefaultsFit, storedEntitlements } from './entitlements.ts'
 
-const rows: OwnedRows<'products', Product> = {
+export const productRows: OwnedRows<'products', Product> = {
   table: 'products',
   type: 'product',
   quota: 'products',
@@ -37,7 +37,7 @@ type Update = z.output<typeof updateProduct>
 
 async function changeProduct(context: WriteContext, id: string, input: Update): Promise<Product> {
   const given = { ...input, entitlements: storedEntitlements(input.entitlements) }
-  return changeRow(rows, context, id, given, async () => {
+  return changeRow(productRows, context, id, given, async () => {
     if (given.entitlements) await requireDefaultsFit(context, id, given.entitlements)
   })
 }
@@ -68,11 +68,11 @@ const crud = crudEndpoints({
 })
 
 export const products = [
-  crud.list({}, (call) => listRows(rows, call, call.query)),
+  crud.list({}, (call) => listRows(productRows, call, call.query)),
   crud.create({ body: createProduct, errors: ['QUOTA_EXCEEDED'], maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
-    insertRow(rows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
+    insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
   ),
-  crud.read({}, (call) => readRow(rows, call, call.params.id)),
+  crud.read({}, (call) => readRow(productRows, call, call.params.id)),
   crud.change(
     {
       description: 'New `entitlements` replace the former ones, and apply to all licenses of the product at once.',
@@ -88,6 +88,6 @@ export const products = [
       errors: ['IN_USE'],
       propagates: true,
     },
-    (call) => deleteRow(rows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
+    (call) => deleteRow(productRows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
   ),
 ]

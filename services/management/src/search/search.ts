@@ -1,0 +1,109 @@
+/**
+ * Searches everything that the caller may read, within one organization (docs/api.md#m15). Every part reads a bounded number of rows or
+ * the part of an index that matches.
+ */
+
+import type { Permission } from '@keyward/contract'
+import { searchQuery, searchResults, type SearchResults } from '@keyward/contract/management/search'
+import { sql } from 'kysely'
+
+import type { ReadContext } from '../http/context.ts'
+import { vendorEndpoint } from '../http/endpoint.ts'
+import { listRules } from '../resources/access-rules/list.ts'
+import { showCustomer } from '../resources/customers/rows.ts'
+import { selectLicenses, showLicense } from '../resources/licenses/rows.ts'
+import { productRows } from '../resources/products/products.ts'
+
+const MAX_RESULTS = 10
+/** A shorter text is part of too many names, and of no index of trigrams. */
+const MIN_PART_LENGTH = 3
+/** So many of the newest customers are compared one by one. A text that is common among them needs no index. */
+const NEWEST_CUSTOMERS = 2_000
+
+function escapeLike(value: string): string {
+  return value.replaceAll(/[\\%_]/g, (character) => `\\${character}`)
+}
+
+/** Finds licenses by the beginning of the key, in any case and with any blanks. */
+export async function searchLicenses(context: ReadContext, q: string): Promise<SearchResults['licenses']> {
+  const key = q.replaceAll(/\s/g, '').toUpperCase()
+  const searched = sql`(upper(replace(key, ' ', '')) collate "C")`
+  const found = sql<string>`(
+    select id from licenses where organization_id = ${context.organizationId} and ${searched} like ${`${escapeLike(key)}%`}
+    order by ${searched} limit ${MAX_RESULTS})`
+  const rows = await selectLicenses(context).where('licenses.id', 'in', found).orderBy('licenses.key').execute()
+  return rows.map(showLicense)
+}
+
+export async function searchCustomers(context: ReadContext, q: string): Promise<SearchResults['customers']> {
+  const { db, organizationId } = context
+  // A line break separates the fields in `customer_text`.
+  if (q.length < MIN_PART_LENGTH || q.includes('\n')) return []
+  const isMatch = sql<boolean>`customer_text(email, name, external_id) like ${`%${escapeLike(q.toLowerCase())}%`}`
+  const own = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
+  const newest = await db
+    .selectFrom(own.orderBy('id', 'desc').limit(NEWEST_CUSTOMERS).as('customers'))
+    .selectAll()
+    .where(isMatch)
+    .limit(MAX_RESULTS)
+    .execute()
+  if (newest.length === MAX_RESULTS) return newest.map(showCustomer)
+  return (await own.where(isMatch).limit(MAX_RESULTS).execute()).map(showCustomer)
+}
+
+/** An organization has so few products that their names need no index. */
+export async function searchProducts(
+  { db, organizationId }: ReadContext,
+  q: string,
+): Promise<SearchResults['products']> {
+  if (q.length < MIN_PART_LENGTH) return []
+  const rows = await db
+    .selectFrom('products')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('name', 'ilike', `%${escapeLike(q)}%`)
+    .orderBy('id', 'desc')
+    .limit(MAX_RESULTS)
+    .execute()
+  return rows.map(productRows.show)
+}
+
+/** Rules with this value, or that would match it. An address with a blank before it is the same address. */
+export async function searchRules(context: ReadContext, q: string): Promise<SearchResults['accessRules']> {
+  const equal = await listRules(context, { limit: MAX_RESULTS, value: q, expired: false })
+  const matching = await listRules(context, { limit: MAX_RESULTS, matches: q })
+  const rules = new Map([...equal.data, ...matching.data].map((rule) => [rule.id, rule]))
+  return [...rules.values()].slice(0, MAX_RESULTS)
+}
+
+async function search(
+  context: ReadContext & { permissions: ReadonlySet<Permission> },
+  given: string,
+): Promise<SearchResults> {
+  const q = given.trim()
+  const may = (permission: Permission) => context.permissions.has(permission)
+  return {
+    licenses: may('licenses.read') ? await searchLicenses(context, q) : [],
+    customers: may('customers.read') ? await searchCustomers(context, q) : [],
+    products: may('products.read') ? await searchProducts(context, q) : [],
+    accessRules: may('licenses.read') ? await searchRules(context, q) : [],
+  }
+}
+
+export const searchEverything = [
+  vendorEndpoint(
+    'any',
+    {
+      method: 'get',
+      path: '/search',
+      tag: { name: 'Search', description: 'Finds licenses, customers, products and access rules.' },
+      operationId: 'search',
+      summary: 'Search everything',
+      description: 'Returns at most 10 of each kind. Kinds that the credential may not read are empty.',
+      query: searchQuery,
+      status: 200,
+      response: searchResults,
+    },
+    (call) => search(call, call.query.q),
+  ),
+]
