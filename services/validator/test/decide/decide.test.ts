@@ -52,6 +52,8 @@ test('considers everything that was committed before, also what notifies nobody'
       holdsLease: false,
       decidedBy: rule,
       matched: [rule],
+      monitored: [],
+      restricted: null,
     })
     await pool.query('delete from licenses where id = $1', [id])
     expect((await decide({ licenseKey: key })).body).toMatchObject({ code: 'NOT_FOUND', matched: [] })
