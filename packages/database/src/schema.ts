@@ -22,6 +22,7 @@ type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
 export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
+export type SignInMethod = 'INVITATION' | 'ACCESS_TOKEN' | 'PASSKEY' | 'OPERATOR_TOKEN'
 export type PolicyType = 'PERPETUAL' | 'SUBSCRIPTION' | 'TRIAL'
 
 export interface Database {
@@ -65,6 +66,44 @@ export interface Database {
     madeByMember: string | null
     createdAt: DefaultMoment
   }
+  /** A session of a member, or of the operator when it has a seal. */
+  sessions: {
+    id: string
+    secretHash: Bytes
+    organizationId: string | null
+    memberId: string | null
+    /** The access token that opened it. */
+    credentialId: string | null
+    operatorSeal: Bytes | null
+    method: SignInMethod
+    /** The actor that sent the invitation, unless its member did. */
+    invitedBy: ColumnType<JsonObject | null, string | null | undefined, never>
+    createdAt: DefaultMoment
+    lastUsedAt: DefaultMoment
+    expiresAt: Moment
+  }
+  invitations: {
+    memberId: string
+    organizationId: string
+    secretHash: Bytes
+    invitedBy: JsonColumn
+    createdAt: DefaultMoment
+    expiresAt: Moment
+  }
+  passkeys: {
+    id: string
+    organizationId: string
+    memberId: string
+    name: string
+    credentialId: Bytes
+    publicKey: Bytes
+    counter: number
+    transports: string[]
+    createdAt: DefaultMoment
+    lastUsedAt: Moment | null
+  }
+  /** `memberId` is null for signing in. */
+  passkeyChallenges: { challenge: Bytes; memberId: string | null; expiresAt: Moment }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
   signingKeys: {
     id: string

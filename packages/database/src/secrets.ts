@@ -1,5 +1,5 @@
 /**
- * Secrets of callers: API keys, management tokens and personal access tokens (docs/api.md#a1). A secret is a prefix for its
+ * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A secret is a prefix for its
  * kind, 30 random base62 characters, and their CRC-32 in 6 more: a typing mistake is recognized without a lookup, and a
  * scanner recognizes leaked secrets. Only the SHA-256 is stored. A secret has 178 random bits, so no slow hash is needed.
  */
@@ -7,16 +7,22 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-export type SecretKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
+export type SecretKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN' | 'INVITATION' | 'SESSION'
 
-const PREFIXES: Record<SecretKind, string> = { API_KEY: 'kwk_', MANAGEMENT_TOKEN: 'kwm_', ACCESS_TOKEN: 'kwp_' }
+const PREFIXES: Record<SecretKind, string> = {
+  API_KEY: 'kwk_',
+  MANAGEMENT_TOKEN: 'kwm_',
+  ACCESS_TOKEN: 'kwp_',
+  INVITATION: 'kwi_',
+  SESSION: 'kws_',
+}
 
-const KINDS: readonly SecretKind[] = ['API_KEY', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN']
+const KINDS: readonly SecretKind[] = ['API_KEY', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'INVITATION', 'SESSION']
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
-const SHAPE = /^(kwk_|kwm_|kwp_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
+const SHAPE = /^(kwk_|kwm_|kwp_|kwi_|kws_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
 
 /** How many characters of a secret a list shows, including the prefix of its kind. */
 const SHOWN_LENGTH = 8

@@ -15,7 +15,9 @@ import { licenses } from './resources/licenses/licenses.ts'
 import { machines } from './resources/machines/machines.ts'
 import { members } from './resources/members/members.ts'
 import { organizations } from './resources/organizations/organizations.ts'
+import { passkeys } from './resources/passkeys/passkeys.ts'
 import { products } from './resources/products/products.ts'
+import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
 import { validators } from './resources/validators/validators.ts'
 import { searchEverything } from './search/search.ts'
@@ -37,6 +39,8 @@ export const endpoints: readonly Endpoint[] = [
   ...auditLog,
   ...credentials,
   ...members,
+  ...sessions,
+  ...passkeys,
   ...signingKeys,
   ...validators,
 ]

@@ -148,6 +148,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     propagation: createPropagation(db),
     storedBytes: new StoredBytes(),
     keyring,
+    operatorTokens: config.operatorTokens,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,
     resolver: createOriginResolver(config.resolver),
@@ -162,12 +163,9 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   }
   const uses = createUseRecorder(db, onError)
   const counts = createSharedCounts(db, onError)
-  const admission = new Admission({
-    db: readDb,
-    operatorTokens: config.operatorTokens,
-    rateLimiter: createRateLimiter(counts, config.rateLimits),
-    gates: dependencies.gates,
-  })
+  const { operatorTokens, gates } = dependencies
+  const rateLimiter = createRateLimiter(counts, config.rateLimits)
+  const admission = new Admission({ db: readDb, operatorTokens, rateLimiter, gates })
   const { corsOrigins } = config
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })

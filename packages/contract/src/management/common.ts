@@ -79,7 +79,7 @@ export const limit = z
   .refine((value) => value >= 1 && value <= 100, 'must be a whole number from 1 to 100')
   .meta({
     description: 'How many to return, 1 to 100.',
-    override: ({ jsonSchema }) => {
+    override: ({ jsonSchema }: { jsonSchema: { pattern?: unknown } }) => {
       delete jsonSchema.pattern
       Object.assign(jsonSchema, { type: 'integer', minimum: 1, maximum: 100, default: 50 })
     },
@@ -107,13 +107,19 @@ export function page<Item extends z.ZodType>(item: Item) {
 export const idParams = z.strictObject({ id: id('The id of the resource.') })
 
 const actorFields = {
-  type: z.enum(['OPERATOR', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
+  type: z.enum(['OPERATOR', 'MEMBER', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
     description: 'What kind of caller it was.',
     example: 'MANAGEMENT_TOKEN',
   }),
-  id: z.string().optional().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
-  name: z.string().optional().meta({ description: 'The name of the credential.', example: 'deploy script' }),
-  memberId: z.string().optional().meta({ description: 'The member behind an access token.', example: EXAMPLE_ID }),
+  id: z.string().optional().meta({ description: 'The id of the credential or member.', example: EXAMPLE_ID }),
+  name: z.string().optional().meta({
+    description: 'The name of the credential, or the e-mail address of the member.',
+    example: 'deploy script',
+  }),
+  memberId: z
+    .string()
+    .optional()
+    .meta({ description: 'The member behind a session or an access token.', example: EXAMPLE_ID }),
 }
 
 /** The caller that made a change. */
@@ -123,7 +129,7 @@ export const actor = z
     issuedBy: z
       .object(actorFields)
       .optional()
-      .meta({ description: 'Who made the access token, unless its member did.' }),
+      .meta({ description: 'Who made the access token or the invitation, unless its member did.' }),
   })
   .meta({ id: 'Actor', description: 'Who did it.' })
 export type Actor = z.infer<typeof actor>

@@ -3,12 +3,15 @@
  * beyond a limit costs no statement as long as its credential is known.
  */
 
-import { type Caller, findCaller, readCredential } from './authentication.ts'
+import { parseSecret, hashSecret } from '@keyward/database'
+
+import { type Caller, findCaller, readCredential, strangerCaller } from './authentication.ts'
 import type { Db } from './context.ts'
 import { type Gates, shareOf } from './gates.ts'
 import { createKnownCredentials, type KnownCredentials } from './known-credentials.ts'
 import { ApiError } from './problem.ts'
 import type { LimitedCaller, RateLimiter } from './rate-limit.ts'
+import { findSessionCaller } from './sessions.ts'
 
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'UNAUTHENTICATED'
@@ -20,6 +23,13 @@ export interface AdmissionOptions {
   operatorTokens: readonly string[]
   rateLimiter: RateLimiter
   gates: Gates
+}
+
+/** The credentials of a request, as they were sent. */
+export interface SentCredentials {
+  authorization: string | undefined
+  /** The secret of the session cookie. */
+  session: string | undefined
 }
 
 export interface Admitted {
@@ -36,25 +46,44 @@ export class Admission {
     this.#options = options
   }
 
-  /** Returns the caller of an `Authorization` header. Throws UNAUTHENTICATED, RATE_LIMITED, UNAVAILABLE. `ip` is the caller's address. */
-  async admit(authorization: string | undefined, ip: string | null): Promise<Admitted> {
-    const { operatorTokens, rateLimiter } = this.#options
+  /**
+   * Returns the caller with an `Authorization` header, or without one the caller with a session. Throws UNAUTHENTICATED, RATE_LIMITED,
+   * UNAVAILABLE. `ip` is the caller's address.
+   */
+  async admit({ authorization, session }: SentCredentials, ip: string | null): Promise<Admitted> {
+    const { db, operatorTokens, rateLimiter } = this.#options
     try {
+      if (authorization === undefined && session !== undefined && parseSecret(session)?.kind === 'SESSION') {
+        const hash = hashSecret(session)
+        return await this.#admitHash(hash, ip, () => findSessionCaller(db, session, hash, operatorTokens))
+      }
       const credential = readCredential(operatorTokens, authorization)
       if (credential.kind === 'operator') return { caller: credential, headers: rateLimiter.count(credential, ip) }
-      return await this.#admitHash(credential.secretHash, ip)
+      return await this.#admitHash(credential.secretHash, ip, () => findCaller(db, credential.secretHash))
     } catch (error) {
-      if (authorization !== undefined && isUnauthenticated(error)) rateLimiter.countFailure(ip)
+      if (authorization !== undefined) this.noteFailure(error, ip)
       throw error
     }
   }
 
-  async #admitHash(secretHash: Uint8Array, ip: string | null): Promise<Admitted> {
+  /** Returns the caller of a request that needs no credential. Throws RATE_LIMITED. */
+  admitStranger(ip: string | null): Admitted {
+    const { rateLimiter } = this.#options
+    rateLimiter.requireFewFailures(ip)
+    return { caller: strangerCaller(), headers: rateLimiter.countSignIn() }
+  }
+
+  /** Counts an error if it rejects a credential. */
+  noteFailure(error: unknown, ip: string | null): void {
+    if (isUnauthenticated(error)) this.#options.rateLimiter.countFailure(ip)
+  }
+
+  async #admitHash(secretHash: Uint8Array, ip: string | null, find: () => Promise<Caller>): Promise<Admitted> {
     const { rateLimiter } = this.#options
     const known = this.#known.get(secretHash)
     if (!known) rateLimiter.requireFewFailures(ip)
     const counted = known && rateLimiter.count(known, ip)
-    const caller = await this.#find(secretHash, known).catch((error: unknown) => {
+    const caller = await this.#find(find, known).catch((error: unknown) => {
       if (isUnauthenticated(error)) this.#known.delete(secretHash)
       throw error
     })
@@ -62,11 +91,11 @@ export class Admission {
     return { caller, headers: counted ?? rateLimiter.count(caller, ip) }
   }
 
-  async #find(secretHash: Uint8Array, known: LimitedCaller | undefined): Promise<Caller> {
+  async #find(find: () => Promise<Caller>, known: LimitedCaller | undefined): Promise<Caller> {
     const { reads, strangers } = this.#options.gates
     const leave = await (known ? reads.enter(shareOf(known)) : strangers.enter(''))
     try {
-      return await findCaller(this.#options.db, secretHash)
+      return await find()
     } finally {
       leave()
     }

@@ -13,7 +13,7 @@ import type { Access } from './endpoint.ts'
 import { ApiError } from './problem.ts'
 
 export interface Caller {
-  kind: 'operator' | 'vendor' | 'apiKey'
+  kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
   /** The owner of rate limits and idempotency keys: the id of the credential, or `operator`. */
   owner: string
   /** '' for the operator. */
@@ -23,22 +23,24 @@ export interface Caller {
   credential: CallerCredential
   /** Whether the operator has suspended the organization. */
   isSuspended: boolean
+  /** The session that the request was sent with, instead of a secret. */
+  session: { id: string } | null
 }
 
 function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-function unauthenticated(detail: string): ApiError {
+export function unauthenticated(detail: string): ApiError {
   return new ApiError('UNAUTHENTICATED', detail, { headers: { 'www-authenticate': 'Bearer realm="keyward"' } })
 }
 
-function permissionsFrom(names: readonly string[]): Set<Permission> {
+export function permissionsFrom(names: readonly string[]): Set<Permission> {
   return new Set(names.flatMap((name) => permissionSchema.safeParse(name).data ?? []))
 }
 
 /** A personal access token has the permissions that both it and its member have (docs/api.md#a3). */
-function intersection(token: ReadonlySet<Permission>, member: ReadonlySet<Permission>): Set<Permission> {
+export function intersection(token: ReadonlySet<Permission>, member: ReadonlySet<Permission>): Set<Permission> {
   return new Set([...token].filter((name) => member.has(name)))
 }
 
@@ -83,12 +85,30 @@ export function bearerSecret(authorization: string | undefined): string | undefi
 }
 
 /** Digests have equal lengths, so the comparison takes the same time for every secret. */
-function isOneOf(tokens: readonly string[], secret: string): boolean {
+export function isOneOf(tokens: readonly string[], secret: string): boolean {
   const digest = sha256(secret)
   return tokens.map((token) => timingSafeEqual(digest, sha256(token))).includes(true)
 }
 
 const REJECTED = 'The credential is unknown, revoked or expired. Send a valid one.'
+
+export function operatorCaller(): Caller & { kind: 'operator' } {
+  return {
+    kind: 'operator',
+    owner: 'operator',
+    organizationId: '',
+    permissions: new Set(),
+    actor: { type: 'OPERATOR' },
+    credential: { id: 'operator', expiresAt: null, productId: null, madeByMember: null },
+    isSuspended: false,
+    session: null,
+  }
+}
+
+/** Returns the caller of an endpoint that needs no credential. */
+export function strangerCaller(): Caller {
+  return { ...operatorCaller(), kind: 'stranger', owner: 'stranger', actor: { type: 'SYSTEM' } }
+}
 
 /** The secret of a credential that Postgres has to find. */
 export interface Credential {
@@ -107,16 +127,7 @@ export function readCredential(
       'The header has "Bearer" twice. Send "Authorization: Bearer <secret>", with the secret alone.',
     )
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
-  if (isOneOf(operatorTokens, secret))
-    return {
-      kind: 'operator',
-      owner: 'operator',
-      organizationId: '',
-      permissions: new Set(),
-      actor: { type: 'OPERATOR' },
-      credential: { id: 'operator', expiresAt: null, productId: null, madeByMember: null },
-      isSuspended: false,
-    }
+  if (isOneOf(operatorTokens, secret)) return operatorCaller()
   if (!parseSecret(secret)) throw unauthenticated(REJECTED)
   return { kind: 'credential', secretHash: hashSecret(secret) }
 }
@@ -143,6 +154,7 @@ export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller
       madeByMember: row.madeByMember ?? row.memberId,
     },
     isSuspended: row.suspendedAt !== null,
+    session: null,
   }
 }
 
@@ -150,6 +162,7 @@ const CALLERS: Record<Caller['kind'], string> = {
   operator: 'the operator token',
   vendor: 'a management token or access token',
   apiKey: 'an API key',
+  stranger: 'no credential',
 }
 
 function requireKind(caller: Caller, required: Caller['kind']): void {
@@ -158,8 +171,13 @@ function requireKind(caller: Caller, required: Caller['kind']): void {
   throw new ApiError('FORBIDDEN', `This endpoint requires ${CALLERS[required]}; the request was sent with ${got}.`)
 }
 
+function requirePerson(caller: Caller): void {
+  if (caller.kind === 'apiKey') requireKind(caller, 'vendor')
+}
+
 /** Throws ORGANIZATION_SUSPENDED, or FORBIDDEN with the kind of credential or the permission that is required. */
-export function authorize(access: Access, caller: Caller): void {
+export function authorize(access: Exclude<Access, { kind: 'anyone' }>, caller: Caller): void {
+  if (access.kind === 'person') return requirePerson(caller)
   requireKind(caller, access.kind)
   if (caller.kind === 'vendor' && caller.isSuspended)
     throw new ApiError(

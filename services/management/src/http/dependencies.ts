@@ -28,6 +28,8 @@ export interface Dependencies {
   storedBytes: StoredBytes
   resolver: OriginResolver
   keyring: Keyring
+  /** The current operator token, and the previous one while it is being replaced. */
+  operatorTokens: readonly string[]
   validators: DecidingValidators
   log: Logger
 }

@@ -11,14 +11,23 @@ import type { CallerCredential, Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ApiError, invalidRequest, quote, type ValidationError } from './problem.ts'
 import type { RowsOf } from './rows.ts'
+import type { Site } from './site.ts'
 import type { Streamed } from './streamed.ts'
 import { validationErrors } from './validation-errors.ts'
 
 /** The path below which all endpoints lie. */
 export const BASE_PATH = '/api/v1'
 
-/** `any`: every management token and access token of an organization, whatever its permissions. */
-export type Access = { kind: 'operator' } | { kind: 'apiKey' } | { kind: 'vendor'; permission: Permission | 'any' }
+/**
+ * `any`: every management token and access token of an organization, whatever its permissions. A `person` is the operator or a vendor's
+ * credential. `anyone`: without a credential.
+ */
+export type Access =
+  | { kind: 'operator' }
+  | { kind: 'apiKey' }
+  | { kind: 'vendor'; permission: Permission | 'any' }
+  | { kind: 'person' }
+  | { kind: 'anyone' }
 
 /** The caller's address and country, as far as they are known. */
 export interface RequestOrigin {
@@ -37,6 +46,10 @@ export interface Call<Params, Query, Body> {
   actor: Actor
   /** Headers of the response, which the handler may add to. */
   headers: Record<string, string>
+  /** Null: the request has no `Host` header. */
+  site: Site | null
+  /** The session that the request was sent with, instead of a secret. */
+  session: { id: string } | null
   origin(): RequestOrigin
 }
 
@@ -113,6 +126,11 @@ export interface Endpoint {
   access: Access
   /** Parses the input or throws an ApiError. The returned function runs the handler. */
   prepare(input: RawInput): Promise<(call: AnyCall) => Promise<unknown>>
+}
+
+/** Whether a request to the endpoint can be repeated safely with an idempotency key, which belongs to a credential. */
+export function acceptsIdempotencyKey({ definition, access }: Endpoint): boolean {
+  return definition.method === 'post' && definition.readOnly !== true && access.kind !== 'anyone'
 }
 
 const nothing = z.strictObject({})
@@ -199,6 +217,27 @@ export function operatorEndpoint<
   handle: Handler<Call<z.output<Params>, z.output<Query>, Body>, NoInfer<Response>>,
 ): Endpoint {
   return build({ kind: 'operator' }, definition, handle)
+}
+
+/** An endpoint for the operator and for the credentials of an organization. `organizationId` is '' for the operator. */
+export function personEndpoint<
+  Params extends z.ZodObject = typeof nothing,
+  Query extends z.ZodObject = typeof nothing,
+  Body = unknown,
+  Response = unknown,
+>(
+  definition: Definition<Params, Query, Body, Response>,
+  handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, NoInfer<Response>>,
+): Endpoint {
+  return build({ kind: 'person' }, definition, handle)
+}
+
+/** An endpoint without a credential. Its requests are limited by address, and in all. */
+export function publicEndpoint<Body, Response>(
+  definition: Definition<typeof nothing, typeof nothing, Body, Response>,
+  handle: Handler<Call<unknown, unknown, Body>, NoInfer<Response>>,
+): Endpoint {
+  return build({ kind: 'anyone' }, definition, handle)
 }
 
 function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(

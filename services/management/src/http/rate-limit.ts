@@ -11,6 +11,8 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
 /** The limit of one address with one API key. An app requests a file once a day. */
 const APP_REQUESTS = 100
+/** The limit of all requests to sign in. */
+const SIGN_INS = 1_000
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
 
@@ -25,7 +27,7 @@ export interface RateLimits {
 
 /** The part of a caller that limits are counted by. */
 export interface LimitedCaller {
-  kind: 'operator' | 'vendor' | 'apiKey'
+  kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
   owner: string
   organizationId: string
 }
@@ -36,6 +38,8 @@ export interface RateLimiter {
   /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
   requireFewFailures(ip: string | null): void
   countFailure(ip: string | null): void
+  /** Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. */
+  countSignIn(): Record<string, string>
 }
 
 /** Returns the network that an address is counted by: an IPv6 host has a /64. */
@@ -99,6 +103,12 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
     },
     countFailure(ip) {
       failures.add(networkOf(ip))
+    },
+    countSignIn() {
+      const count = counts.count('sign-in', SIGN_INS)
+      const headers = headersOf('sign-in', SIGN_INS, count)
+      if (count.used > SIGN_INS) throw rateLimited('requests to sign in', SIGN_INS, count.remainingMs, headers)
+      return headers
     },
   }
 }

@@ -7,15 +7,24 @@ import { pipeline, Readable } from 'node:stream'
 
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
 
-import type { Admission } from './admission.ts'
+import type { Admission, Admitted } from './admission.ts'
 import { authorize, type Caller } from './authentication.ts'
 import { readBody, type RequestBody } from './body.ts'
 import type { Dependencies } from './dependencies.ts'
-import { BASE_PATH, type Endpoint, MAX_BODY_BYTES, type RequestOrigin } from './endpoint.ts'
+import {
+  acceptsIdempotencyKey,
+  type Access,
+  BASE_PATH,
+  type Endpoint,
+  MAX_BODY_BYTES,
+  type RequestOrigin,
+} from './endpoint.ts'
 import { shareOf } from './gates.ts'
 import { idempotentRequest, type WireResponse } from './idempotency.ts'
 import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
+import { sessionSecret } from './session-cookie.ts'
+import { requireOrigin, siteOf } from './site.ts'
 import { handleRequest, problemResponse } from './transaction.ts'
 import { hasMeaninglessBody, UnreadBodies } from './unread-body.ts'
 
@@ -65,6 +74,19 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
   return () => resolver.resolveText(request.socket.remoteAddress, headerReader(request))
 }
 
+/** A page of another site can make a browser send a session or sign in, so such a request must come from a page of this one. */
+async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
+  const { authorization, cookie, origin, host } = request.headers
+  if (access.kind === 'anyone') {
+    if (origin !== undefined) requireOrigin(siteOf(host), origin)
+    return admission.admitStranger(ip)
+  }
+  const admitted = await admission.admit({ authorization, session: sessionSecret(cookie) }, ip)
+  if (admitted.caller.session && request.method !== 'GET' && request.method !== 'HEAD')
+    requireOrigin(siteOf(host), origin)
+  return admitted
+}
+
 async function serve(
   options: RouterOptions,
   endpoint: Endpoint,
@@ -74,13 +96,16 @@ async function serve(
   const { dependencies, admission } = options
   const { access } = endpoint
   const origin = originOf(dependencies, request)
-  const { caller, headers } = await admission.admit(request.headers.authorization, origin().ip)
+  const { caller, headers } = await admit(admission, access, request, origin().ip)
   response.setHeaders(new Map(Object.entries(headers)))
-  if (caller.kind !== 'operator') options.onCredentialUse(caller.owner)
-  authorize(access, caller)
+  if (caller.kind === 'vendor' || caller.kind === 'apiKey' || caller.session) options.onCredentialUse(caller.owner)
+  if (access.kind !== 'anyone') authorize(access, caller)
   const leave = endpoint.definition.rows ? await dependencies.gates.imports.enter(shareOf(caller)) : undefined
   try {
     return await serveCaller(dependencies, endpoint, { caller, origin, id: requestId(response) }, request)
+  } catch (error) {
+    if (access.kind === 'anyone') admission.noteFailure(error, origin().ip)
+    throw error
   } finally {
     leave?.()
   }
@@ -100,13 +125,14 @@ async function serveCaller(
 ): Promise<WireResponse> {
   const { definition } = endpoint
   const { value, split, hash } = (await bodyOf(endpoint, request)) ?? { value: undefined, split: null, hash: null }
-  const isRepeatable = definition.method === 'post' && definition.readOnly !== true
+  const isRepeatable = acceptsIdempotencyKey(endpoint)
   const key = isRepeatable ? request.get('idempotency-key') : undefined
   return handleRequest(dependencies, {
     endpoint,
     prepare: () => endpoint.prepare({ params: request.params, query: request.query, body: { value, split } }),
     caller,
     origin,
+    site: siteOf(request.headers.host),
     path: request.path,
     requestId: id,
     idempotent: idempotentRequest(caller, key, {

@@ -16,6 +16,7 @@ import { shareOf } from './gates.ts'
 import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
 import { ApiError, toProblem } from './problem.ts'
 import { changingTransaction, thisTransaction } from './propagation.ts'
+import type { Site } from './site.ts'
 import { Streamed } from './streamed.ts'
 
 const MAX_ATTEMPTS = 4
@@ -29,6 +30,7 @@ export interface EndpointRequest {
   prepare: () => Promise<Run>
   caller: Caller
   origin: () => RequestOrigin
+  site: Site | null
   path: string
   requestId: string
   idempotent: IdempotentRequest | null
@@ -46,7 +48,7 @@ async function runHandler(dependencies: Dependencies, request: EndpointRequest, 
   const { definition } = request.endpoint
   const headers: Record<string, string> = {}
   const { kind: _kind, owner: _owner, isSuspended: _isSuspended, ...caller } = request.caller
-  const result = await run({ ...caller, db, dependencies, headers, origin: request.origin })
+  const result = await run({ ...caller, db, dependencies, headers, site: request.site, origin: request.origin })
   if (definition.status === 204) {
     const sent = { status: 204, headers, body: '' }
     return { sent, stored: sent }

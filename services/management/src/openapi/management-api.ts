@@ -6,7 +6,7 @@
 import { type ProblemCode, PROBLEMS } from '@keyward/contract'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponsesObject } from 'zod-openapi'
 
-import type { Access, DocumentedError, Endpoint } from '../http/endpoint.ts'
+import { acceptsIdempotencyKey, type Access, type DocumentedError, type Endpoint } from '../http/endpoint.ts'
 import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
 import { problemResponses, PROTOCOL_CODES } from './problems.ts'
 import type { SecurityScheme } from './security.ts'
@@ -22,24 +22,26 @@ export function describeAccess(access: Access): string {
       return access.permission === 'any'
         ? 'Credential: any management or personal access token.'
         : `Credential: a management or personal access token with the permission \`${access.permission}\`.`
+    case 'person':
+      return 'Credential: any management or personal access token, the operator token, or a session.'
+    case 'anyone':
+      return 'No credential.'
     default:
       return access satisfies never
   }
 }
 
-const SCHEMES: Record<Access['kind'], SecurityScheme> = {
-  operator: 'operatorToken',
-  apiKey: 'apiKey',
-  vendor: 'vendorToken',
+/** Each of them suffices. */
+const SCHEMES: Record<Access['kind'], readonly SecurityScheme[]> = {
+  operator: ['operatorToken'],
+  apiKey: ['apiKey'],
+  vendor: ['vendorToken'],
+  person: ['vendorToken', 'operatorToken'],
+  anyone: [],
 }
 
 export function documented(error: ProblemCode | DocumentedError): DocumentedError {
   return typeof error === 'string' ? { code: error, status: PROBLEMS[error].status } : error
-}
-
-/** Whether the endpoint accepts `Idempotency-Key`. */
-function isRepeatable({ definition }: Endpoint): boolean {
-  return definition.method === 'post' && definition.readOnly !== true
 }
 
 /** Returns every error that the endpoint can return. */
@@ -48,7 +50,7 @@ export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
   const takesBody = definition.method !== 'get' && definition.method !== 'delete'
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
   if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
-  if (isRepeatable(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
+  if (acceptsIdempotencyKey(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
   if (access.kind === 'vendor') codes.push('ORGANIZATION_SUSPENDED')
   codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)
   return [...codes, ...(definition.errors ?? [])].map(documented)
@@ -58,7 +60,7 @@ function headerParameters(endpoint: Endpoint) {
   const parameter = (name: string, description: string) =>
     ({ in: 'header', name, required: false, description, schema: { type: 'string' } }) as const
   return [
-    ...(isRepeatable(endpoint)
+    ...(acceptsIdempotencyKey(endpoint)
       ? [
           parameter(
             'Idempotency-Key',
@@ -85,7 +87,7 @@ function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   const names: HeaderName[] = [
     'x-request-id',
     ...(isCreated ? (['location'] as const) : []),
-    ...(isRepeatable(endpoint) ? (['idempotency-replayed'] as const) : []),
+    ...(acceptsIdempotencyKey(endpoint) ? (['idempotency-replayed'] as const) : []),
     ...(propagates === true ? (['preference-applied', 'x-applied-by'] as const) : []),
     ...(responseType === 'text/plain' ? (['content-disposition'] as const) : []),
     ...RATE_LIMIT_HEADERS,
@@ -104,7 +106,7 @@ export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObje
     tags: [definition.tag.name],
     summary: definition.summary,
     description: [definition.description, describeAccess(access)].filter(Boolean).join('\n\n'),
-    security: [{ [SCHEMES[access.kind]]: [] }],
+    security: SCHEMES[access.kind].map((scheme) => ({ [scheme]: [] })),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     parameters: headerParameters(endpoint),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '../http/context.ts'
+import { SESSION_IDLE_HOURS } from '../http/sessions.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
 /** For how many days each record is kept. */
@@ -149,6 +150,12 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['auditEntries', auditEntries(days.audit)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],
+    [
+      'sessions',
+      batchOf('sessions', sql`expires_at < now() or last_used_at < now() - ${SESSION_IDLE_HOURS} * interval '1 hour'`),
+    ],
+    ['invitations', batchOf('invitations', sql`expires_at < now()`)],
+    ['passkeyChallenges', batchOf('passkey_challenges', sql`expires_at < now()`)],
     ['storedResponses', batchOf('idempotency_keys', sql`created_at < ${before(IDEMPOTENCY_DAYS)}`)],
   ]
   const deleted: Record<string, number> = {}

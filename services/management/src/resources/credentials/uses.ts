@@ -1,5 +1,5 @@
 /**
- * The last use of each credential, to the minute. Uses are collected in memory and written every second, to a table of their own, so
+ * The last use of each credential and session, to the minute. Uses are collected in memory and written every second, to a table of their own, so
  * that a use is no change of a credential that validators would have to apply.
  */
 
@@ -29,6 +29,7 @@ export function createUseRecorder(db: Db, onError: (error: unknown) => void): Us
       select id, now() from credentials where id = any(${ids}::uuid[]) order by id
       on conflict (credential_id) do update set last_used_at = greatest(credential_uses.last_used_at, excluded.last_used_at)
     `.execute(db)
+    await sql`update sessions set last_used_at = now() where id = any(${ids}::uuid[])`.execute(db)
   }
   const timer = setInterval(() => void write().catch(onError), WRITE_INTERVAL_MS)
   timer.unref()

@@ -11,9 +11,11 @@ import {
   token,
   updateMember,
 } from '@keyward/contract'
+import { createdMember, invitation } from '@keyward/contract/management/sign-in'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import { vendorEndpoint } from '../../http/endpoint.ts'
 import { lockManagers, permissionsOf, requireCovered, requireGrantable, requireManager } from '../credentials/bounds.ts'
 import {
   type CredentialFilter,
@@ -23,8 +25,9 @@ import {
   revokeCredential,
   revokeTokensMadeBy,
 } from '../credentials/store.ts'
+import { invite } from './invitations.ts'
 
-const rows: OwnedRows<'members', Member> = {
+export const memberRows: OwnedRows<'members', Member> = {
   table: 'members',
   type: 'member',
   quota: 'members',
@@ -51,20 +54,24 @@ const people = crudEndpoints({
 })
 
 const memberEndpoints = [
-  people.list({}, (call) => listRows(rows, call, call.query)),
+  people.list({}, (call) => listRows(memberRows, call, call.query)),
   people.create(
     {
       summary: 'Add a member',
-      description: 'A credential can grant only permissions that it has.',
+      description:
+        'A credential can grant only permissions that it has. The response contains an invitation, a link for 72 hours to send to the member.',
       body: createMember,
+      response: createdMember,
+      secrets: ['invitation'],
       errors: ['MEMBER_EXISTS', 'QUOTA_EXCEEDED'],
     },
-    (call) => {
+    async (call) => {
       requireGrantable(call.body.permissions, call.permissions)
-      return insertRow(rows, call, call.body)
+      const created = await insertRow(memberRows, call, call.body)
+      return { ...created, invitation: await invite(call, created.id) }
     },
   ),
-  people.read({}, (call) => readRow(rows, call, call.params.id)),
+  people.read({}, (call) => readRow(memberRows, call, call.params.id)),
   people.change(
     {
       description:
@@ -75,7 +82,7 @@ const memberEndpoints = [
     },
     async (call) => {
       await lockManagers(call)
-      const changed = await changeRow(rows, call, call.params.id, call.body, (before) => {
+      const changed = await changeRow(memberRows, call, call.params.id, call.body, (before) => {
         requireCovered('member', permissionsOf(before.permissions), call.permissions)
         requireGrantable(call.body.permissions ?? [], call.permissions)
       })
@@ -93,12 +100,37 @@ const memberEndpoints = [
     },
     async (call) => {
       await lockManagers(call)
-      await deleteRow(rows, call, call.params.id, {
+      await deleteRow(memberRows, call, call.params.id, {
         check: (row) => requireCovered('member', permissionsOf(row.permissions), call.permissions),
         audited: ({ email }) => ({ email }),
         cascade: revokeTokensMadeBy,
       })
       await requireManager(call)
+    },
+  ),
+]
+
+const invitations = [
+  vendorEndpoint(
+    permissions.writePermission,
+    {
+      method: 'post',
+      path: '/members/{id}/invitation',
+      tag,
+      operationId: 'createInvitation',
+      summary: 'Invite a member again',
+      description:
+        'Returns a link that signs the member in once, within 72 hours. It replaces an earlier one. A credential can invite only ' +
+        'members whose permissions it has.',
+      params: idParams,
+      status: 200,
+      response: invitation,
+      secrets: ['secret', 'path'],
+    },
+    async (call) => {
+      const { id, permissions: held } = await findRow(memberRows, call, call.params.id)
+      requireCovered('member', permissionsOf(held), call.permissions)
+      return invite(call, id)
     },
   ),
 ]
@@ -119,7 +151,7 @@ const tokensOf = (memberId: string): CredentialFilter => ({ kind: 'ACCESS_TOKEN'
 
 const tokenEndpoints = [
   tokens.list({}, async (call) => {
-    await findRow(rows, call, call.params.id)
+    await findRow(memberRows, call, call.params.id)
     return listCredentials(call, tokensOf(call.params.id), call.query)
   }),
   tokens.create(
@@ -134,7 +166,7 @@ const tokenEndpoints = [
       errors: ['QUOTA_EXCEEDED'],
     },
     async (call) => {
-      await findRow(rows, call, call.params.id)
+      await findRow(memberRows, call, call.params.id)
       return grantCredential(call, tokensOf(call.params.id), call.body)
     },
   ),
@@ -144,4 +176,4 @@ const tokenEndpoints = [
   ),
 ]
 
-export const members = [...memberEndpoints, ...tokenEndpoints]
+export const members = [...memberEndpoints, ...invitations, ...tokenEndpoints]

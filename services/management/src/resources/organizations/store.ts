@@ -48,6 +48,11 @@ async function findOrganization(db: Db, id: string): Promise<OrganizationRow> {
   return row
 }
 
+/** Returns the organization without its quotas. */
+export async function findSummary(db: Db, id: string): Promise<Organization> {
+  return show(await findOrganization(db, id))
+}
+
 async function showDetails(db: Db, row: OrganizationRow): Promise<OrganizationDetails> {
   const quotas = await showQuotas({ db, organizationId: row.id }, row.quotas)
   return { ...show(row), suspendedAt: row.suspendedAt?.toISOString() ?? null, quotas }

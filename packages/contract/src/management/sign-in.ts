@@ -1,0 +1,123 @@
+/** Sign-in of people: sessions, invitations and passkeys (docs/api.md#a5, docs/api.md#a6). */
+
+import { z } from 'zod'
+
+import { email, EXAMPLE_ID, name, timestamp } from './common.ts'
+import { member } from './credentials.ts'
+import { organization } from './organizations.ts'
+
+const secret = z.string().max(512)
+
+/** A message of the Web Authentication API in its JSON form. The library that verifies it parses its members. */
+const webAuthnJson = z.record(z.string(), z.unknown())
+
+export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN']).meta({
+  description: 'How the session was opened.',
+  example: 'PASSKEY',
+})
+export type SignInMethod = z.infer<typeof signInMethod>
+
+export const createSession = z
+  .strictObject({
+    token: secret.optional().meta({
+      description: 'A personal access token, or the operator token.',
+      example: 'kwp_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+    invitation: secret.optional().meta({
+      description: 'The secret of an invitation, which works once.',
+      example: 'kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+    passkey: webAuthnJson.optional().meta({
+      description: "The browser's response to the options of a sign-in.",
+      example: { id: 'bGFwdG9w', rawId: 'bGFwdG9w', type: 'public-key', response: {} },
+    }),
+  })
+  .refine((value) => Object.values(value).filter((one) => one !== undefined).length === 1, {
+    message: 'must have exactly one of token, invitation and passkey',
+  })
+  .meta({ example: { token: 'kwp_0123456789abcdefghijABCDEFGHIJ2Xk9Qa' } })
+
+export const session = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the session.', example: EXAMPLE_ID }),
+    method: signInMethod,
+    isCurrent: z.boolean().meta({ description: 'Whether this request was sent with it.', example: true }),
+    createdAt: timestamp('When it was opened.'),
+    lastUsedAt: timestamp('About when it was last used.'),
+    expiresAt: timestamp('When it ends at the latest.'),
+  })
+  .meta({ id: 'Session', description: 'A session of a person in a browser.' })
+export type Session = z.infer<typeof session>
+export const sessions = z
+  .object({ data: z.array(session).meta({ description: 'The open sessions, newest first.' }) })
+  .meta({ id: 'Sessions', description: 'The open sessions of a member.' })
+
+export const me = z
+  .object({
+    kind: z.enum(['OPERATOR', 'MEMBER', 'TOKEN']).meta({
+      description: 'The operator, a member with a session or an access token, or a management token.',
+      example: 'MEMBER',
+    }),
+    organization: organization.nullable().meta({ description: 'The organization; null for the operator.' }),
+    member: z
+      .object({ id: z.uuid().meta({ description: 'The id of the member.', example: EXAMPLE_ID }), email })
+      .nullable()
+      .meta({ description: 'The member; null for the operator and for a management token.' }),
+    permissions: z
+      .array(z.string())
+      .meta({ description: 'What the request may do.', example: ['licenses.read', 'licenses.write'] }),
+    session: session.nullable().meta({ description: 'The session; null when the request was sent with a secret.' }),
+  })
+  .meta({ id: 'Me', description: 'Who sends the request.' })
+export type Me = z.infer<typeof me>
+
+export const invitation = z
+  .object({
+    secret: z.string().optional().meta({
+      description: 'The secret of the invitation, shown once; a replayed response omits it.',
+      example: 'kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+    path: z.string().optional().meta({
+      description: 'The path of the link to send to the member, shown once; a replayed response omits it.',
+      example: '/console/invitation#kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
+    }),
+    expiresAt: timestamp('When the invitation ends.'),
+  })
+  .meta({ id: 'Invitation', description: 'A one-time invitation of a member to sign in.' })
+export type Invitation = z.infer<typeof invitation>
+
+export const createdMember = member
+  .extend({ invitation: invitation.optional() })
+  .meta({ id: 'CreatedMember', description: 'A new member with an invitation.' })
+
+export const passkey = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the passkey.', example: EXAMPLE_ID }),
+    name: name.meta({ description: 'What the member calls it.', example: 'work laptop' }),
+    createdAt: timestamp('When it was registered.'),
+    lastUsedAt: timestamp('When it was last used to sign in.').nullable(),
+  })
+  .meta({ id: 'Passkey', description: 'A passkey of a member.' })
+export type Passkey = z.infer<typeof passkey>
+export const passkeys = z
+  .object({ data: z.array(passkey).meta({ description: 'The passkeys, newest first.' }) })
+  .meta({ id: 'Passkeys', description: 'The passkeys of a member.' })
+export const createPasskey = z.strictObject({
+  name: name.meta({ description: 'What the member calls it.', example: 'work laptop' }),
+  response: webAuthnJson.meta({
+    description: "The browser's response to the options of a registration.",
+    example: { id: 'bGFwdG9w', rawId: 'bGFwdG9w', type: 'public-key', response: {} },
+  }),
+})
+
+export const passkeyOptions = z
+  .object({
+    options: webAuthnJson.meta({
+      description: 'The options for `navigator.credentials`, in their JSON form.',
+      example: { challenge: 'bGFwdG9w', rpId: 'keyward.example.com', userVerification: 'required' },
+    }),
+  })
+  .meta({
+    id: 'PasskeyOptions',
+    description: 'The options of a request to a passkey, with a challenge for five minutes.',
+  })

@@ -1,0 +1,90 @@
+/** Authentication with a session (docs/api.md#a5). Nothing is cached: each request reads the session, its member and its access token. */
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+import { actor as actorSchema } from '@keyward/contract'
+import { sql } from 'kysely'
+
+import { type Caller, intersection, operatorCaller, permissionsFrom, unauthenticated } from './authentication.ts'
+import type { Db } from './context.ts'
+
+/** A session ends this long after its last use. `last_used_at` is exact to the minute. */
+export const SESSION_IDLE_HOURS = 12
+
+/** Returns what a session stores of the operator token that opened it. Without the session's secret it proves nothing. */
+export function operatorSeal(sessionSecret: string, operatorToken: string): Buffer {
+  return createHmac('sha256', sessionSecret).update(operatorToken).digest()
+}
+
+async function findSession(db: Db, secretHash: Uint8Array) {
+  return db
+    .selectFrom('sessions')
+    .leftJoin('members', 'members.id', 'sessions.memberId')
+    .leftJoin('organizations', 'organizations.id', 'sessions.organizationId')
+    .leftJoin('credentials', 'credentials.id', 'sessions.credentialId')
+    .select([
+      'sessions.id',
+      'sessions.organizationId',
+      'sessions.memberId',
+      'sessions.operatorSeal',
+      'sessions.credentialId',
+      'sessions.invitedBy',
+      'members.email',
+      'members.permissions as memberPermissions',
+      'organizations.suspendedAt',
+      'credentials.permissions as tokenPermissions',
+      'credentials.revokedAt as tokenRevokedAt',
+      'credentials.expiresAt as tokenExpiresAt',
+    ])
+    .where('sessions.secretHash', '=', Buffer.from(secretHash))
+    .where('sessions.expiresAt', '>', sql<Date>`now()`)
+    .where('sessions.lastUsedAt', '>', sql<Date>`now() - ${SESSION_IDLE_HOURS} * interval '1 hour'`)
+    .executeTakeFirst()
+}
+
+type SessionRow = NonNullable<Awaited<ReturnType<typeof findSession>>>
+
+function isTokenValid({ credentialId, tokenRevokedAt, tokenExpiresAt }: SessionRow): boolean {
+  if (credentialId === null) return true
+  return tokenRevokedAt === null && (tokenExpiresAt === null || tokenExpiresAt.getTime() > Date.now())
+}
+
+const REJECTED = 'The session has ended. Sign in again.'
+
+/** Returns the caller with a session. `secret` is the value of its cookie. Throws UNAUTHENTICATED. */
+export async function findSessionCaller(
+  db: Db,
+  secret: string,
+  secretHash: Uint8Array,
+  operatorTokens: readonly string[],
+): Promise<Caller> {
+  const row = await findSession(db, secretHash)
+  if (!row || !isTokenValid(row)) throw unauthenticated(REJECTED)
+  if (row.operatorSeal !== null) {
+    const seal = row.operatorSeal
+    if (!operatorTokens.map((token) => timingSafeEqual(seal, operatorSeal(secret, token))).includes(true))
+      throw unauthenticated(REJECTED)
+    return { ...operatorCaller(), owner: row.id, session: { id: row.id } }
+  }
+  const { organizationId, memberId, email } = row
+  if (organizationId === null || memberId === null || email === null) throw unauthenticated(REJECTED)
+  const ofMember = permissionsFrom(row.memberPermissions ?? [])
+  const invitedBy = actorSchema.nullable().parse(row.invitedBy)
+  return {
+    kind: 'vendor',
+    owner: row.id,
+    organizationId,
+    permissions:
+      row.credentialId === null ? ofMember : intersection(permissionsFrom(row.tokenPermissions ?? []), ofMember),
+    actor: { type: 'MEMBER', id: memberId, name: email, memberId, ...(invitedBy && { issuedBy: invitedBy }) },
+    // What a member makes outlives the session, but not the access token that opened it.
+    credential: {
+      id: row.credentialId ?? row.id,
+      expiresAt: row.tokenExpiresAt,
+      productId: null,
+      madeByMember: memberId,
+    },
+    isSuspended: row.suspendedAt !== null,
+    session: { id: row.id },
+  }
+}

@@ -1,0 +1,51 @@
+/** One-time invitations (docs/api.md#a6): a member with the secret of one signs in without any other credential. */
+
+import { type Actor, actor as actorSchema } from '@keyward/contract'
+import { type Invitation } from '@keyward/contract/management/sign-in'
+import { createSecret, hashSecret, parseSecret } from '@keyward/database'
+import { sql } from 'kysely'
+
+import { audit, toJsonb } from '../../audit/writer.ts'
+import type { Db, WriteContext } from '../../http/context.ts'
+
+const HOURS = 72
+const MS_PER_HOUR = 3_600_000
+const PAGE = '/console/invitation'
+
+/** Creates an invitation, which replaces an earlier one of the member. */
+export async function invite(context: WriteContext, memberId: string): Promise<Invitation> {
+  const { db, organizationId, actor } = context
+  const { secret, hash } = createSecret('INVITATION')
+  const expiresAt = new Date(Date.now() + HOURS * MS_PER_HOUR)
+  const fields = { secretHash: hash, invitedBy: toJsonb(actor), createdAt: new Date(), expiresAt }
+  await db
+    .insertInto('invitations')
+    .values({ memberId, organizationId, ...fields })
+    .onConflict((conflict) => conflict.column('memberId').doUpdateSet(fields))
+    .execute()
+  const changes = { expiresAt: expiresAt.toISOString() }
+  await audit(context, { action: 'member.invited', resourceType: 'member', resourceId: memberId, changes })
+  // The secret is in the fragment, which browsers send to no server.
+  return { secret, path: `${PAGE}#${secret}`, expiresAt: expiresAt.toISOString() }
+}
+
+export interface Invited {
+  memberId: string
+  organizationId: string
+  /** The actor that sent the invitation, unless it was the member. */
+  invitedBy: Actor | null
+}
+
+/** Uses up an invitation. Returns null when it is unknown, used or expired. */
+export async function useInvitation(db: Db, secret: string): Promise<Invited | null> {
+  if (parseSecret(secret)?.kind !== 'INVITATION') return null
+  const row = await db
+    .deleteFrom('invitations')
+    .where('secretHash', '=', Buffer.from(hashSecret(secret)))
+    .where('expiresAt', '>', sql<Date>`now()`)
+    .returning(['memberId', 'organizationId', 'invitedBy'])
+    .executeTakeFirst()
+  if (!row) return null
+  const { issuedBy: _, ...sender } = actorSchema.parse(row.invitedBy)
+  return { ...row, invitedBy: sender.memberId === row.memberId ? null : sender }
+}

@@ -1,0 +1,166 @@
+/** The passkeys of the member that sends the request (docs/api.md#a6). */
+
+import { idParams } from '@keyward/contract'
+import {
+  createPasskey,
+  type Passkey,
+  passkey,
+  passkeyOptions,
+  passkeys as passkeyList,
+} from '@keyward/contract/management/sign-in'
+import { uuidv7, violatedConstraint } from '@keyward/database'
+
+import { audit } from '../../audit/writer.ts'
+import type { Db } from '../../http/context.ts'
+import { type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
+import { ApiError, invalid, notFound } from '../../http/problem.ts'
+import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
+import { registrationOptions, verifyRegistration } from './ceremonies.ts'
+
+const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people.' }
+const MAX_PASSKEYS = 20
+
+type AnyCall = Pick<VendorCall<unknown, unknown, unknown>, 'db' | 'organizationId' | 'actor' | 'permissions'>
+
+/** Throws NOT_FOUND for a credential without a member, and FORBIDDEN for one with fewer permissions: a passkey acts with all of the member's. */
+async function memberOf({ db, organizationId, actor, permissions }: AnyCall): Promise<{ id: string; email: string }> {
+  const id = actor.memberId
+  if (id === undefined)
+    throw new ApiError(
+      'NOT_FOUND',
+      'Only a member has passkeys. Send the request with a session or an access token of a member.',
+    )
+  const row = await db
+    .selectFrom('members')
+    .select(['id', 'email', 'permissions'])
+    .where('id', '=', id)
+    .where('organizationId', '=', organizationId)
+    .executeTakeFirst()
+  if (!row) throw notFound('member')
+  requireCovered('member', permissionsOf(row.permissions), permissions)
+  return row
+}
+
+function rowsOf(db: Db, organizationId: string, memberId: string) {
+  return db
+    .selectFrom('passkeys')
+    .select(['id', 'name', 'credentialId', 'createdAt', 'lastUsedAt'])
+    .where('organizationId', '=', organizationId)
+    .where('memberId', '=', memberId)
+    .orderBy('id', 'desc')
+}
+
+type Row = Awaited<ReturnType<ReturnType<typeof rowsOf>['executeTakeFirstOrThrow']>>
+
+function show({ id, name, createdAt, lastUsedAt }: Omit<Row, 'credentialId'>): Passkey {
+  return { id, name, createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt?.toISOString() ?? null }
+}
+
+export const passkeys = [
+  vendorEndpoint(
+    'any',
+    {
+      method: 'get',
+      path: '/me/passkeys',
+      tag,
+      operationId: 'listMyPasskeys',
+      summary: 'List your own passkeys',
+      status: 200,
+      response: passkeyList,
+    },
+    async (call) => {
+      if (call.actor.memberId === undefined) return { data: [] }
+      const { id } = await memberOf(call)
+      return { data: (await rowsOf(call.db, call.organizationId, id).execute()).map(show) }
+    },
+  ),
+  vendorEndpoint(
+    'any',
+    {
+      method: 'post',
+      path: '/me/passkeys/options',
+      tag,
+      operationId: 'createPasskeyOptions',
+      summary: 'Begin to register a passkey',
+      description:
+        'The options are those of `navigator.credentials.create`. Send the response of the browser to `POST /me/passkeys`.',
+      status: 200,
+      response: passkeyOptions,
+    },
+    async (call) => {
+      const member = await memberOf(call)
+      const registered = await rowsOf(call.db, call.organizationId, member.id).execute()
+      const ids = registered.map(({ credentialId }) => credentialId)
+      return { options: { ...(await registrationOptions(call.db, call.site, { ...member, registered: ids })) } }
+    },
+  ),
+  vendorEndpoint(
+    'any',
+    {
+      method: 'post',
+      path: '/me/passkeys',
+      tag,
+      operationId: 'createPasskey',
+      summary: 'Register a passkey',
+      body: createPasskey,
+      status: 201,
+      response: passkey,
+      errors: ['QUOTA_EXCEEDED'],
+    },
+    async (call) => {
+      const { id: memberId } = await memberOf(call)
+      const { db, organizationId, body } = call
+      const verified = await verifyRegistration(db, call.site, memberId, body.response)
+      const { length: used } = await rowsOf(db, organizationId, memberId).execute()
+      if (used >= MAX_PASSKEYS)
+        throw new ApiError('QUOTA_EXCEEDED', `A member has at most ${MAX_PASSKEYS} passkeys. Delete one first.`)
+      const id = uuidv7()
+      const createdAt = new Date()
+      await db
+        .insertInto('passkeys')
+        .values({ id, organizationId, memberId, name: body.name, ...verified, createdAt })
+        .execute()
+        .catch((error: unknown) => {
+          if (violatedConstraint(error) === 'passkeys_credential_id_key')
+            throw invalid('#/response', 'is a passkey that is registered already')
+          throw error
+        })
+      await audit(call, {
+        action: 'passkey.created',
+        resourceType: 'passkey',
+        resourceId: id,
+        changes: { name: body.name },
+      })
+      return show({ id, name: body.name, createdAt, lastUsedAt: null })
+    },
+  ),
+  vendorEndpoint(
+    'any',
+    {
+      method: 'delete',
+      path: '/me/passkeys/{id}',
+      tag,
+      operationId: 'deletePasskey',
+      summary: 'Delete one of your own passkeys',
+      params: idParams,
+      status: 204,
+    },
+    async (call) => {
+      const { id: memberId } = await memberOf(call)
+      const deleted = await call.db
+        .deleteFrom('passkeys')
+        .where('organizationId', '=', call.organizationId)
+        .where('memberId', '=', memberId)
+        .where('id', '=', call.params.id)
+        .returning('name')
+        .executeTakeFirst()
+      if (!deleted) throw notFound('passkey')
+      await audit(call, {
+        action: 'passkey.deleted',
+        resourceType: 'passkey',
+        resourceId: call.params.id,
+        changes: deleted,
+      })
+    },
+  ),
+]

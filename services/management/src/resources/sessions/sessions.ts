@@ -1,0 +1,237 @@
+/** Endpoints of signing in and out, and of the caller itself (docs/api.md#a5). */
+
+import { idParams } from '@keyward/contract'
+import {
+  createSession,
+  type Me,
+  me,
+  passkeyOptions,
+  sessions as sessionList,
+  type SignInMethod,
+} from '@keyward/contract/management/sign-in'
+import { hashSecret } from '@keyward/database'
+
+import { findRow } from '../../crud/rows.ts'
+import { findCaller, isOneOf, unauthenticated } from '../../http/authentication.ts'
+import type { Db } from '../../http/context.ts'
+import { personEndpoint, publicEndpoint, type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
+import { ApiError } from '../../http/problem.ts'
+import { sessionCookie } from '../../http/session-cookie.ts'
+import type { Site } from '../../http/site.ts'
+import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
+import { useInvitation } from '../members/invitations.ts'
+import { memberRows } from '../members/members.ts'
+import { findSummary } from '../organizations/store.ts'
+import { signInOptions, verifySignIn } from '../passkeys/ceremonies.ts'
+import { endSession, endSessions, listSessions, openSession, type Person, type SessionOwner } from './store.ts'
+
+const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people.' }
+
+type SignIn = { owner: SessionOwner; method: SignInMethod }
+
+/** Returns whom a personal access token or the operator token signs in. Throws UNAUTHENTICATED and FORBIDDEN. */
+async function withToken(db: Db, token: string, operatorTokens: readonly string[]): Promise<SignIn> {
+  if (isOneOf(operatorTokens, token)) return { owner: { operatorToken: token }, method: 'OPERATOR_TOKEN' }
+  const { actor, organizationId, credential } = await findCaller(db, hashSecret(token))
+  if (actor.type !== 'ACCESS_TOKEN' || actor.memberId === undefined)
+    throw new ApiError(
+      'FORBIDDEN',
+      'This secret belongs to no person. Sign in with a personal access token (kwp_…), an invitation or a passkey.',
+    )
+  const owner = { organizationId, memberId: actor.memberId, credentialId: credential.id }
+  return { owner, method: 'ACCESS_TOKEN' }
+}
+
+async function withInvitation(db: Db, secret: string): Promise<SignIn> {
+  const owner = await useInvitation(db, secret)
+  if (!owner) throw unauthenticated('The invitation was used, replaced, or has expired. Ask for a new one.')
+  return { owner, method: 'INVITATION' }
+}
+
+async function withPasskey(db: Db, site: Site | null, response: unknown): Promise<SignIn> {
+  const owner = await verifySignIn(db, site, response)
+  if (!owner) throw unauthenticated('The passkey is not registered here, or its response is out of date. Try again.')
+  return { owner, method: 'PASSKEY' }
+}
+
+type AnyCall = Pick<
+  VendorCall<unknown, unknown, unknown>,
+  'db' | 'organizationId' | 'actor' | 'permissions' | 'session'
+>
+
+/** Returns the member of a caller: null for the operator. Throws NOT_FOUND for a credential without a member. */
+function personOf({ actor, session, organizationId }: Pick<AnyCall, 'actor' | 'session' | 'organizationId'>): Person {
+  if (actor.type === 'OPERATOR' && session) return null
+  if (actor.memberId !== undefined) return { organizationId, memberId: actor.memberId }
+  throw new ApiError('NOT_FOUND', 'Only a member or the operator has sessions. Send the request with a session of one.')
+}
+
+/** A management token belongs to no person. */
+function isProgram({ actor, session }: Pick<AnyCall, 'actor' | 'session'>): boolean {
+  return session === null && actor.memberId === undefined
+}
+
+async function describeCaller({ db, organizationId, actor, permissions, session }: AnyCall): Promise<Me> {
+  const memberId = actor.memberId ?? null
+  const isOperator = actor.type === 'OPERATOR'
+  const open = session
+    ? await listSessions(db, memberId === null ? null : { organizationId, memberId }, session.id)
+    : []
+  const row = memberId === null ? null : await findRow(memberRows, { db, organizationId }, memberId)
+  return {
+    kind: isOperator ? 'OPERATOR' : row ? 'MEMBER' : 'TOKEN',
+    organization: isOperator ? null : await findSummary(db, organizationId),
+    member: row && { id: row.id, email: row.email },
+    permissions: [...permissions],
+    session: open.find(({ isCurrent }) => isCurrent) ?? null,
+  }
+}
+
+const own = [
+  personEndpoint(
+    {
+      method: 'get',
+      path: '/me',
+      tag,
+      operationId: 'readMe',
+      summary: 'Read who sends the request',
+      status: 200,
+      response: me,
+    },
+    describeCaller,
+  ),
+  personEndpoint(
+    {
+      method: 'get',
+      path: '/me/sessions',
+      tag,
+      operationId: 'listMySessions',
+      summary: 'List your own open sessions',
+      status: 200,
+      response: sessionList,
+    },
+    async (call) => {
+      if (isProgram(call)) return { data: [] }
+      return { data: await listSessions(call.db, personOf(call), call.session?.id ?? null) }
+    },
+  ),
+  personEndpoint(
+    {
+      method: 'delete',
+      path: '/me/sessions/{id}',
+      tag,
+      operationId: 'endMySession',
+      summary: 'End one of your own sessions',
+      params: idParams,
+      status: 204,
+    },
+    (call) => endSession(call, personOf(call), call.params.id),
+  ),
+]
+
+const signIn = [
+  publicEndpoint(
+    {
+      method: 'post',
+      path: '/sessions/passkey-options',
+      tag,
+      operationId: 'createSignInOptions',
+      summary: 'Begin to sign in with a passkey',
+      description:
+        'The options are those of `navigator.credentials.get`. Send the response of the browser to `POST /sessions`.',
+      status: 200,
+      response: passkeyOptions,
+    },
+    async ({ db, site }) => ({ options: { ...(await signInOptions(db, site)) } }),
+  ),
+  publicEndpoint(
+    {
+      method: 'post',
+      path: '/sessions',
+      tag,
+      operationId: 'createSession',
+      summary: 'Sign in',
+      description:
+        'Sets the cookie `keyward_session`, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
+        'its last use, and after 7 days.',
+      body: createSession,
+      status: 201,
+      response: me,
+    },
+    async ({ db, body, site, headers, dependencies }) => {
+      const { token, invitation = '', passkey } = body
+      const { operatorTokens } = dependencies
+      const { owner, method } =
+        token !== undefined
+          ? await withToken(db, token, operatorTokens)
+          : passkey !== undefined
+            ? await withPasskey(db, site, passkey)
+            : await withInvitation(db, invitation)
+      const { secret, expiresAt, caller } = await openSession(db, owner, method, operatorTokens)
+      headers['set-cookie'] = sessionCookie(site, secret, expiresAt)
+      return describeCaller({ ...caller, db })
+    },
+  ),
+  personEndpoint(
+    {
+      method: 'delete',
+      path: '/sessions/current',
+      tag,
+      operationId: 'signOut',
+      summary: 'Sign out',
+      description: 'Ends the session of the request and removes its cookie.',
+      status: 204,
+    },
+    async (call) => {
+      if (!call.session) throw new ApiError('NOT_FOUND', 'The request was not sent with a session.')
+      await endSession(call, personOf(call), call.session.id)
+      call.headers['set-cookie'] = sessionCookie(call.site, '', new Date(0))
+    },
+  ),
+]
+
+const ofMembers = [
+  vendorEndpoint(
+    'credentials.write',
+    {
+      method: 'get',
+      path: '/members/{id}/sessions',
+      tag,
+      operationId: 'listSessions',
+      summary: 'List the open sessions of a member',
+      params: idParams,
+      status: 200,
+      response: sessionList,
+    },
+    async (call) => {
+      const { id } = await findRow(memberRows, call, call.params.id)
+      return {
+        data: await listSessions(
+          call.db,
+          { organizationId: call.organizationId, memberId: id },
+          call.session?.id ?? null,
+        ),
+      }
+    },
+  ),
+  vendorEndpoint(
+    'credentials.write',
+    {
+      method: 'delete',
+      path: '/members/{id}/sessions',
+      tag,
+      operationId: 'endSessions',
+      summary: 'End every session of a member',
+      description: 'A credential can sign out only members whose permissions it has.',
+      params: idParams,
+      status: 204,
+    },
+    async (call) => {
+      const { id, permissions } = await findRow(memberRows, call, call.params.id)
+      if (id !== call.actor.memberId) requireCovered('member', permissionsOf(permissions), call.permissions)
+      await endSessions(call, id)
+    },
+  ),
+]
+
+export const sessions = [...own, ...signIn, ...ofMembers]

@@ -1,0 +1,143 @@
+/** Passkeys (docs/api.md#a6) with a real browser and its virtual authenticator, at the host name `localhost`. */
+
+import { existsSync } from 'node:fs'
+
+import { createdMember, me, passkey, passkeys } from '@keyward/contract/management/sign-in'
+import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, type Vendor } from '../support/vendor.ts'
+
+const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
+
+interface PageResponse {
+  status: number
+  body: unknown
+}
+
+/** Sends a request from the page, as a script of the console does. */
+function request(page: Page, method: string, path: string, body?: unknown): Promise<PageResponse> {
+  return page.evaluate(
+    async ([sentMethod, sentPath, sentBody]) => {
+      const response = await fetch(`/api/v1/${sentPath}`, {
+        method: sentMethod,
+        headers: { 'content-type': 'application/json' },
+        ...(sentBody !== null && { body: sentBody }),
+      })
+      const text = await response.text()
+      const parsed: unknown = text === '' ? null : JSON.parse(text)
+      return { status: response.status, body: parsed }
+    },
+    [method, path, body === undefined ? null : JSON.stringify(body)] as const,
+  )
+}
+
+const optionsOf = ({ body }: PageResponse) =>
+  z.object({ options: z.record(z.string(), z.unknown()) }).parse(body).options
+
+/** Answers options with the browser's authenticator. The script is text, because these types are those of a browser. */
+function authenticate(page: Page, kind: 'create' | 'get', options: Record<string, unknown>): Promise<unknown> {
+  const parse = kind === 'create' ? 'parseCreationOptionsFromJSON' : 'parseRequestOptionsFromJSON'
+  const publicKey = `PublicKeyCredential.${parse}(${JSON.stringify(options)})`
+  return page.evaluate(`navigator.credentials.${kind}({ publicKey: ${publicKey} }).then((made) => made.toJSON())`)
+}
+
+describe.skipIf(!existsSync(executablePath))(
+  `in a browser (skipped without ${executablePath})`,
+  { timeout: 60_000 },
+  () => {
+    let harness: Harness
+    let vendor: Vendor
+    let browser: Browser
+    let page: Page
+    let devtools: CDPSession
+
+    beforeAll(async () => {
+      harness = await startHarness()
+      vendor = await createVendor(harness)
+      browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+      page = await browser.newPage()
+      await page.goto(`${harness.origin.replace('127.0.0.1', 'localhost')}/docs`)
+      devtools = await page.context().newCDPSession(page)
+      await devtools.send('WebAuthn.enable')
+      await devtools.send('WebAuthn.addVirtualAuthenticator', {
+        options: {
+          protocol: 'ctap2',
+          transport: 'internal',
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: true,
+        },
+      })
+    })
+    afterAll(async () => {
+      await browser.close()
+      await harness.close()
+    })
+
+    /** Signs a new member in with an invitation. */
+    async function enter(email: string): Promise<string> {
+      const body = { email, permissions: ['licenses.read'] }
+      const { id, invitation } = expectBody(await vendor.call('POST', 'members', { body }), 201, createdMember)
+      const signedIn = await request(page, 'POST', 'sessions', { invitation: invitation?.secret })
+      expect(signedIn.status).toBe(201)
+      return id
+    }
+
+    async function register(name: string): Promise<PageResponse> {
+      const options = optionsOf(await request(page, 'POST', 'me/passkeys/options'))
+      return request(page, 'POST', 'me/passkeys', { name, response: await authenticate(page, 'create', options) })
+    }
+
+    async function signInWith(response: unknown): Promise<PageResponse> {
+      return request(page, 'POST', 'sessions', { passkey: response })
+    }
+
+    test('a member registers one and signs in with it; a response counts once', async () => {
+      const id = await enter('ada@example.com')
+      const registered = await register('work laptop')
+      expect(registered.status).toBe(201)
+      expect(passkey.parse(registered.body)).toMatchObject({ name: 'work laptop', lastUsedAt: null })
+      expect((await request(page, 'DELETE', 'sessions/current')).status).toBe(204)
+      expect((await request(page, 'GET', 'me')).status).toBe(401)
+
+      const options = optionsOf(await request(page, 'POST', 'sessions/passkey-options'))
+      const response = await authenticate(page, 'get', options)
+      const signedIn = await signInWith(response)
+      expect(signedIn.status).toBe(201)
+      expect(me.parse(signedIn.body)).toMatchObject({ kind: 'MEMBER', member: { id }, session: { method: 'PASSKEY' } })
+      const again = await signInWith(response)
+      expect(again.status).toBe(401)
+
+      const { data } = passkeys.parse((await request(page, 'GET', 'me/passkeys')).body)
+      expect(data[0]?.lastUsedAt).not.toBeNull()
+      expect((await request(page, 'DELETE', `me/passkeys/${data[0]?.id}`)).status).toBe(204)
+      expect(passkeys.parse((await request(page, 'GET', 'me/passkeys')).body).data).toEqual([])
+    })
+
+    test('a changed signature, an old challenge and a challenge for a registration are rejected', async () => {
+      await enter('grace@example.com')
+      expect((await register('phone')).status).toBe(201)
+      const options = optionsOf(await request(page, 'POST', 'sessions/passkey-options'))
+      const response = z
+        .looseObject({ response: z.looseObject({ signature: z.string() }) })
+        .parse(await authenticate(page, 'get', options))
+      const { signature } = response.response
+      const flipped = `${signature.slice(0, 20)}${signature[20] === 'A' ? 'B' : 'A'}${signature.slice(21)}`
+      expect((await signInWith({ ...response, response: { ...response.response, signature: flipped } })).status).toBe(
+        401,
+      )
+
+      const late = optionsOf(await request(page, 'POST', 'sessions/passkey-options'))
+      const answered = await authenticate(page, 'get', late)
+      await harness.database.pool.query('update passkey_challenges set expires_at = now()')
+      expect((await signInWith(answered)).status).toBe(401)
+
+      const { challenge } = optionsOf(await request(page, 'POST', 'me/passkeys/options'))
+      expect((await signInWith(await authenticate(page, 'get', { ...late, challenge }))).status).toBe(401)
+    })
+  },
+)

@@ -1,0 +1,278 @@
+/** Sessions and invitations (docs/api.md#a5, docs/api.md#a6) as a browser uses them: a cookie, and the header `Origin`. */
+
+import { createdToken } from '@keyward/contract'
+import { createdMember, me, sessions } from '@keyward/contract/management/sign-in'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+let harness: Harness
+let vendor: Vendor
+
+beforeAll(async () => {
+  harness = await startHarness()
+  vendor = await createVendor(harness)
+})
+afterAll(() => harness.close())
+
+type SignedIn = (method: string, path: string, options?: CallOptions) => Promise<ApiResponse>
+
+function cookieOf(response: ApiResponse): string {
+  return response.headers.get('set-cookie')?.split(';')[0] ?? ''
+}
+
+/** Signs in and returns a caller that behaves as a page of the console. */
+async function signIn(body: object, origin: string | null = harness.origin): Promise<SignedIn> {
+  const response = await harness.call('POST', 'sessions', { token: null, body })
+  expectBody(response, 201, me)
+  const cookie = cookieOf(response)
+  return (method, path, options = {}) =>
+    harness.call(method, path, {
+      ...options,
+      token: null,
+      headers: { cookie, ...(origin !== null && { origin }), ...options.headers },
+    })
+}
+
+const invited = createdMember.required().extend({ invitation: z.object({ secret: z.string(), path: z.string() }) })
+let members = 0
+
+async function addMember(permissions: string[] = ['licenses.read', 'credentials.write']) {
+  members += 1
+  const body = { email: `member${members}@example.com`, permissions }
+  return expectBody(await vendor.call('POST', 'members', { body }), 201, invited)
+}
+
+describe('an invitation', () => {
+  test('signs its member in, once', async () => {
+    const { id, email, invitation } = await addMember()
+    expect(invitation.path).toBe(`/console/invitation#${invitation.secret}`)
+    const call = await signIn({ invitation: invitation.secret })
+    const caller = expectBody(await call('GET', 'me'), 200, me)
+    expect(caller).toMatchObject({ kind: 'MEMBER', member: { id, email }, organization: { id: vendor.id } })
+    expect(caller.permissions).toEqual(['licenses.read', 'credentials.write'])
+    expect(caller.session).toMatchObject({ method: 'INVITATION', isCurrent: true })
+    const again = await harness.call('POST', 'sessions', { token: null, body: { invitation: invitation.secret } })
+    expect(outcome(again)).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('is used once by simultaneous requests', async () => {
+    const { invitation } = await addMember()
+    const body = { invitation: invitation.secret }
+    const responses = await Promise.all(
+      Array.from({ length: 8 }, () => harness.call('POST', 'sessions', { token: null, body })),
+    )
+    const statuses = responses.map(({ status }) => status)
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([201, ...Array.from({ length: 7 }, () => 401)])
+  })
+
+  test('replaces the one before, and ends after its time', async () => {
+    const { id, invitation } = await addMember()
+    const path = `members/${id}/invitation`
+    const next = expectBody(await vendor.call('POST', path), 200, invited.shape.invitation)
+    const old = await harness.call('POST', 'sessions', { token: null, body: { invitation: invitation.secret } })
+    expect(outcome(old)).toBe('401 UNAUTHENTICATED')
+    await harness.database.pool.query(`update invitations set expires_at = now() where member_id = $1`, [id])
+    const late = await harness.call('POST', 'sessions', { token: null, body: { invitation: next.secret } })
+    expect(outcome(late)).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('names its sender in what the member does', async () => {
+    const { id, invitation } = await addMember(['products.write'])
+    const call = await signIn({ invitation: invitation.secret })
+    expect((await call('POST', 'products', { body: { name: 'Studio' } })).status).toBe(201)
+    const { rows } = await harness.database.pool.query<{ actor: unknown }>(
+      `select actor from audit_log where action = 'product.created' and actor ->> 'memberId' = $1`,
+      [id],
+    )
+    expect(rows[0]?.actor).toMatchObject({ type: 'MEMBER', id, issuedBy: { type: 'MANAGEMENT_TOKEN' } })
+  })
+
+  test('cannot be sent by a credential with fewer permissions than the member', async () => {
+    const { id } = await addMember(['licenses.write', 'credentials.write'])
+    const body = { name: 'small', permissions: ['credentials.write'] }
+    const { secret } = expectBody(await vendor.call('POST', 'tokens', { body }), 201, createdToken.required())
+    expect(outcome(await harness.as(secret)('POST', `members/${id}/invitation`))).toBe('403 FORBIDDEN')
+  })
+
+  test('of another organization is not found', async () => {
+    const { id } = await addMember()
+    const stranger = await createVendor(harness)
+    expect(outcome(await stranger.call('POST', `members/${id}/invitation`))).toBe('404 NOT_FOUND')
+    expect(outcome(await stranger.call('GET', `members/${id}/sessions`))).toBe('404 NOT_FOUND')
+    expect(outcome(await stranger.call('DELETE', `members/${id}/sessions`))).toBe('404 NOT_FOUND')
+  })
+})
+
+describe('the cookie', () => {
+  test('is out of reach of scripts and of other sites', async () => {
+    const { invitation } = await addMember()
+    const body = { invitation: invitation.secret }
+    const response = await harness.call('POST', 'sessions', { token: null, body })
+    const cookie = response.headers.get('set-cookie') ?? ''
+    expect(cookie).toMatch(/^keyward_session=kws_[0-9A-Za-z]{36}; /)
+    expect(cookie).toContain('Path=/api/v1')
+    expect(cookie).toContain('HttpOnly')
+    expect(cookie).toContain('SameSite=Strict')
+    expect(cookie).not.toContain('Secure')
+    expect(response.text).not.toContain('kws_')
+  })
+
+  test.each([undefined, 'https://evil.example', 'null', 'http://127.0.0.1'])(
+    'changes nothing with the origin %s',
+    async (origin) => {
+      const { invitation } = await addMember(['products.read', 'products.write'])
+      const call = await signIn({ invitation: invitation.secret }, origin ?? null)
+      expect(outcome(await call('POST', 'products', { body: { name: 'Studio' } }))).toBe('403 FORBIDDEN')
+      expect((await call('GET', 'products')).status).toBe(200)
+    },
+  )
+
+  test('is no secret for the header Authorization', async () => {
+    const { invitation } = await addMember()
+    const body = { invitation: invitation.secret }
+    const response = await harness.call('POST', 'sessions', { token: null, body })
+    const secret = cookieOf(response).slice('keyward_session='.length)
+    expect(outcome(await harness.as(secret)('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('gives way to the header Authorization', async () => {
+    const { invitation } = await addMember()
+    const call = await signIn({ invitation: invitation.secret })
+    const response = await call('GET', 'me', { headers: { authorization: `Bearer ${vendor.managementToken}` } })
+    expect(expectBody(response, 200, me)).toMatchObject({ kind: 'TOKEN', session: null })
+  })
+
+  test('of a page of another site signs nobody in', async () => {
+    const { invitation } = await addMember()
+    const options = {
+      token: null,
+      body: { invitation: invitation.secret },
+      headers: { origin: 'https://evil.example' },
+    }
+    expect(outcome(await harness.call('POST', 'sessions', options))).toBe('403 FORBIDDEN')
+  })
+})
+
+describe('a session', () => {
+  test('ends when its member signs out, and stays ended', async () => {
+    const { invitation } = await addMember()
+    const call = await signIn({ invitation: invitation.secret })
+    const response = await call('DELETE', 'sessions/current')
+    expect(response.status).toBe(204)
+    expect(response.headers.get('set-cookie')).toContain('keyward_session=; ')
+    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('ends with its member, and loses a permission that the member loses', async () => {
+    const { id, invitation } = await addMember(['licenses.read', 'products.read'])
+    const call = await signIn({ invitation: invitation.secret })
+    expect((await call('GET', 'products')).status).toBe(200)
+    await vendor.call('PATCH', `members/${id}`, { body: { permissions: ['licenses.read'] } })
+    expect(outcome(await call('GET', 'products'))).toBe('403 FORBIDDEN')
+    expect((await vendor.call('DELETE', `members/${id}`)).status).toBe(204)
+    expect(outcome(await call('GET', 'licenses'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test.each(["last_used_at = now() - interval '12 hours'", 'expires_at = now()'])('ends when %s', async (change) => {
+    const { id, invitation } = await addMember()
+    const call = await signIn({ invitation: invitation.secret })
+    expect((await call('GET', 'me')).status).toBe(200)
+    await harness.database.pool.query(`update sessions set ${change} where member_id = $1`, [id])
+    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('is listed, and ended by another session of its member or by a manager', async () => {
+    const { id, invitation } = await addMember()
+    const first = await signIn({ invitation: invitation.secret })
+    const next = expectBody(await vendor.call('POST', `members/${id}/invitation`), 200, invited.shape.invitation)
+    const second = await signIn({ invitation: next.secret })
+    const { data } = expectBody(await second('GET', 'me/sessions'), 200, sessions)
+    expect(data.map(({ isCurrent }) => isCurrent)).toEqual([true, false])
+    expect((await second('DELETE', `me/sessions/${data[1]?.id}`)).status).toBe(204)
+    expect(outcome(await first('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+    expect(outcome(await second('DELETE', `me/sessions/${data[1]?.id}`))).toBe('404 NOT_FOUND')
+    const listed = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessions)
+    expect(listed.data.map((one) => one.id)).toEqual([data[0]?.id])
+    expect((await vendor.call('DELETE', `members/${id}/sessions`)).status).toBe(204)
+    expect(outcome(await second('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('of the member of another organization cannot be ended', async () => {
+    const { invitation } = await addMember()
+    const call = await signIn({ invitation: invitation.secret })
+    const { session } = expectBody(await call('GET', 'me'), 200, me)
+    const other = await addMember()
+    const stranger = await signIn({ invitation: other.invitation.secret })
+    expect(outcome(await stranger('DELETE', `me/sessions/${session?.id}`))).toBe('404 NOT_FOUND')
+    expect((await call('GET', 'me')).status).toBe(200)
+  })
+
+  test('is the oldest that ends when a member opens more than 20', async () => {
+    const { id, invitation } = await addMember()
+    const first = await signIn({ invitation: invitation.secret })
+    const body = { name: 'laptop', permissions: ['licenses.read'] }
+    const created = await vendor.call('POST', `members/${id}/access-tokens`, { body })
+    const { secret } = expectBody(created, 201, createdToken.required())
+    for (let i = 0; i < 20; i++) await signIn({ token: secret })
+    expect(outcome(await first('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+    const { data } = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessions)
+    expect(data).toHaveLength(20)
+  })
+})
+
+describe('a personal access token', () => {
+  test('signs its member in with its own permissions, until it is revoked', async () => {
+    const { id } = await addMember(['licenses.read', 'products.read'])
+    const tokens = `members/${id}/access-tokens`
+    const body = { name: 'laptop', permissions: ['licenses.read'] }
+    const token = expectBody(await vendor.call('POST', tokens, { body }), 201, createdToken.required())
+    const call = await signIn({ token: token.secret })
+    expect(expectBody(await call('GET', 'me'), 200, me).permissions).toEqual(['licenses.read'])
+    expect(outcome(await call('GET', 'products'))).toBe('403 FORBIDDEN')
+    expect(outcome(await call('POST', 'me/passkeys/options'))).toBe('403 FORBIDDEN')
+    expect((await vendor.call('DELETE', `${tokens}/${token.id}`)).status).toBe(204)
+    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('is what a management token and an API key are not', async () => {
+    for (const token of [vendor.managementToken, vendor.apiKey])
+      expect(outcome(await harness.call('POST', 'sessions', { token: null, body: { token } }))).toBe('403 FORBIDDEN')
+  })
+})
+
+describe('the operator token', () => {
+  test('signs the operator in, whose session ends with it', async () => {
+    const call = await signIn({ token: operatorToken })
+    expect(expectBody(await call('GET', 'me'), 200, me)).toMatchObject({ kind: 'OPERATOR', organization: null })
+    expect((await call('GET', 'organizations')).status).toBe(200)
+    expect(outcome(await call('GET', 'licenses'))).toBe('403 FORBIDDEN')
+    const { rows } = await harness.database.pool.query<{ seal: Buffer }>(
+      'select operator_seal as seal from sessions where operator_seal is not null',
+    )
+    expect(rows).toHaveLength(1)
+    // A session that another token opened, as if the token had been replaced.
+    await harness.database.pool.query(
+      'update sessions set operator_seal = sha256(operator_seal) where member_id is null',
+    )
+    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+})
+
+test.each([{}, { token: 'a', invitation: 'b' }, { passkey: 1 }, { token: 5 }, { other: 'x' }])(
+  'a sign-in with %j is invalid',
+  async (body) => {
+    expect(outcome(await harness.call('POST', 'sessions', { token: null, body }))).toBe('422 INVALID_REQUEST')
+  },
+)
+
+test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' }, { passkey: {} }])(
+  'a sign-in with %j is rejected',
+  async (body) => {
+    const response = await harness.call('POST', 'sessions', { token: null, body })
+    expect([401, 422]).toContain(response.status)
+    expect(response.headers.get('set-cookie')).toBeNull()
+  },
+)
