@@ -1,5 +1,5 @@
 /**
- * Provides one Postgres for a run of the tests, with a migrated template database that each test file clones. The server is
+ * Builds the console and provides one Postgres for a run of the tests, with a migrated template database that each test file clones. The server is
  * embedded, with its data in a temporary folder, unless TEST_DATABASE_URL names another: Postgres 15 or newer, with a user
  * that can create databases and roles.
  */
@@ -8,6 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+import { buildConsole } from '@keyward/console/build'
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
 import {
@@ -23,6 +24,7 @@ import {
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: 300 }
 
 export default async function setUp(): Promise<() => Promise<void>> {
+  await buildConsole()
   const named = process.env['TEST_DATABASE_URL']
   const server = named === undefined ? await startEmbedded() : { url: named, stop: () => Promise.resolve() }
   const template = `keyward_template_${process.pid}_${Date.now().toString(36)}`

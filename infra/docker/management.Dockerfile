@@ -3,6 +3,14 @@
 # Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
 
 ARG NODE_IMAGE=node:22-bookworm-slim
+FROM ${NODE_IMAGE} AS console
+WORKDIR /keyward
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY infra/supply-chain infra/supply-chain
+COPY packages packages
+RUN node infra/supply-chain/pnpm.mjs install --frozen-lockfile --filter "@keyward/console..." \
+ && node packages/console/build/main.ts
+
 FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
@@ -17,6 +25,7 @@ FROM ${NODE_IMAGE}
 WORKDIR /keyward
 ENV NODE_ENV=production MANAGEMENT_HOST=0.0.0.0
 COPY --from=workspace /keyward /keyward
+COPY --from=console /keyward/packages/console/dist packages/console/dist
 USER node
 EXPOSE 8081 9081
 STOPSIGNAL SIGTERM

@@ -3,6 +3,7 @@
  * is saved before the next, so that an interrupted start continues where it stopped.
  */
 
+import { ALL_PERMISSIONS } from '@keyward/contract'
 import { z } from 'zod'
 
 /** The demo organization, its secrets, and the objects in it. */
@@ -71,6 +72,25 @@ export async function ensureDemo(
   const complete: Demo = { ...demo, productId, customerId, licenseId: license.id, licenseKey: license.key }
   await save(complete)
   return { demo: complete, created: true }
+}
+
+const DEMO_MEMBER = 'demo@example.com'
+const invitationSchema = z.object({ path: z.string() })
+const membersSchema = z.object({ data: z.array(z.object({ id: z.string(), email: z.string() })) })
+
+/** Returns the path of a link that signs the demo member in once. Creates the member if there is none. */
+export async function inviteDemoMember(access: ManagementAccess, demo: Demo): Promise<string> {
+  const get = await request(access, 'GET', '/members?limit=100', demo.managementToken)
+  const { data } = membersSchema.parse(await get.json())
+  const member = data.find(({ email }) => email === DEMO_MEMBER)
+  if (!member) {
+    const body = { email: DEMO_MEMBER, permissions: ALL_PERMISSIONS }
+    const created = z.object({ invitation: invitationSchema })
+    return (await post(access, '/members', demo.managementToken, body, created)).invitation.path
+  }
+  const response = await request(access, 'POST', `/members/${member.id}/invitation`, demo.managementToken)
+  if (response.status !== 200) throw new Error(`Cannot invite the demo member: ${await response.text()}`)
+  return invitationSchema.parse(await response.json()).path
 }
 
 async function isLicenseUsable(access: ManagementAccess, demo: Demo): Promise<boolean> {

@@ -7,9 +7,10 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { buildConsole } from '@keyward/console/build'
 import { effectiveVariables, explainStart, onStop } from '@keyward/process'
 
-import { ensureDemo, type Demo } from '../shared/demo.ts'
+import { ensureDemo, type Demo, inviteDemoMember } from '../shared/demo.ts'
 import { choosePorts } from '../shared/ports.ts'
 import { untilReady } from '../shared/service-process.ts'
 import { configSchema, portsOf, readStartConfig, type StartConfig } from './config.ts'
@@ -29,7 +30,7 @@ async function main(): Promise<void> {
   report('Starting …')
   const store = await openState(home)
   const config = { ...given, ...(await choosePorts(portsOf(given))) }
-  const database = await startDatabase(config, home, report)
+  const [database] = await Promise.all([startDatabase(config, home, report), buildConsole()])
   stops.push(database.stop)
 
   const secrets = chooseSecrets(config, store)
@@ -58,7 +59,9 @@ async function main(): Promise<void> {
   const { operatorToken } = secrets
   const file = { baseUrl, validatorUrl, managementUrl, operatorToken, ...demo, databaseUrl: database.url }
   await store.writeDemoFile(file)
-  process.stdout.write(readyMessage(file, performance.now()))
+  // Passkeys need a host name, which localhost is and 127.0.0.1 is not.
+  const signIn = `http://localhost:${gateway.port}${await inviteDemoMember(access, demo)}`
+  process.stdout.write(readyMessage(file, signIn, performance.now()))
 }
 
 function chooseSecrets(config: StartConfig, store: StateStore): Secrets {

@@ -4,8 +4,8 @@ import type { DemoFile } from './state.ts'
 
 const MACHINE_ID = 'my-machine'
 
-/** `tookMs` is the time since the start of the process. */
-export function readyMessage(demo: DemoFile, tookMs: number): string {
+/** `signIn` is the address that signs the demo member in once. `tookMs` is the time since the start of the process. */
+export function readyMessage(demo: DemoFile, signIn: string, tookMs: number): string {
   const check = curl(demo, '/api/v2/license/validate', demo.apiKey, {
     license: demo.licenseKey,
     fingerprint: MACHINE_ID,
@@ -13,6 +13,10 @@ export function readyMessage(demo: DemoFile, tookMs: number): string {
   const rule = { kind: 'BLACKLIST', type: 'HWID', value: MACHINE_ID, scope: 'ORGANIZATION' }
   return `
 Keyward is ready at ${demo.baseUrl} (${(tookMs / 1_000).toFixed(1)} s)
+
+Open the console. This link signs you in once:
+
+  ${signIn}
 
 Check the demo license. The verdict is VALID:
 

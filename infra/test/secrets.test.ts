@@ -86,7 +86,10 @@ test('.dockerignore leaves a builder the sources and no planted secret', () => {
   expect(left.filter((path) => PLANTED.includes(path))).toEqual([])
   expect(
     left.filter(
-      (path) => !/\.(?:ts|sql)$|package\.json$|^infra\/supply-chain\/|^pnpm-|^packages\/cli\/bin\/keyward$/.test(path),
+      (path) =>
+        !/\.(?:tsx?|sql|css|svg)$|package\.json$|^infra\/supply-chain\/|^pnpm-|^packages\/cli\/bin\/keyward$/.test(
+          path,
+        ),
     ),
   ).toEqual([])
   expect(left).toEqual(

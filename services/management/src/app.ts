@@ -1,8 +1,9 @@
-/** The Express application: headers of every response, the endpoints, the documentation, and the fallbacks for other paths. */
+/** The Express application: headers of every response, the endpoints, the documentation, the console, and the fallbacks for other paths. */
 
 import express, { type Express } from 'express'
 import helmet from 'helmet'
 
+import { mountConsole } from './console/console.ts'
 import { endpoints } from './endpoints.ts'
 import { cors } from './http/cors.ts'
 import { requestIds } from './http/request-id.ts'
@@ -32,6 +33,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.use(requestIds(), metrics.observe, helmet(), rejectMeaninglessBodies(options.dependencies), cors(corsOrigins))
   mountEndpoints(app, { ...options, endpoints })
   mountDocs(app, createOpenApi(endpoints), methodNotAllowed(options.dependencies))
+  mountConsole(app, methodNotAllowed(options.dependencies))
   mountFallbacks(app, options.dependencies)
   return app
 }

@@ -1,0 +1,130 @@
+/**
+ * Builds the console into `dist/`: one page, scripts and styles with a hash in their names, and a compressed copy of each. Does nothing
+ * when the sources and the lockfile are those of the last build.
+ */
+
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join, relative } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+import { rolldown } from 'rolldown'
+
+import { CONSOLE_FOLDER } from '../folder.ts'
+
+const HOME = new URL('..', import.meta.url).pathname
+const ROOT = new URL('../../..', import.meta.url).pathname
+const SOURCES = [join(HOME, 'src'), join(HOME, 'build'), join(ROOT, 'packages/contract/src')]
+/** The styles of the components that are used, in the order in which they are applied. */
+const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
+const STAMP = 'sources.sha256'
+
+const compress = [
+  { extension: '.br', run: promisify(brotliCompress), options: { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } },
+  { extension: '.gz', run: promisify(gzip), options: { level: 9 } },
+] as const
+
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true })
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+}
+
+async function hashOfSources(): Promise<string> {
+  const paths = [join(ROOT, 'pnpm-lock.yaml'), ...(await Promise.all(SOURCES.map(filesBelow))).flat()].toSorted()
+  const hash = createHash('sha256')
+  for (const path of paths)
+    hash
+      .update(relative(ROOT, path))
+      .update('\0')
+      .update(await readFile(path))
+      .update('\0')
+  return hash.digest('hex')
+}
+
+function hashOf(bytes: string | Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('base64url').slice(0, 8)
+}
+
+/** Bundles the scripts into the folder and returns the name of the first one. */
+async function bundleScripts(folder: string): Promise<string> {
+  const build = await rolldown({
+    input: { console: join(HOME, 'src/main.tsx') },
+    platform: 'browser',
+    // Components of React say "use client", which means nothing in a bundle for browsers.
+    onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
+    transform: { define: { 'process.env.NODE_ENV': '"production"' } },
+  })
+  const { output } = await build.write({
+    dir: folder,
+    format: 'esm',
+    minify: true,
+    entryFileNames: '[name]-[hash].js',
+    chunkFileNames: '[name]-[hash].js',
+  })
+  await build.close()
+  const entry = output.find((chunk) => chunk.type === 'chunk' && chunk.isEntry)
+  if (!entry) throw new Error('The bundle has no entry')
+  return entry.fileName
+}
+
+async function bundleStyles(folder: string): Promise<string> {
+  const { resolve } = createRequire(import.meta.url)
+  const paths = [...STYLES.map((name) => resolve(name)), join(HOME, 'src/console.css')]
+  const css = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))).join('\n')
+  const name = `console-${hashOf(css)}.css`
+  await writeFile(join(folder, name), css)
+  return name
+}
+
+function page(script: string, style: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="referrer" content="no-referrer">
+    <title>Keyward</title>
+    <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
+    <link rel="stylesheet" href="/console/assets/${style}">
+    <script type="module" src="/console/assets/${script}"></script>
+  </head>
+  <body>
+    <div id="console"></div>
+    <noscript>The console needs JavaScript. Everything it does, the management API does too: see /docs.</noscript>
+  </body>
+</html>
+`
+}
+
+async function buildInto(folder: string): Promise<void> {
+  const assets = join(folder, 'assets')
+  await mkdir(assets, { recursive: true })
+  const [script, style] = [await bundleScripts(assets), await bundleStyles(assets)]
+  await writeFile(join(assets, 'icon.svg'), await readFile(join(HOME, 'src/icon.svg')))
+  await writeFile(join(folder, 'index.html'), page(script, style))
+  for (const path of await filesBelow(folder))
+    for (const { extension, run, options } of compress)
+      await writeFile(path + extension, await run(await readFile(path), options))
+}
+
+async function builtFrom(folder: string): Promise<string> {
+  return readFile(join(folder, STAMP), 'utf8').catch(() => '')
+}
+
+/** Builds the console if it is out of date, and returns whether it was. Processes may do so at the same time. */
+export async function buildConsole(): Promise<boolean> {
+  const stamp = await hashOfSources()
+  if ((await builtFrom(CONSOLE_FOLDER)) === stamp) return false
+  const folder = await mkdtemp(`${CONSOLE_FOLDER}-`)
+  await buildInto(folder)
+  await writeFile(join(folder, STAMP), stamp)
+  // Another process may have been faster.
+  if ((await builtFrom(CONSOLE_FOLDER)) !== stamp) {
+    await rm(CONSOLE_FOLDER, { recursive: true, force: true })
+    await rename(folder, CONSOLE_FOLDER).catch(() => undefined)
+  }
+  await rm(folder, { recursive: true, force: true })
+  return true
+}

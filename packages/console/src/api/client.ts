@@ -1,0 +1,86 @@
+/** Calls of the management API. The session is in a cookie, so no script ever holds a secret that signs in. */
+
+import { type Problem, problem } from '@keyward/contract'
+import type { z } from 'zod'
+
+const BASE = '/api/v1'
+
+/** An error that the API returned. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly problem: Problem
+
+  constructor(received: Problem) {
+    super(received.detail)
+    this.problem = received
+  }
+}
+
+/** The API could not be reached, or it sent a response that is not its own. */
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError'
+}
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+
+export interface Request {
+  method: Method
+  path: string
+  body?: unknown
+  /** Waits until validators have applied the change. */
+  waits?: boolean
+}
+
+const WAIT_SECONDS = 3
+
+async function send({ method, path, body, waits }: Request): Promise<Response> {
+  const headers: Record<string, string> = {}
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  if (waits === true) headers['prefer'] = `wait=${WAIT_SECONDS}`
+  try {
+    return await fetch(BASE + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  } catch (error) {
+    throw new UnreachableError('The service did not respond.', { cause: error })
+  }
+}
+
+async function errorOf(response: Response): Promise<Error> {
+  const parsed = problem.safeParse(await response.json().catch(() => null))
+  if (parsed.success) return new ApiError(parsed.data)
+  return new UnreachableError(`The service sent a response that the console does not understand (${response.status}).`)
+}
+
+async function request(sent: Request): Promise<Response> {
+  const response = await send(sent)
+  if (!response.ok) throw await errorOf(response)
+  return response
+}
+
+/** Sends a request and returns its parsed response. Throws ApiError and UnreachableError. */
+export async function call<Schema extends z.ZodType>(sent: Request, schema: Schema): Promise<z.output<Schema>> {
+  const response = await request(sent)
+  const parsed = schema.safeParse(await response.json().catch(() => null))
+  if (parsed.success) return parsed.data
+  throw new UnreachableError('The service sent a response that the console does not understand.', {
+    cause: parsed.error,
+  })
+}
+
+/** As `call`, for a response without a body. */
+export async function callWithoutResponse(sent: Request): Promise<void> {
+  await request(sent)
+}
+
+/** As `call`, for a response that is text. */
+export async function callForText(sent: Request): Promise<string> {
+  return (await request(sent)).text()
+}
+
+/** Returns `?a=1&b=2` without the members that are empty. */
+export function queryString(members: Readonly<Record<string, string | number | null | undefined>>): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(members))
+    if (value !== null && value !== undefined && value !== '') search.set(name, String(value))
+  const text = search.toString()
+  return text === '' ? '' : `?${text}`
+}

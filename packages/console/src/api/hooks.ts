@@ -1,0 +1,81 @@
+/** React hooks over the API: what is read is cached for a moment, and every change makes the console read again. */
+
+import { page } from '@keyward/contract'
+import { type Me, me } from '@keyward/contract/management/sign-in'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import type { z } from 'zod'
+
+import { showDone, showError } from '../parts/notices.ts'
+import { ApiError, call, queryString } from './client.ts'
+
+export type Filters = Readonly<Record<string, string | number | null | undefined>>
+
+/** Reads one resource. `path` null: nothing is read. */
+export function useRead<Schema extends z.ZodType>(
+  path: string | null,
+  schema: Schema,
+): UseQueryResult<z.output<Schema>> {
+  return useQuery({
+    queryKey: [path],
+    queryFn: () => call({ method: 'GET', path: path ?? '' }, schema),
+    enabled: path !== null,
+  })
+}
+
+/** Reads a list page by page. */
+export function useList<Item extends z.ZodType>(path: string, item: Item, filters: Filters = {}) {
+  const schema = useMemo(() => page(item), [item])
+  const read = useInfiniteQuery({
+    queryKey: [path, filters],
+    initialPageParam: '',
+    queryFn: ({ pageParam }) =>
+      call({ method: 'GET', path: path + queryString({ ...filters, limit: 50, cursor: pageParam }) }, schema),
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+  })
+  const items = useMemo(() => read.data?.pages.flatMap(({ data }) => data) ?? [], [read.data])
+  return {
+    items,
+    error: read.error,
+    isPending: read.isPending,
+    hasMore: read.hasNextPage,
+    isLoadingMore: read.isFetchingNextPage,
+    loadMore: () => void read.fetchNextPage(),
+  }
+}
+
+/** Returns the caller, null when nobody is signed in, or undefined while it is being read. */
+export function useMe(): { me: Me | null | undefined; error: Error | null } {
+  const read = useQuery({
+    queryKey: ['/me'],
+    queryFn: async (): Promise<Me | null> => {
+      try {
+        return await call({ method: 'GET', path: '/me' }, me)
+      } catch (error) {
+        if (error instanceof ApiError && error.problem.status === 401) return null
+        throw error
+      }
+    },
+    staleTime: 60_000,
+  })
+  return { me: read.data, error: read.error }
+}
+
+/** Runs a change. When it succeeds everything is read again, and `done` is shown; when it fails its error is shown. */
+export function useChange<Input, Output>(
+  change: (input: Input) => Promise<Output>,
+  options: { done?: string; onDone?: (output: Output) => void; quiet?: boolean } = {},
+) {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: change,
+    onSuccess: async (output) => {
+      await queries.invalidateQueries()
+      if (options.done !== undefined) showDone(options.done)
+      options.onDone?.(output)
+    },
+    onError: (error) => {
+      if (options.quiet !== true) showError(error)
+    },
+  })
+}

@@ -1,0 +1,59 @@
+/** The console in the browser: theme, cache and routes around the shell. */
+
+import { createTheme, type CSSVariablesResolver, MantineProvider } from '@mantine/core'
+import { Notifications } from '@mantine/notifications'
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { Router } from 'wouter'
+
+import { ApiError } from './api/client.ts'
+import { Console } from './shell/console.tsx'
+
+const theme = createTheme({
+  primaryColor: 'indigo',
+  primaryShade: { light: 7, dark: 8 },
+  defaultRadius: 'md',
+  autoContrast: true,
+  respectReducedMotion: true,
+  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
+})
+
+/** Quiet text and placeholders that are still easy to read: a contrast of at least 4.5 to 1. */
+const readable: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': 'var(--mantine-color-gray-7)',
+    '--mantine-color-placeholder': 'var(--mantine-color-gray-7)',
+  },
+  dark: {
+    '--mantine-color-dimmed': 'var(--mantine-color-dark-1)',
+    '--mantine-color-placeholder': 'var(--mantine-color-dark-1)',
+  },
+})
+
+const MAX_RETRIES = 2
+
+/** A rejected request stays rejected; one that got no response may succeed the next time. */
+function retry(failures: number, error: Error): boolean {
+  return !(error instanceof ApiError) && failures < MAX_RETRIES
+}
+
+const queries = new QueryClient({
+  defaultOptions: { queries: { retry, staleTime: 5_000, refetchOnWindowFocus: true } },
+})
+
+const root = document.querySelector('#console')
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <MantineProvider theme={theme} defaultColorScheme="auto" cssVariablesResolver={readable}>
+          <Notifications position="bottom-right" />
+          <Router base="/console">
+            <Console />
+          </Router>
+        </MantineProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  )

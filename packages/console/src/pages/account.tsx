@@ -1,0 +1,127 @@
+/** The passkeys and sessions of the person who is signed in. */
+
+import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
+import { Alert, Badge, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
+import { useState } from 'react'
+
+import { callWithoutResponse } from '../api/client.ts'
+import { useChange, useRead } from '../api/hooks.ts'
+import { FormWindow } from '../parts/form.tsx'
+import { type Column, ConfirmButton, ListTable, Screen, When } from '../parts/parts.tsx'
+import { offersPasskeys, registerPasskey } from '../shell/passkeys.ts'
+import { text } from '../text.ts'
+
+const t = text.account
+
+const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+
+function Passkeys() {
+  const { data, error, isPending } = useRead('/me/passkeys', passkeys)
+  const [name, setName] = useState<string | null>(null)
+  const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
+  const remove = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/passkeys/${id}` }))
+  const columns: readonly Column<Passkey>[] = [
+    { title: t.passkeyName, cell: (one) => one.name },
+    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    {
+      title: text.actions,
+      cell: ({ id }) => (
+        <ConfirmButton
+          size="xs"
+          label={t.remove}
+          title={t.removeTitle}
+          consequence={t.removeHint}
+          onConfirm={() => remove.mutateAsync(id)}
+        />
+      ),
+    },
+  ]
+  return (
+    <Stack gap="sm" component="section" aria-label={t.passkeys}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {t.passkeys}
+        </Title>
+        <Button onClick={() => setName('')} disabled={!offersPasskeys()}>
+          {t.newPasskey}
+        </Button>
+      </Group>
+      <Text size="sm" c="dimmed">
+        {t.passkeysHint}
+      </Text>
+      {!offersPasskeys() && <Alert color="blue">{t.unsupported}</Alert>}
+      <ListTable
+        list={{ ...whole, items: data?.data ?? [], error, isPending }}
+        columns={columns}
+        empty={t.noPasskeys}
+        label={t.passkeys}
+      />
+      <FormWindow
+        title={t.newPasskey}
+        action={t.newPasskey}
+        opened={name !== null}
+        onClose={() => setName(null)}
+        onSubmit={() => register.mutateAsync(name ?? '')}
+      >
+        {(errors) => (
+          <TextInput
+            label={t.passkeyName}
+            description={t.passkeyNameHint}
+            value={name ?? ''}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errors['name']}
+            required
+            data-autofocus
+          />
+        )}
+      </FormWindow>
+    </Stack>
+  )
+}
+
+function Sessions() {
+  const { data, error, isPending } = useRead('/me/sessions', sessions)
+  const end = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/sessions/${id}` }), {
+    done: t.ended,
+  })
+  const columns: readonly Column<Session>[] = [
+    { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: t.method, cell: ({ method }) => t.methods[method] ?? method },
+    {
+      title: text.actions,
+      cell: ({ id, isCurrent }) =>
+        isCurrent ? (
+          <Badge variant="dot">{t.current}</Badge>
+        ) : (
+          <Button size="xs" variant="default" onClick={() => end.mutate(id)}>
+            {t.end}
+          </Button>
+        ),
+    },
+  ]
+  return (
+    <Stack gap="sm" component="section" aria-label={t.sessions}>
+      <Title order={2} size="h4">
+        {t.sessions}
+      </Title>
+      <ListTable
+        list={{ ...whole, items: data?.data ?? [], error, isPending }}
+        columns={columns}
+        empty=""
+        label={t.sessions}
+      />
+    </Stack>
+  )
+}
+
+export default function Account({ me }: { me: Me }) {
+  return (
+    <Screen title={t.title}>
+      <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
+      {me.member && <Passkeys />}
+      <Sessions />
+    </Screen>
+  )
+}

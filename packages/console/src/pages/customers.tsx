@@ -1,0 +1,56 @@
+/** The list of customers. */
+
+import { customer, type Customer } from '@keyward/contract'
+import { Button, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useLocation } from 'wouter'
+
+import { useList } from '../api/hooks.ts'
+import { CustomerWindow } from '../parts/customer-window.tsx'
+import { type Column, ListTable, Screen, When } from '../parts/parts.tsx'
+import { useUrlFilters } from '../parts/url.ts'
+import { text } from '../text.ts'
+
+const t = text.customers
+
+const COLUMNS: readonly Column<Customer>[] = [
+  { title: t.email, cell: ({ email }) => email },
+  { title: t.nameOf, cell: ({ name }) => name ?? '' },
+  { title: t.externalId, cell: ({ externalId }) => externalId ?? '' },
+  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+]
+
+export default function Customers() {
+  const [filters, setFilter] = useUrlFilters({ email: '' })
+  const [, navigate] = useLocation()
+  const [isCreating, creating] = useDisclosure(false)
+  const list = useList('/customers', customer, filters)
+  return (
+    <Screen title={t.title} actions={<Button onClick={creating.open}>{t.new}</Button>}>
+      <TextInput
+        label={t.exactEmail}
+        defaultValue={filters.email}
+        onBlur={(event) => setFilter('email', event.currentTarget.value.trim())}
+        onKeyDown={(event) => event.key === 'Enter' && setFilter('email', event.currentTarget.value.trim())}
+        maw={320}
+      />
+      <ListTable
+        list={list}
+        columns={COLUMNS}
+        href={({ id }) => `/customers/${id}`}
+        label={t.title}
+        empty={
+          filters.email === '' ? (
+            <>
+              {t.empty}
+              <Button onClick={creating.open}>{t.new}</Button>
+            </>
+          ) : (
+            t.emptyFiltered
+          )
+        }
+      />
+      <CustomerWindow opened={isCreating} onClose={creating.close} onSaved={({ id }) => navigate(`/customers/${id}`)} />
+    </Screen>
+  )
+}

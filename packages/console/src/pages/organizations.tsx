@@ -1,0 +1,152 @@
+/** The operator's view of the organizations. */
+
+import {
+  createdOrganization,
+  createdToken,
+  organization,
+  organizationDetails,
+  type Organization,
+  plan,
+  type Plan,
+} from '@keyward/contract'
+import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
+
+import { call } from '../api/client.ts'
+import { useChange, useList } from '../api/hooks.ts'
+import { FormWindow } from '../parts/form.tsx'
+import { type Column, ConfirmButton, Copyable, Fact, ListTable, Screen, When } from '../parts/parts.tsx'
+import { text } from '../text.ts'
+
+const t = text.operator
+const PLANS = plan.options
+
+interface Secrets {
+  managementToken?: string | undefined
+  apiKey?: string | undefined
+}
+
+function SecretsWindow({ secrets, onClose }: { secrets: Secrets | null; onClose: () => void }) {
+  return (
+    <Modal
+      opened={secrets !== null}
+      onClose={onClose}
+      title={t.secrets}
+      centered
+      closeButtonProps={{ 'aria-label': text.close }}
+    >
+      <Stack component="dl">
+        {secrets?.managementToken !== undefined && (
+          <Fact term={t.managementToken}>
+            <Copyable value={secrets.managementToken} />
+          </Fact>
+        )}
+        {secrets?.apiKey !== undefined && (
+          <Fact term={t.apiKey}>
+            <Copyable value={secrets.apiKey} />
+          </Fact>
+        )}
+      </Stack>
+    </Modal>
+  )
+}
+
+function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) => void }) {
+  return (
+    <Select
+      aria-label={t.plan}
+      data={[...PLANS]}
+      value={value}
+      onChange={(chosen) => onChange(PLANS.find((one) => one === chosen) ?? value)}
+      allowDeselect={false}
+      w={130}
+    />
+  )
+}
+
+export default function Organizations() {
+  const list = useList('/organizations', organization)
+  const [isCreating, creating] = useDisclosure(false)
+  const [name, setName] = useState('')
+  const [chosen, setChosen] = useState<Plan>('FREE')
+  const [secrets, setSecrets] = useState<Secrets | null>(null)
+  const create = useChange(
+    () => call({ method: 'POST', path: '/organizations', body: { name, plan: chosen } }, createdOrganization),
+    { done: t.created, onDone: setSecrets, quiet: true },
+  )
+  const change = useChange(
+    ({ id, ...body }: { id: string; plan: Plan }) =>
+      call({ method: 'PATCH', path: `/organizations/${id}`, body }, organizationDetails),
+    { done: t.changed },
+  )
+  const act = useChange(
+    ({ id, action }: { id: string; action: 'suspend' | 'reinstate' }) =>
+      call({ method: 'POST', path: `/organizations/${id}/${action}` }, organizationDetails),
+    { done: t.changed },
+  )
+  const recover = useChange(
+    (id: string) => call({ method: 'POST', path: `/organizations/${id}/recovery-token` }, createdToken),
+    { onDone: ({ secret }) => setSecrets({ managementToken: secret }) },
+  )
+  const columns: readonly Column<Organization>[] = [
+    { title: t.nameOf, cell: (one) => one.name },
+    {
+      title: t.plan,
+      cell: (one) => <PlanField value={one.plan} onChange={(next) => change.mutate({ id: one.id, plan: next })} />,
+    },
+    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    {
+      title: text.actions,
+      cell: ({ id }) => (
+        <Group gap="xs" wrap="nowrap">
+          <ConfirmButton
+            size="xs"
+            label={t.suspend}
+            title={t.suspendTitle}
+            consequence={t.suspendHint}
+            color="orange"
+            onConfirm={() => act.mutateAsync({ id, action: 'suspend' })}
+          />
+          <Button size="xs" variant="default" onClick={() => act.mutate({ id, action: 'reinstate' })}>
+            {t.reinstate}
+          </Button>
+          <ConfirmButton
+            size="xs"
+            label={t.recovery}
+            title={t.recoveryTitle}
+            consequence={t.recoveryHint}
+            color="indigo"
+            onConfirm={() => recover.mutateAsync(id)}
+          />
+        </Group>
+      ),
+    },
+  ]
+  return (
+    <Screen title={t.organizations} actions={<Button onClick={creating.open}>{t.new}</Button>}>
+      <ListTable list={list} columns={columns} empty={<Text c="dimmed">{t.empty}</Text>} label={t.organizations} />
+      <FormWindow
+        title={t.new}
+        action={t.new}
+        opened={isCreating}
+        onClose={creating.close}
+        onSubmit={() => create.mutateAsync(undefined)}
+      >
+        {(errors) => (
+          <>
+            <TextInput
+              label={t.nameOf}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              error={errors['name']}
+              required
+            />
+            <PlanField value={chosen} onChange={setChosen} />
+          </>
+        )}
+      </FormWindow>
+      <SecretsWindow secrets={secrets} onClose={() => setSecrets(null)} />
+    </Screen>
+  )
+}

@@ -1,0 +1,38 @@
+/** The activity of one license or of all. */
+
+import type { activityEntry } from '@keyward/contract/management/activity'
+import type { ReactNode } from 'react'
+import type { z } from 'zod'
+
+import { text } from '../text.ts'
+import { CodeBadge, type Column, type ListState, ListTable, TextLink, When } from './parts.tsx'
+
+type Entry = z.infer<typeof activityEntry>
+const t = text.activity
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { title: t.at, cell: ({ lastAt }) => <When at={lastAt} /> },
+  { title: t.event, cell: ({ type }) => t.types[type] ?? type },
+  { title: t.outcome, cell: ({ code }) => (code === undefined ? '' : <CodeBadge code={code} />) },
+  { title: t.machine, cell: ({ machineId }) => <span className="mono">{machineId ?? ''}</span> },
+  { title: t.count, cell: ({ count }) => count.toLocaleString(), isNumber: true },
+]
+
+const LICENSE: Column<Entry> = {
+  title: t.license,
+  cell: ({ licenseId }) => <TextLink href={`/licenses/${licenseId}`}>{licenseId.slice(0, 8)}</TextLink>,
+}
+
+export function ActivityTable({
+  list,
+  empty,
+  showsLicense = false,
+}: {
+  list: ListState<Entry>
+  empty: ReactNode
+  showsLicense?: boolean
+}) {
+  const [at, event, ...rest] = COLUMNS
+  const columns = showsLicense && at && event ? [at, event, LICENSE, ...rest] : COLUMNS
+  return <ListTable list={list} columns={columns} empty={empty} label={t.title} />
+}

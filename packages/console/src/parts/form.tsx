@@ -1,0 +1,82 @@
+/** A form in a window. The errors of the API appear at their fields, and all others above the buttons. */
+
+import { Button, Group, Modal, Stack } from '@mantine/core'
+import { type FormEvent, type ReactNode, useState } from 'react'
+
+import { ApiError } from '../api/client.ts'
+import { text } from '../text.ts'
+import { ErrorMessage } from './parts.tsx'
+
+/** The errors of a request by the JSON pointers of their fields, without `#/`. */
+export type FieldErrors = Readonly<Record<string, string>>
+
+export function fieldErrors(error: Error | null): FieldErrors {
+  if (!(error instanceof ApiError)) return {}
+  return Object.fromEntries((error.problem.errors ?? []).map(({ pointer, detail }) => [pointer.slice(2), detail]))
+}
+
+export function FormWindow({
+  title,
+  action,
+  opened,
+  onClose,
+  onSubmit,
+  children,
+}: {
+  title: string
+  /** The label of the button that submits. */
+  action: string
+  opened: boolean
+  onClose: () => void
+  /** Rejects with the error to show. */
+  onSubmit: () => Promise<unknown>
+  /** Receives the errors of the fields. */
+  children: (errors: FieldErrors) => ReactNode
+}) {
+  const [error, setError] = useState<Error | null>(null)
+  const [isPending, setIsPending] = useState(false)
+  const run = async () => {
+    setIsPending(true)
+    try {
+      await onSubmit()
+      setError(null)
+      onClose()
+    } catch (failure) {
+      setError(failure instanceof Error ? failure : new Error(String(failure)))
+    } finally {
+      setIsPending(false)
+    }
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void run()
+  }
+  const errors = fieldErrors(error)
+  return (
+    <Modal
+      opened={opened}
+      onClose={() => {
+        setError(null)
+        onClose()
+      }}
+      title={title}
+      centered
+      closeButtonProps={{ 'aria-label': text.close }}
+    >
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          {children(errors)}
+          {error && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {text.cancel}
+            </Button>
+            <Button type="submit" loading={isPending}>
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}

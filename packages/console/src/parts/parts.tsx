@@ -1,0 +1,274 @@
+/** The small parts that every screen is made of. */
+
+import type { Code, LicenseStatus } from '@keyward/contract'
+import {
+  ActionIcon,
+  Alert,
+  Anchor,
+  Badge,
+  Button,
+  Center,
+  CopyButton,
+  Group,
+  Loader,
+  Modal,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  Title,
+  Tooltip,
+  VisuallyHidden,
+} from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { IconCheck, IconCopy } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+
+import { text } from '../text.ts'
+
+/** A link to another screen. */
+export function TextLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <Anchor component={Link} href={href} size="sm" underline="hover">
+      {children}
+    </Anchor>
+  )
+}
+
+/** The heading of a screen, with its actions at the right. */
+export function Screen({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
+  return (
+    <Stack className="page" gap="lg">
+      <Group justify="space-between" align="center">
+        <Title order={1} size="h2">
+          {title}
+        </Title>
+        <Group gap="xs">{actions}</Group>
+      </Group>
+      {children}
+    </Stack>
+  )
+}
+
+export function ErrorMessage({ error }: { error: Error | null }) {
+  if (!error) return null
+  return (
+    <Alert color="red" title={text.failed} role="alert">
+      {error.message}
+    </Alert>
+  )
+}
+
+const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+/** A time in the reader's time zone, with UTC in its tooltip. */
+export function When({ at, never = text.never }: { at: string | null; never?: string }) {
+  if (at === null)
+    return (
+      <Text span c="dimmed">
+        {never}
+      </Text>
+    )
+  return (
+    <Tooltip label={`${at.replace('T', ' ').replace('Z', '')} UTC`}>
+      <time dateTime={at}>{localTime.format(new Date(at))}</time>
+    </Tooltip>
+  )
+}
+
+/** Text in a fixed width, with a button that copies it. */
+export function Copyable({ value, label = text.copy }: { value: string; label?: string }) {
+  return (
+    <Group gap={4} wrap="nowrap" align="center">
+      <span className="mono">{value}</span>
+      <CopyButton value={value}>
+        {({ copied, copy }) => (
+          <Tooltip label={copied ? text.copied : label}>
+            <ActionIcon
+              variant="subtle"
+              size="sm"
+              color={copied ? 'teal' : 'gray'}
+              aria-label={copied ? text.copied : label}
+              onClick={(event) => {
+                event.stopPropagation()
+                copy()
+              }}
+            >
+              {copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
+            </ActionIcon>
+          </Tooltip>
+        )}
+      </CopyButton>
+    </Group>
+  )
+}
+
+const STATUS_COLORS: Record<LicenseStatus, string> = {
+  active: 'teal',
+  suspended: 'yellow',
+  expired: 'gray',
+  revoked: 'red',
+}
+
+export function StatusBadge({ status }: { status: LicenseStatus }) {
+  return (
+    <Badge color={STATUS_COLORS[status]} variant="dot">
+      {text.statuses[status]}
+    </Badge>
+  )
+}
+
+export function CodeBadge({ code }: { code: Code }) {
+  return (
+    <Badge color={code === 'VALID' ? 'teal' : 'red'} variant="dot">
+      {text.codes[code]}
+    </Badge>
+  )
+}
+
+export interface Column<Item> {
+  title: string
+  cell: (item: Item) => ReactNode
+  isNumber?: boolean
+}
+
+export interface ListState<Item> {
+  items: readonly Item[]
+  error: Error | null
+  isPending: boolean
+  hasMore: boolean
+  isLoadingMore: boolean
+  loadMore: () => void
+}
+
+/** A list as a table. `href` makes the first cell of each row a link. `empty` teaches what to do when there is nothing. */
+export function ListTable<Item extends { id: string }>({
+  list,
+  columns,
+  href,
+  empty,
+  label,
+}: {
+  list: ListState<Item>
+  columns: readonly Column<Item>[]
+  href?: (item: Item) => string
+  empty: ReactNode
+  label: string
+}) {
+  if (list.error) return <ErrorMessage error={list.error} />
+  if (list.isPending)
+    return (
+      <Stack gap="xs" aria-busy="true" aria-label={text.loading}>
+        {Array.from({ length: 5 }, (_, index) => (
+          <Skeleton key={index} height={32} />
+        ))}
+      </Stack>
+    )
+  if (list.items.length === 0)
+    return (
+      <Center py="xl">
+        <Stack align="center" gap="sm" maw={420}>
+          {empty}
+        </Stack>
+      </Center>
+    )
+  return (
+    <Stack gap="sm">
+      <Table.ScrollContainer minWidth={520} type="native" tabIndex={0} role="group" aria-label={label}>
+        <Table highlightOnHover verticalSpacing="xs" aria-label={label}>
+          <Table.Thead>
+            <Table.Tr>
+              {columns.map(({ title, isNumber }) => (
+                <Table.Th key={title} {...(isNumber === true && { className: 'number' })}>
+                  {title === text.actions ? <VisuallyHidden>{title}</VisuallyHidden> : title}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {list.items.map((item) => (
+              <Table.Tr key={item.id}>
+                {columns.map(({ title, cell, isNumber }, index) => (
+                  <Table.Td key={title} {...(isNumber === true && { className: 'number' })}>
+                    {index === 0 && href ? <TextLink href={href(item)}>{cell(item)}</TextLink> : cell(item)}
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {list.hasMore && (
+        <Center>
+          <Button variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
+            {text.loadMore}
+          </Button>
+        </Center>
+      )}
+    </Stack>
+  )
+}
+
+export function Waiting() {
+  return (
+    <Center py="xl">
+      <Loader aria-label={text.loading} />
+    </Center>
+  )
+}
+
+/** A button that asks before it acts, and says what will happen. */
+export function ConfirmButton({
+  label,
+  title,
+  consequence,
+  onConfirm,
+  color = 'red',
+  isPending = false,
+  size,
+}: {
+  label: string
+  title: string
+  consequence: ReactNode
+  onConfirm: () => Promise<unknown>
+  color?: string
+  isPending?: boolean
+  size?: string
+}) {
+  const [opened, { open, close }] = useDisclosure(false)
+  return (
+    <>
+      <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
+        {label}
+      </Button>
+      <Modal opened={opened} onClose={close} title={title} centered closeButtonProps={{ 'aria-label': text.close }}>
+        <Stack>
+          <Text size="sm">{consequence}</Text>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close} data-autofocus>
+              {text.cancel}
+            </Button>
+            <Button color={color} loading={isPending} onClick={() => void onConfirm().then(close, () => undefined)}>
+              {label}
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  )
+}
+
+/** A term and its value, for the summaries of detail screens. */
+export function Fact({ term, children }: { term: string; children: ReactNode }) {
+  return (
+    <div>
+      <Text size="xs" c="dimmed" component="dt">
+        {term}
+      </Text>
+      <Text size="sm" component="dd" m={0}>
+        {children}
+      </Text>
+    </div>
+  )
+}

@@ -1,0 +1,39 @@
+/** Passkeys in the browser. They belong to a host name, so there are none for an address of numbers. */
+
+import { type Me, me, type Passkey, passkey } from '@keyward/contract/management/sign-in'
+import { browserSupportsWebAuthn, startAuthentication, startRegistration } from '@simplewebauthn/browser'
+import { z } from 'zod'
+
+import { call } from '../api/client.ts'
+import { text } from '../text.ts'
+
+/** The members of the options that the browser's library requires; it parses the others. */
+const signInOptions = z.object({ options: z.looseObject({ challenge: z.string() }) })
+const registrationOptions = z.object({
+  options: z.looseObject({
+    challenge: z.string(),
+    rp: z.looseObject({ name: z.string() }),
+    user: z.looseObject({ id: z.string(), name: z.string(), displayName: z.string() }),
+    pubKeyCredParams: z.array(z.looseObject({ alg: z.number(), type: z.literal('public-key') })),
+  }),
+})
+
+export function offersPasskeys(): boolean {
+  return browserSupportsWebAuthn() && window.isSecureContext && !/^[0-9.]+$|^\[/.test(window.location.hostname)
+}
+
+function cancelled(error: unknown): never {
+  throw new Error(text.account.cancelled, { cause: error })
+}
+
+export async function signInWithPasskey(): Promise<Me> {
+  const { options } = await call({ method: 'POST', path: '/sessions/passkey-options' }, signInOptions)
+  const response = await startAuthentication({ optionsJSON: options }).catch(cancelled)
+  return call({ method: 'POST', path: '/sessions', body: { passkey: response } }, me)
+}
+
+export async function registerPasskey(name: string): Promise<Passkey> {
+  const { options } = await call({ method: 'POST', path: '/me/passkeys/options' }, registrationOptions)
+  const response = await startRegistration({ optionsJSON: options }).catch(cancelled)
+  return call({ method: 'POST', path: '/me/passkeys', body: { name, response } }, passkey)
+}

@@ -1,0 +1,203 @@
+/** The frame of every screen: the sections at the left, search and the caller at the top. */
+
+import type { Me } from '@keyward/contract/management/sign-in'
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  Kbd,
+  Menu,
+  NavLink,
+  Text,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core'
+import { useDisclosure, useHotkeys } from '@mantine/hooks'
+import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react'
+import { useQueryClient } from '@tanstack/react-query'
+import { lazy, Suspense } from 'react'
+import { Link, Redirect, Route, Switch, useLocation } from 'wouter'
+
+import { callWithoutResponse } from '../api/client.ts'
+import { Screen, Waiting } from '../parts/parts.tsx'
+import { text } from '../text.ts'
+import { Palette } from './palette.tsx'
+import { type Section, sectionsOf } from './sections.ts'
+
+const Overview = lazy(() => import('../pages/overview.tsx'))
+const Licenses = lazy(() => import('../pages/licenses.tsx'))
+const License = lazy(() => import('../pages/license.tsx'))
+const Customers = lazy(() => import('../pages/customers.tsx'))
+const Customer = lazy(() => import('../pages/customer.tsx'))
+const Products = lazy(() => import('../pages/products.tsx'))
+const Rules = lazy(() => import('../pages/rules.tsx'))
+const Why = lazy(() => import('../pages/why.tsx'))
+const Alerts = lazy(() => import('../pages/alerts.tsx'))
+const Activity = lazy(() => import('../pages/activity.tsx'))
+const Audit = lazy(() => import('../pages/audit.tsx'))
+const Team = lazy(() => import('../pages/team.tsx'))
+const Credentials = lazy(() => import('../pages/credentials.tsx'))
+const Account = lazy(() => import('../pages/account.tsx'))
+const Organizations = lazy(() => import('../pages/organizations.tsx'))
+const Validators = lazy(() => import('../pages/validators.tsx'))
+
+function ThemeButton() {
+  const { setColorScheme } = useMantineColorScheme()
+  const isDark = useComputedColorScheme('light') === 'dark'
+  const label = isDark ? text.nav.light : text.nav.dark
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size="lg"
+      aria-label={label}
+      onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
+    >
+      {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
+    </ActionIcon>
+  )
+}
+
+function CallerMenu({ me }: { me: Me }) {
+  const queries = useQueryClient()
+  const [, navigate] = useLocation()
+  const signOut = async () => {
+    await callWithoutResponse({ method: 'DELETE', path: '/sessions/current' }).catch(() => undefined)
+    navigate('/')
+    queries.setQueryData(['/me'], null)
+    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== '/me' })
+  }
+  const name = me.member?.email ?? me.kind.toLowerCase()
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button variant="subtle" color="gray" leftSection={<IconUser size={16} />} aria-label={name}>
+          <Text size="sm" visibleFrom="sm">
+            {name}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {me.organization && <Menu.Label>{me.organization.name}</Menu.Label>}
+        <Menu.Item onClick={() => navigate('/account')}>{text.nav.account}</Menu.Item>
+        <Menu.Item onClick={() => void signOut()}>{text.nav.signOut}</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function Navigation({ sections, onNavigate }: { sections: readonly Section[]; onNavigate: () => void }) {
+  const [location] = useLocation()
+  return (
+    <nav aria-label={text.nav.label}>
+      {sections.map(({ path, label, icon: Icon }) => (
+        <NavLink
+          key={path}
+          component={Link}
+          href={path}
+          label={label}
+          leftSection={<Icon size={18} stroke={1.7} />}
+          active={path === '/' ? location === '/' : location.startsWith(path)}
+          {...((path === '/' ? location === '/' : location.startsWith(path)) && { 'aria-current': 'page' as const })}
+          onClick={onNavigate}
+        />
+      ))}
+    </nav>
+  )
+}
+
+export function Shell({ me }: { me: Me }) {
+  const [isMenuOpen, menu] = useDisclosure(false)
+  const [isFinding, finding] = useDisclosure(false)
+  useHotkeys([['mod+K', finding.open]], [])
+  const sections = sectionsOf(me)
+  return (
+    <AppShell
+      header={{ height: 56 }}
+      navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: !isMenuOpen } }}
+      padding="lg"
+    >
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={isMenuOpen} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label={text.nav.open} />
+            <Anchor component={Link} href="/" underline="never" c="inherit" fw={700}>
+              {text.name}
+            </Anchor>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <Button
+              variant="default"
+              leftSection={<IconSearch size={16} />}
+              rightSection={<Kbd size="xs">Ctrl K</Kbd>}
+              onClick={finding.open}
+              visibleFrom="sm"
+            >
+              {text.nav.find}
+            </Button>
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              size="lg"
+              hiddenFrom="sm"
+              aria-label={text.nav.find}
+              onClick={finding.open}
+            >
+              <IconSearch size={18} />
+            </ActionIcon>
+            <ThemeButton />
+            <CallerMenu me={me} />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs">
+        <Navigation sections={sections} onNavigate={menu.close} />
+      </AppShell.Navbar>
+      <AppShell.Main id="content">
+        <Suspense fallback={<Waiting />}>
+          <Pages me={me} home={sections[0]?.path ?? '/account'} />
+        </Suspense>
+      </AppShell.Main>
+      {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
+    </AppShell>
+  )
+}
+
+/** `home`: the first section that the caller may see. */
+function Pages({ me, home }: { me: Me; home: string }) {
+  return (
+    <Switch>
+      <Route path="/">{home === '/' ? <Overview /> : <Redirect to={home} replace />}</Route>
+      <Route path="/invitation">
+        <Redirect to="/account" replace />
+      </Route>
+      <Route path="/licenses" component={Licenses} />
+      <Route path="/licenses/:id">{({ id }) => <License id={id} />}</Route>
+      <Route path="/customers" component={Customers} />
+      <Route path="/customers/:id">{({ id }) => <Customer id={id} />}</Route>
+      <Route path="/products" component={Products} />
+      <Route path="/rules" component={Rules} />
+      <Route path="/why" component={Why} />
+      <Route path="/alerts" component={Alerts} />
+      <Route path="/activity" component={Activity} />
+      <Route path="/audit" component={Audit} />
+      <Route path="/team">
+        <Team me={me} />
+      </Route>
+      <Route path="/credentials">
+        <Credentials me={me} />
+      </Route>
+      <Route path="/account">
+        <Account me={me} />
+      </Route>
+      <Route path="/organizations" component={Organizations} />
+      <Route path="/validators" component={Validators} />
+      <Route>
+        <Screen title={text.notFound}>{null}</Screen>
+      </Route>
+    </Switch>
+  )
+}

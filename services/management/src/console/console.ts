@@ -1,0 +1,95 @@
+/**
+ * Serves the console, a web page that uses this API. Its files are read once, at the start. Scripts and styles have a hash in their names and are
+ * cached for ever; every other path below /console is the page itself, which shows the screen for its path.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+
+import { CONSOLE_FOLDER } from '@keyward/console'
+import type { Express, Request, RequestHandler, Response } from 'express'
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  // The components compute styles, such as the width of a bar. A style runs no code.
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+/** In the order of preference. */
+const ENCODINGS = [
+  { name: 'br', extension: '.br' },
+  { name: 'gzip', extension: '.gz' },
+] as const
+
+interface File {
+  type: string
+  plain: Buffer
+  compressed: readonly { encoding: string; bytes: Buffer }[]
+}
+
+function readFile(path: string): File {
+  const compressed = ENCODINGS.map(({ name, extension }) => ({ encoding: name, bytes: readFileSync(path + extension) }))
+  return { type: TYPES[extname(path)] ?? 'application/octet-stream', plain: readFileSync(path), compressed }
+}
+
+/** Returns null when the console has not been built. */
+function readConsole(): { page: File; assets: ReadonlyMap<string, File> } | null {
+  const assets = join(CONSOLE_FOLDER, 'assets')
+  try {
+    const names = readdirSync(assets).filter((name) => extname(name) in TYPES)
+    const files = new Map(names.map((name) => [name, readFile(join(assets, name))]))
+    return { page: readFile(join(CONSOLE_FOLDER, 'index.html')), assets: files }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function sendFile(request: Request, response: Response, file: File, cacheControl: string): void {
+  const chosen = file.compressed.find(({ encoding }) => request.acceptsEncodings([encoding]) === encoding)
+  response.setHeader('content-type', file.type)
+  response.setHeader('content-security-policy', CONTENT_SECURITY_POLICY)
+  response.setHeader('cache-control', cacheControl)
+  response.vary('accept-encoding')
+  if (chosen) response.setHeader('content-encoding', chosen.encoding)
+  const bytes = chosen?.bytes ?? file.plain
+  response.setHeader('content-length', bytes.length)
+  response.end(request.method === 'HEAD' ? undefined : bytes)
+}
+
+/** Mounts the console and a redirect from `/` to it. Without a built console, its paths do not exist. */
+export function mountConsole(app: Express, methodNotAllowed: (allow: string) => RequestHandler): void {
+  const built = readConsole()
+  if (built === null) return
+  app
+    .route('/')
+    .get((_request, response) => response.redirect(302, 'console'))
+    .all(methodNotAllowed('GET, HEAD'))
+  app
+    .route('/console/assets/:name')
+    .get((request, response, next) => {
+      const file = built.assets.get(request.params.name)
+      if (!file) next()
+      else sendFile(request, response, file, 'public, max-age=31536000, immutable')
+    })
+    .all(methodNotAllowed('GET, HEAD'))
+  for (const path of ['/console', '/console/*path'])
+    app
+      .route(path)
+      .get((request, response) => sendFile(request, response, built.page, 'no-cache'))
+      .all(methodNotAllowed('GET, HEAD'))
+}
