@@ -166,7 +166,10 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(instruction('FROM')).toEqual(['${NODE_IMAGE}'])
     expect(lines).toContain('ARG NODE_IMAGE=node:22-bookworm-slim')
     expect(instruction('USER')).toEqual(['node'])
-    expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward'])
+    // The console is built in a stage of its own, because building it needs development packages.
+    const built = '--from=console /keyward/packages/console/dist packages/console/dist'
+    const isManagement = file.startsWith('management')
+    expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward', ...(isManagement ? [built] : [])])
     const program =
       z
         .array(z.string())

@@ -130,8 +130,10 @@ describe('with ADMIN_DATABASE_URL', () => {
       const { rows } = await client.query<{ what: string }>(
         `select relname::text as what from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'S')
            and pg_get_userbyid(relowner) <> $1
-         union all select proname::text from pg_proc where pronamespace = 'public'::regnamespace
+         union all select proname::text from pg_proc p where pronamespace = 'public'::regnamespace
            and pg_get_userbyid(proowner) <> $1
+           -- Postgres gives the functions of a trusted extension to its superuser.
+           and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
          union all select datname::text from pg_database where datname = current_database() and pg_get_userbyid(datdba) <> $1`,
         [owner],
       )

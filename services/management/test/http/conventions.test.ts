@@ -47,7 +47,7 @@ describe('every response', () => {
 
   test('is a 404 problem for an unknown path', async () => {
     for (const path of [
-      '/',
+      '/nothing',
       '/api',
       '/api/v1',
       '/api/v1/',
