@@ -82,7 +82,7 @@ export const problem = z
             description: 'A JSON pointer into the body (`#/rules/17/value`), or `?name` for a query parameter.',
             example: '#/policy/expiresAt',
           }),
-          detail: z.string().meta({ description: 'What is wrong there.', example: 'is required' }),
+          detail: z.string().meta({ description: 'The requirement that the value violates.', example: 'is required' }),
         }),
       )
       .optional()

@@ -21,7 +21,7 @@ export function text(maxLength: number, minLength = 1) {
     .refine((value) => value.isWellFormed() && !value.includes('\u0000'), 'must be well-formed text without NUL')
 }
 
-/** Bytes that an app chose, as text. They are stored and compared exactly, so every well-formed character is allowed. */
+/** Returns the schema of a string that an app chose, at most `maxBytes` long in UTF-8. It is stored and compared exactly, so every well-formed character is allowed. */
 export function exactText(maxBytes: number) {
   return z
     .string()

@@ -129,7 +129,7 @@ export const actor = z
     issuedBy: z
       .object(actorFields)
       .optional()
-      .meta({ description: 'Who made the access token or the invitation, unless its member did.' }),
+      .meta({ description: 'The actor that issued the access token or the invitation, if it was not the member.' }),
   })
   .meta({ id: 'Actor', description: 'Who did it.' })
 export type Actor = z.infer<typeof actor>

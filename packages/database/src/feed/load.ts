@@ -58,7 +58,7 @@ function step({ columns, from, where, read }: Loadable): Step {
   return { select: `select ${list} from ${from} where ${where}`, fields: columns.length, read }
 }
 
-/** By far the largest. Not joined to `license_slots`, which would take most of the load's time. */
+/** Machines are by far the largest table. Joining `license_slots` would take most of the load's time. */
 const MACHINES: Step = {
   select: 'select license_id, machine_id from machines',
   fields: columnsOf(readLoadedMachine).length,

@@ -28,7 +28,7 @@ import {
 } from '../memory/layout.ts'
 import type { Change, Id } from '../model.ts'
 
-/** The organization of changes of rows that neither the index nor the batch has. */
+/** The placeholder organization for a change whose row is in neither the index nor the batch. */
 export const NOWHERE = 0
 
 export const KINDS = {

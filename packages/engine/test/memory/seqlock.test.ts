@@ -52,7 +52,7 @@ test('without the lock they do, which proves that the test above can fail', asyn
   expect(counts.impossible).toBeGreaterThan(0)
 }, 120_000)
 
-test('the facts hold between sections', () => {
+test('the invariants hold between write sections', () => {
   const writer = createIndex({ reserve: 'small' })
   begin(writer)
   const reader = openIndex(writer.shared)

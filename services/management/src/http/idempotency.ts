@@ -16,7 +16,7 @@ import type { Streamed } from './streamed.ts'
 const RETENTION = sql`interval '24 hours'`
 /** The most bytes that an organization stores in a day. */
 const MAX_BYTES = 1024 ** 3
-/** What a row costs beside its headers and its body: key, hash and index entries. */
+/** The bytes of a row besides headers and body: key, hash and index entries. */
 const ROW_BYTES = 512
 /** How long the use of an organization is remembered before it is read again. */
 const FRESH_MS = 60_000

@@ -77,8 +77,8 @@ export function problemResponse(error: ApiError, path: string, requestId: string
 }
 
 /**
- * Whether the response to an error is stored. Validation errors are not: nothing was done, so a repeated request is judged again,
- * and their lists are as long as the caller makes them.
+ * Whether the response to an error is stored. Validation errors are not stored: the request changed nothing, a repeated one is
+ * validated again, and the caller controls the size of their list.
  */
 function isStored(error: ApiError): boolean {
   return error.status < 500 && error.status !== 422 && error.options.errors === undefined

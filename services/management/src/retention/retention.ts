@@ -110,7 +110,7 @@ async function runAll(
   }
 }
 
-/** Deletes what a deleted organization has left. What the operator did to it stays for the retention of the audit log. */
+/** Deletes what a deleted organization has left. The operator's audit entries about it are kept for the retention of the audit log. */
 async function forgetOrganization(db: Db, organizationId: string, options: RetentionOptions): Promise<boolean> {
   const activity: Batch = async (transaction, rows) => {
     const { numAffectedRows } = await sql`

@@ -164,10 +164,14 @@ export class Validation {
     const exists = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
     if (!exists) setNotFound(this.#verdict) // deleted since the verdict
     const { hostname } = this.#check
-    // Copies, because other requests use the originals before the response. `matched` is shared: it is empty, since a
-    // matching rule would have decided the check without a slot.
+    // Copies, because other requests use the originals before the response. A monitored rule may have matched.
     const check = { ...this.#check, machineId: this.#check.machineId.slice(0, this.#check.machineIdLength) }
-    const verdict = { ...this.#verdict }
+    const { matched, matchedGenerations, matchedCount } = this.#verdict
+    const verdict = {
+      ...this.#verdict,
+      matched: matched.slice(0, matchedCount),
+      matchedGenerations: matchedGenerations.slice(0, matchedCount),
+    }
     const { code, used, max } = verdict
     if (!exists) return this.#respond(exchange, check, verdict, code, used, max, nowMs)
     const isRecheck = code === CODE.TOO_MANY_MACHINES && (verdict.leaseSeconds === 0 || control.isDatabaseReachable)

@@ -44,7 +44,7 @@ export class ActivityBudget {
   /** Pairs of words, of which the second is never 0. Open addressing with linear probing from the first. */
   readonly #words: Int32Array
   readonly #share: FairShare
-  /** By twice the license's row, plus 1 for `VALID`: how many of its machines are named in this minute. */
+  /** The number of machines of a license that are named in this minute. The key is twice the license's row, plus 1 for `VALID`. */
   #named = new Map<number, number>()
   /** By the organization's row: how many machines were named today. */
   #today = new Map<number, number>()

@@ -98,7 +98,7 @@ test.each([
       return changes.flatMap((change) => target.apply([change], signingKeys, snapshot))
     }),
   },
-])('finds a feed that $defect, and shortens its story', async ({ wrap }) => {
+])('detects a feed that $defect and shrinks the failing plan', async ({ wrap }) => {
   const failure = await firstFailure(200, wrap)
   expect(failure).not.toBeNull()
   expect(failure!.plan.steps.length).toBeLessThanOrEqual(2)

@@ -56,7 +56,7 @@ export interface Plan {
   readonly seed: number
   readonly steps: readonly Step[]
   readonly checks: readonly WatchedCheck[]
-  /** When the last step begins at the latest. */
+  /** The latest start of the last step, in milliseconds from the beginning. */
   readonly lastsMs: number
   /** How long a page of a load may take to arrive. */
   readonly pageMs: number

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http'
 
-import { insertMachine } from '@keyward/testkit'
+import { insertMachine, insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
@@ -68,6 +68,29 @@ test('grants one slot to many concurrent checks of one machine', async () => {
   const replies = await Promise.all(Array.from({ length: 50 }, (_, i) => check(i, license.key, 'the one')))
   expect(new Set(replies.map(codeOf))).toEqual(new Set(['VALID']))
   expect(await rowsOf(license.id)).toEqual({ machines: 1, used: 1 })
+})
+
+test('counts monitored rules of new machines, whatever other checks match meanwhile', async () => {
+  const rule = { organizationId: world.organizationId, type: 'HWID' } as const
+  const watched = await insertRule(world.database.pool, { ...rule, value: 'watched', mode: 'MONITOR' })
+  const blocked = await insertRule(world.database.pool, { ...rule, value: 'blocked' })
+  const licenses = await Promise.all(Array.from({ length: 20 }, () => world.license({ maxMachines: 5 })))
+  for (const { key } of licenses) await loaded(key)
+  await until(async () => codeOf(await check(0, licenses[0]?.key ?? '', 'blocked')) === 'BLACKLISTED')
+  const count = async (ruleId: string): Promise<number> => {
+    const found = 'select match_count::int as n from access_rule_counters where rule_id = $1'
+    const { rows } = await world.database.pool.query<{ n: number }>(found, [ruleId])
+    return rows[0]?.n ?? -1
+  }
+  const sent = licenses.flatMap(({ key }) => [
+    check(0, key, 'watched'),
+    ...Array.from({ length: 10 }, () => check(0, key, 'blocked')),
+  ])
+  const codes = (await Promise.all(sent)).map(codeOf)
+  expect(codes.filter((code) => code === 'VALID')).toHaveLength(20)
+  await until(async () => (await count(blocked)) >= 201)
+  await until(async () => (await count(watched)) >= 20)
+  expect(await count(watched)).toBe(20)
 })
 
 test('decides known machines without Postgres', async () => {
