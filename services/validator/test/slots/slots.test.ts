@@ -82,10 +82,11 @@ test('counts monitored rules of new machines, whatever other checks match meanwh
     const { rows } = await world.database.pool.query<{ n: number }>(found, [ruleId])
     return rows[0]?.n ?? -1
   }
-  const sent = licenses.flatMap(({ key }) => [
-    check(0, key, 'watched'),
-    ...Array.from({ length: 10 }, () => check(0, key, 'blocked')),
-  ])
+  const sent: Promise<Reply>[] = []
+  for (const { key } of licenses) {
+    sent.push(check(0, key, 'watched'))
+    for (let i = 0; i < 10; i++) sent.push(check(0, key, 'blocked'))
+  }
   const codes = (await Promise.all(sent)).map(codeOf)
   expect(codes.filter((code) => code === 'VALID')).toHaveLength(20)
   await until(async () => (await count(blocked)) >= 201)
