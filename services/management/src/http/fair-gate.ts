@@ -18,6 +18,8 @@ export interface GateOptions {
   onReject: () => void
   /** Completes the detail of the rejection: "Too many … are running". */
   what: string
+  /** The error of a rejected task. Default: UNAVAILABLE. */
+  code?: 'UNAVAILABLE' | 'RATE_LIMITED'
 }
 
 interface Waiting {
@@ -30,7 +32,7 @@ interface Owner {
 }
 
 export interface FairGate {
-  /** Waits until a task of the owner may begin. The returned function must be called at its end, once. Throws UNAVAILABLE. */
+  /** Waits until a task of the owner may begin. The returned function must be called at its end, once. Throws the error of the options. */
   enter(owner: string): Promise<() => void>
 }
 
@@ -41,7 +43,7 @@ export function createFairGate(options: GateOptions): FairGate {
 
   const overShare = (): ApiError => {
     options.onReject()
-    return new ApiError('UNAVAILABLE', `Too many ${options.what} are running at once. Retry in 1 s.`, {
+    return new ApiError(options.code ?? 'UNAVAILABLE', `Too many ${options.what} are running at once. Retry in 1 s.`, {
       headers: { 'retry-after': '1' },
     })
   }

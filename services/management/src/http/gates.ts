@@ -34,7 +34,16 @@ export function createGates(onReject: () => void): Gates {
     // A large import occupies memory from its first byte to its response.
     imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
     // An export has one page in memory, for as long as its caller takes.
-    exports: createFairGate({ total: 32, perOwner: 2, maxWaiting: 32, maxWaitMs: 5_000, onReject, what: 'exports' }),
+    // An export has one page in memory, for as long as its caller takes. It holds no other share while it waits for a page.
+    exports: createFairGate({
+      total: 32,
+      perOwner: 2,
+      maxWaiting: 0,
+      maxWaitMs: 0,
+      onReject,
+      what: 'exports',
+      code: 'RATE_LIMITED',
+    }),
   }
 }
 
