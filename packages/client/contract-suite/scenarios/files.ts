@@ -88,7 +88,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a mistyped license key affects the file of the right one in no way',
+    name: 'a mistyped license key leaves the stored file of the correct key unchanged',
     async run(world) {
       await getFile(world)
       await world.open({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
