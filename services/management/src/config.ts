@@ -77,6 +77,8 @@ export interface ManagementConfig {
   /** Admin ports of validators. Empty: the addresses that the validators publish. */
   validatorAdminUrls: readonly string[]
   corsOrigins: readonly string[]
+  /** For how long a stopping service responds while it is not ready. */
+  drainMs: number
   activityRetentionDays: number
   analyticsRetentionDays: number
   retentionDays: RetentionDays
@@ -108,6 +110,8 @@ export const environment = variables.transform((env): ManagementConfig => ({
   },
   validatorAdminUrls: env.VALIDATOR_ADMIN_URLS,
   corsOrigins: env.CORS_ORIGINS,
+  // Longer than the balancers' health checks take to see it.
+  drainMs: 1_000,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
   analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,
   retentionDays: {

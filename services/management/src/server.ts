@@ -4,6 +4,7 @@
  */
 
 import { createServer, type Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
@@ -55,8 +56,13 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   })
 }
 
-/** Waits for the running requests. Closes idle connections, which would otherwise delay the stop. */
-function closeServer(server: Server): Promise<void> {
+/**
+ * Waits for the running requests. For `drainMs` it still responds, closing each connection after its response, until balancers have
+ * seen that it is not ready: a request on an idle connection that is just being closed would be lost. Then it closes idle connections.
+ */
+async function closeServer(server: Server, drainMs: number): Promise<void> {
+  server.prependListener('request', (_request, response) => void response.setHeader('connection', 'close'))
+  await sleep(drainMs)
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_INTERVAL_MS)
   const limit = setTimeout(() => server.closeAllConnections(), STOP_TIMEOUT_MS)
   return new Promise((resolve) => {
@@ -194,7 +200,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
       stopping = true
       housekeeping.abort()
       health.stop()
-      await closeServer(server)
+      await closeServer(server, config.drainMs)
       await stopHousekeeping()
       await uses.close()
       await counts.close()

@@ -1,5 +1,7 @@
 /** The start of the service: it requires every migration, and drops partitions past their retention. */
 
+import { Agent, get } from 'node:http'
+
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
@@ -76,4 +78,27 @@ test('drops partitions past their retention and keeps younger ones', async () =>
   await expect.poll(partitions, { timeout: 10_000 }).toEqual(young)
   await management.close()
   expect(young.length).toBeGreaterThan(before.length)
+})
+
+test('a stopping service responds while balancers notice, and closes each connection after its response', async () => {
+  const management = await start()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const send = () =>
+    new Promise<{ status: number | undefined; connection: string | undefined }>((resolve, reject) => {
+      const request = get(`http://127.0.0.1:${management.port}/api/v1/products`, { agent }, (response) => {
+        response.resume().on('end', () => {
+          resolve({ status: response.statusCode, connection: response.headers.connection })
+        })
+      })
+      request.on('error', reject)
+    })
+  expect(await send()).toEqual({ status: 401, connection: 'keep-alive' })
+  const stopped = management.close()
+  // On the idle connection of before, and on a new one.
+  expect(await send()).toEqual({ status: 401, connection: 'close' })
+  expect(await send()).toEqual({ status: 401, connection: 'close' })
+  const ready = await fetch(`http://127.0.0.1:${management.adminPort}/readyz`)
+  expect(ready.status).toBe(503)
+  await stopped
+  await expect(send()).rejects.toThrow('ECONNREFUSED')
 })

@@ -94,7 +94,7 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     LOG_LEVEL: 'fatal',
     ...env,
   })
-  const management = await startManagement(config)
+  const management = await startManagement({ ...config, drainMs: 0 })
   const balancer = await startBalancer('management', management)
   const origin = `http://127.0.0.1:${balancer.port}`
   return {
