@@ -70,7 +70,7 @@ export class Admission {
   admitStranger(ip: string | null): Admitted {
     const { rateLimiter } = this.#options
     rateLimiter.requireFewFailures(ip)
-    return { caller: strangerCaller(), headers: rateLimiter.countSignIn() }
+    return { caller: strangerCaller(), headers: rateLimiter.countSignIn(ip) }
   }
 
   /** Counts an error if it rejects a credential. */

@@ -11,8 +11,9 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
 /** The limit of one address with one API key. An app requests a file once a day. */
 const APP_REQUESTS = 100
-/** The limit of all requests to sign in. */
+/** The limit of all requests to sign in, and of those of one address, so that one address cannot use up what others need. */
 const SIGN_INS = 1_000
+const SIGN_INS_OF_ADDRESS = 200
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
 
@@ -38,8 +39,8 @@ export interface RateLimiter {
   /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
   requireFewFailures(ip: string | null): void
   countFailure(ip: string | null): void
-  /** Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. */
-  countSignIn(): Record<string, string>
+  /** Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does not count for the others. */
+  countSignIn(ip: string | null): Record<string, string>
 }
 
 /** Returns the network that an address is counted by: an IPv6 host has a /64. */
@@ -71,6 +72,7 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
   const apps = createWindowCounts()
   const keys = createWindowCounts()
   const failures = createWindowCounts()
+  const signIns = createWindowCounts()
 
   const countVendor = ({ kind, owner, organizationId }: LimitedCaller) => {
     const count = counts.count(`credential ${owner}`, limits.credential)
@@ -104,7 +106,9 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
     countFailure(ip) {
       failures.add(networkOf(ip))
     },
-    countSignIn() {
+    countSignIn(ip) {
+      if (signIns.add(networkOf(ip)) > SIGN_INS_OF_ADDRESS)
+        throw rateLimited('requests to sign in for each address', SIGN_INS_OF_ADDRESS, WINDOW_MS)
       const count = counts.count('sign-in', SIGN_INS)
       const headers = headersOf('sign-in', SIGN_INS, count)
       if (count.used > SIGN_INS) throw rateLimited('requests to sign in', SIGN_INS, count.remainingMs, headers)

@@ -5,6 +5,7 @@ import { createdMember, me, sessions } from '@keyward/contract/management/sign-i
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import { createRateLimiter } from '../../src/http/rate-limit.ts'
 import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -276,3 +277,24 @@ test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' 
     expect(response.headers.get('set-cookie')).toBeNull()
   },
 )
+
+test('one address cannot use up the sign-ins of others', () => {
+  let counted = 0
+  const count = () => ({ used: ++counted, remainingMs: 10_000 })
+  const counts = { count, close: () => Promise.resolve() }
+  const limiter = createRateLimiter(counts, { credential: 1, organization: 1, apiKey: 1 })
+  const isAccepted = (ip: string) => {
+    try {
+      limiter.countSignIn(ip)
+      return true
+    } catch {
+      return false
+    }
+  }
+  const accepted = Array.from({ length: 1_000 }, () => isAccepted('203.0.113.7')).filter(Boolean).length
+  expect(accepted).toBeGreaterThanOrEqual(200)
+  // A window of ten seconds may end meanwhile.
+  expect(accepted).toBeLessThanOrEqual(400)
+  expect(counted).toBe(accepted)
+  expect(isAccepted('203.0.113.8')).toBe(true)
+})
