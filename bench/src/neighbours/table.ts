@@ -11,7 +11,7 @@ export interface Row {
 interface Figures {
   p50: number
   p99: number
-  /** Of the round that the machine disturbed least. */
+  /** The 99th percentile in the round with the lowest one, which the machine disturbed least. */
   bestP99: number
 }
 
@@ -19,7 +19,7 @@ export interface KindSummary {
   count: number
   quiet: Figures
   attacked: Figures
-  /** Of the 99th percentiles, and of the best ones. */
+  /** The ratio of the 99th percentiles under attack and quiet, and the ratio of the lowest ones. */
   ratio: number
   bestRatio: number
 }
@@ -27,7 +27,7 @@ export interface KindSummary {
 export interface Summary {
   kinds: Record<Kind, KindSummary>
   errors: { quiet: number; attacked: number; kinds: Record<string, number> }
-  /** Of the attackers, by status; 0 is a connection that broke. */
+  /** The number of responses to the attackers, by status. 0 counts connections that broke. */
   responses: Record<string, number>
 }
 

@@ -27,7 +27,7 @@ const tenant = z.object({
   customerId: z.string(),
 })
 
-/** What the generators know. It travels to them as JSON. */
+/** The addresses and secrets that the load generators receive, as JSON. */
 export const worldSchema = z.object({
   validatorPort: z.int(),
   managementPort: z.int(),

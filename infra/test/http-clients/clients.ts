@@ -13,7 +13,7 @@ import type { Paths } from './paths.ts'
 export const CASES = ['length', 'chunked', 'expect', 'reuse', 'http10', 'gzip', 'bom', 'large', 'idle'] as const
 export type Case = (typeof CASES)[number]
 
-/** What a client received: a status, or its own description of an error. */
+/** The response to a client: its status, or the client's own description of an error. */
 export interface Result {
   client: string
   path: string

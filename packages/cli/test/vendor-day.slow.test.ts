@@ -85,7 +85,7 @@ async function check(machine: string): Promise<string> {
   return response.text()
 }
 
-/** What customers do before a section. */
+/** The checks that customers' apps make before a section. */
 const BEFORE: Record<string, () => Promise<void>> = {
   // The app takes the only slot, and a second machine is rejected, which raises an alert.
   'Find out why a check is rejected': async () => {
@@ -97,7 +97,7 @@ const BEFORE: Record<string, () => Promise<void>> = {
   },
 }
 
-/** What the output of a section contains. */
+/** Text that the output of a section contains. */
 const EXPECTED: Record<string, RegExp> = {
   'Find out why a check is rejected': /^VALID: [^]*MACHINE_ACTIVATED/,
   'Ban a country and a network': /KP[^]*Applied by all 1 validators\.[^]*203\.0\.113\.0\/24/,

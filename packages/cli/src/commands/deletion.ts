@@ -12,7 +12,7 @@ interface Deletion {
   noun: string
   /** The path of the list: `/products`. */
   path: string
-  /** What follows from it, or when it is not possible. */
+  /** The consequence of the deletion, or the condition that prevents it. */
   consequence: string
   /** Returns the id for what the caller gives. Default: the caller gives the id. */
   find?: (api: Api, given: string) => Promise<string>
