@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'pnpm-lock.yaml'])
+const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'dist', 'pnpm-lock.yaml'])
 
 /** Returns sorted paths relative to the root. */
 export function projectFiles(folder = ROOT): string[] {

@@ -4,7 +4,7 @@ import { isSource, projectFiles, read } from './files.ts'
 import { folderCircles } from './folders.ts'
 import { importsOf, violations, workspaceOf } from './imports.ts'
 
-const files = projectFiles().filter((path) => /^(?:packages|services|infra|bench|tests)\/.*\.ts$/.test(path))
+const files = projectFiles().filter((path) => /^(?:packages|services|infra|bench|tests)\/.*\.tsx?$/.test(path))
 
 test('no file has a forbidden import', () => {
   expect(files.length).toBeGreaterThan(50)

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { isSource, projectFiles, read } from './files.ts'
 
 const files = projectFiles()
-const programs = files.filter((path) => path.endsWith('.ts'))
-const texts = files.filter((path) => /\.(?:ts|mjs|js|json|ya?ml|md|sql|sh|cfg|conf|html)$|^\.ci\//.test(path))
+const programs = files.filter((path) => /\.tsx?$/.test(path))
+const texts = files.filter((path) => /\.(?:tsx?|mjs|js|json|ya?ml|md|sql|sh|cfg|conf|html)$|^\.ci\//.test(path))
 
 const lines = (path: string): number => read(path).split('\n').length - 1
 
@@ -27,7 +27,7 @@ test('no program file is longer than 400 lines, and half of the source files hav
 
 test('every source file begins with a header comment', () => {
   const silent = programs.filter((path) => {
-    if (!isSource(path) || path.endsWith('/index.ts') || path.endsWith('/main.ts')) return false
+    if (!isSource(path) || path.endsWith('/index.ts') || /\/main\.tsx?$/.test(path)) return false
     return !/^(?:#!.*\n)?(?:import [^'"]+ from '[^']+'\n|\n)*(?:\/\*\*|\/\/)/.test(read(path))
   })
   expect(silent).toEqual([])

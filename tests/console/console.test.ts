@@ -285,6 +285,29 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.locator('main img').count()).toBe(0)
     })
 
+    test('a monitored rule is shown as one that decides nothing, a restriction as one that decides', async () => {
+      const id = await addLicense('RULE-0000-0000-0001')
+      const scope = { scope: 'LICENSE', scopeId: id }
+      const monitored = { kind: 'BLACKLIST', mode: 'MONITOR', type: 'HWID', value: 'watched', ...scope }
+      await api('/access-rules', monitored, created)
+      await open(`/why?license=${id}`)
+      await field('Machine id').fill('watched')
+      await button('Decide').click()
+      await page.getByText('The check is valid.').waitFor()
+      expect(await page.getByText('They decide nothing.').count()).toBe(1)
+      await api('/access-rules', { kind: 'RESTRICTION', type: 'HWID', value: 'office', ...scope }, created)
+      await button('Decide').click()
+      await page.getByText('Restrictions allow only what they list, and the check fits none of: Machine.').waitFor()
+      await open('/rules?value=watched')
+      expect(await page.getByRole('cell', { name: 'Blacklist, monitored' }).textContent()).toBe('Blacklist, monitored')
+    })
+
+    test('the page cannot be framed and runs only its own scripts', async () => {
+      const policy = (await fetch(`${origin}/console`)).headers.get('content-security-policy') ?? ''
+      expect(policy).toContain("script-src 'self';")
+      expect(policy).toContain("frame-ancestors 'none'")
+    })
+
     test('filters stay in the address; back and reload show the same', async () => {
       await open('/licenses?status=suspended')
       await page.getByText('No license fits these filters.').waitFor()

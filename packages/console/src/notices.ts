@@ -2,7 +2,7 @@
 
 import { notifications } from '@mantine/notifications'
 
-import { text } from '../text.ts'
+import { text } from './text.ts'
 
 export function showDone(message: string): void {
   notifications.show({ message, color: 'teal' })

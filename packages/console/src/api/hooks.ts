@@ -6,7 +6,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient, type UseQueryR
 import { useMemo } from 'react'
 import type { z } from 'zod'
 
-import { showDone, showError } from '../parts/notices.ts'
+import { showDone, showError } from '../notices.ts'
 import { ApiError, call, queryString } from './client.ts'
 
 export type Filters = Readonly<Record<string, string | number | null | undefined>>

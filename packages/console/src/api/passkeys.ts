@@ -4,8 +4,8 @@ import { type Me, me, type Passkey, passkey } from '@keyward/contract/management
 import { browserSupportsWebAuthn, startAuthentication, startRegistration } from '@simplewebauthn/browser'
 import { z } from 'zod'
 
-import { call } from '../api/client.ts'
 import { text } from '../text.ts'
+import { call } from './client.ts'
 
 /** The members of the options that the browser's library requires; it parses the others. */
 const signInOptions = z.object({ options: z.looseObject({ challenge: z.string() }) })

@@ -6,9 +6,9 @@ import { useState } from 'react'
 
 import { callWithoutResponse } from '../api/client.ts'
 import { useChange, useRead } from '../api/hooks.ts'
+import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { type Column, ConfirmButton, ListTable, Screen, When } from '../parts/parts.tsx'
-import { offersPasskeys, registerPasskey } from '../shell/passkeys.ts'
 import { text } from '../text.ts'
 
 const t = text.account

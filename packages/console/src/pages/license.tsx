@@ -164,6 +164,11 @@ function Machines({ licenseId }: { licenseId: string }) {
   return <ListTable list={list} columns={columns} empty={t.noMachines} label={t.machines} />
 }
 
+/** What stands for an expiry: a term that has not started, or none. */
+function termOf({ policy: { durationDays } }: LicenseType): string {
+  return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
+}
+
 function Summary({ license: one }: { license: LicenseType }) {
   const owner = useRead(`/customers/${one.customerId}`, customer)
   const forProduct = useRead(`/products/${one.productId}`, product)
@@ -186,7 +191,7 @@ function Summary({ license: one }: { license: LicenseType }) {
           {one.machines.used} / {one.machines.max ?? text.unlimited}
         </Fact>
         <Fact term={text.licenses.expires}>
-          <When at={one.policy.expiresAt} />
+          <When at={one.policy.expiresAt} never={termOf(one)} />
         </Fact>
         <Fact term={text.licenses.createdOn}>
           <When at={one.createdAt} />

@@ -31,9 +31,9 @@ export default function Rules() {
     { title: t.value, cell: ({ value }) => <span className="mono">{value}</span> },
     {
       title: t.kind,
-      cell: ({ kind }) => (
-        <Badge variant="dot" color={kind === 'EXCLUSION' ? 'teal' : 'red'}>
-          {text.kinds[kind]}
+      cell: ({ kind, mode }) => (
+        <Badge variant="dot" color={mode === 'MONITOR' ? 'gray' : kind === 'EXCLUSION' ? 'teal' : 'red'}>
+          {mode === 'MONITOR' ? t.monitoredKind(text.kinds[kind]) : text.kinds[kind]}
         </Badge>
       ),
     },

@@ -46,13 +46,15 @@ function Rules({ rules, label }: { rules: readonly AccessRule[]; label: string }
 }
 
 function Decision({
-  decision: { code, decidedBy, matched },
+  decision: { code, decidedBy, matched, monitored, restricted },
   onLetThrough,
 }: {
   decision: Evaluation
   onLetThrough: (() => Promise<unknown>) | null
 }) {
-  const explanation = decidedBy?.kind === 'EXCLUSION' && code === 'VALID' ? t.excluded : t.explain[code]
+  const restriction = restricted && t.restricted(restricted.types.map((type) => text.types[type]).join(', '))
+  const explanation =
+    restriction ?? (decidedBy?.kind === 'EXCLUSION' && code === 'VALID' ? t.excluded : t.explain[code])
   return (
     <Card withBorder component="section" aria-label={t.result} role="status">
       <Stack>
@@ -71,6 +73,12 @@ function Decision({
         )}
         <Text fw={600}>{matched.length === 0 ? t.noneMatched : t.matched}</Text>
         {matched.length > 0 && <Rules rules={matched} label={t.matched} />}
+        {monitored.length > 0 && (
+          <>
+            <Text fw={600}>{t.monitored}</Text>
+            <Rules rules={monitored} label={t.monitored} />
+          </>
+        )}
         {onLetThrough && (
           <Group>
             <ConfirmButton

@@ -7,9 +7,9 @@ import { type FormEvent, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
+import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
 import { ErrorMessage } from '../parts/parts.tsx'
 import { text } from '../text.ts'
-import { offersPasskeys, signInWithPasskey } from './passkeys.ts'
 
 export function SignIn() {
   const queries = useQueryClient()
