@@ -1,4 +1,4 @@
-/** Country codes: those that a rule may contain (docs/api.md#r2), and those read from a request's header (docs/api.md#o2). */
+/** Parses the country codes of rules (docs/api.md#r2) and of request headers (docs/api.md#o2). */
 
 const ASSIGNED = `
 AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
@@ -9,7 +9,7 @@ MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM
 SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ
 UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`
 
-/** Assigned ISO 3166-1 alpha-2 codes, and `XK`, which edges send for Kosovo. */
+/** The assigned ISO 3166-1 alpha-2 codes, and `XK`, which edge networks send for Kosovo. */
 export const COUNTRY_CODES: ReadonlySet<string> = new Set([...ASSIGNED.trim().split(/\s+/), 'XK'])
 
 /** Returns the code in upper case, or null if a rule may not contain it. */
@@ -19,11 +19,12 @@ export function parseCountryCode(text: string): string | null {
   return COUNTRY_CODES.has(code) ? code : null
 }
 
-/** Returns `c0 << 8 | c1`, by which the engine compares countries. */
+/** Returns the two letters as one number, `c0 << 8 | c1`. The engine compares countries by this number. */
 export function packCountry(code: string): number {
   return (code.charCodeAt(0) << 8) | code.charCodeAt(1)
 }
 
+/** Returns the code of a packed country, or null for 0, an unknown country. */
 export function unpackCountry(packed: number): string | null {
   return packed === 0 ? null : String.fromCharCode(packed >>> 8, packed & 255)
 }
@@ -31,8 +32,8 @@ export function unpackCountry(packed: number): string | null {
 const isLetter = (c: number): boolean => c >= 65 && c <= 90
 
 /**
- * Returns the packed country of a header, or 0 if it is unknown. Edges send `XX`, `ZZ` and `T1` (Tor) for an unknown country.
- * Letters that no rule can contain are returned too: they match nothing.
+ * Returns the packed country of a header, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an unknown
+ * country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match nothing.
  */
 export function readCountry(text: string): number {
   if (text.length !== 2) return 0

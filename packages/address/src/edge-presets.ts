@@ -1,6 +1,6 @@
 /**
- * The headers that well-known edge networks set, and their formats (docs/api.md#o3). A preset is only the two names of headers:
- * forwarding headers are read only from a trusted peer.
+ * The headers that well-known edge networks set, and their formats (docs/api.md#o3). A preset selects two header names. It
+ * does not extend trust: forwarding headers are read only from a trusted peer.
  */
 
 export const EDGE_PRESETS = ['cloudflare', 'cloudfront', 'fastly', 'vercel', 'google', 'akamai'] as const
@@ -9,22 +9,22 @@ export type EdgePreset = (typeof EDGE_PRESETS)[number]
 export const EDGE_HEADERS: Record<EdgePreset, { clientIp: string; country: string }> = {
   cloudflare: { clientIp: 'cf-connecting-ip', country: 'cf-ipcountry' },
   cloudfront: { clientIp: 'cloudfront-viewer-address', country: 'cloudfront-viewer-country' },
-  // Fastly keeps a Fastly-Client-IP that the caller sent, and sends no country: set both at the edge.
+  // By default Fastly passes on a Fastly-Client-IP that the caller sent, and sends no country. Its service must set both.
   fastly: { clientIp: 'fastly-client-ip', country: 'x-country-code' },
   vercel: { clientIp: 'x-vercel-forwarded-for', country: 'x-vercel-ip-country' },
-  // Custom request headers of the load balancer: {client_ip_address} and {client_region}.
+  // The operator defines both as custom request headers: {client_ip_address} and {client_region}.
   google: { clientIp: 'x-client-ip', country: 'x-client-region' },
   akamai: { clientIp: 'true-client-ip', country: 'x-akamai-edgescape' },
 }
 
-/** Returns where the address ends in the value of an address header: CloudFront always appends the port, without brackets. */
+/** Returns the index at which the address ends in a header's value. CloudFront always appends a port, without brackets. */
 export function clientAddressEnd(header: string, value: string): number {
   if (header !== 'cloudfront-viewer-address') return value.length
   const port = /:\d{1,5}$/.exec(value)
   return port ? port.index : 0
 }
 
-/** Returns the country in the value of a country header. Akamai's is a field of a list (`georegion=263,country_code=US,…`). */
+/** Returns the country in a header's value. Akamai sends it as a field of a list (`georegion=263,country_code=US,…`). */
 export function countryText(header: string, value: string): string {
   if (header !== 'x-akamai-edgescape') return value
   return /(?:^|,)\s*country_code=([A-Za-z]{2})(?:,|$)/.exec(value)?.[1] ?? ''

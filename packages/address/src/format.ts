@@ -1,4 +1,4 @@
-/** The canonical text of addresses and networks: dotted decimal, and lower-case compressed IPv6 (RFC 5952). */
+/** Formats addresses and networks as canonical text: dotted decimal, and lower-case compressed IPv6 (RFC 5952). */
 
 import ipaddr from 'ipaddr.js'
 
@@ -12,7 +12,7 @@ function formatIpv6(words: readonly number[]): string {
   return new ipaddr.IPv6(words.flatMap((word) => [word >>> 16, word & 0xffff])).toRFC5952String()
 }
 
-/** Returns the canonical text. A network of one address is written as the address alone. */
+/** Returns the canonical text. The text of a network with one address has no prefix length. */
 export function formatNetwork(network: Network): string {
   const text = network.family === 4 ? formatIpv4(network.words[0]) : formatIpv6(network.words)
   return network.prefixLength === (network.family === 4 ? 32 : 128) ? text : `${text}/${network.prefixLength}`
@@ -32,7 +32,7 @@ export function formatAddress(address: Address): string | null {
   }
 }
 
-/** Returns the canonical text of every network that contains a network or an address, itself included, the widest first. */
+/** Returns the canonical text of the network and of every network that contains it, from the widest to the network itself. */
 export function coveringNetworks({ family, words, prefixLength }: Network): string[] {
   return Array.from({ length: prefixLength + 1 }, (_, length) => {
     const masked = words.map((word, i) => {

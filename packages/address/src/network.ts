@@ -1,18 +1,18 @@
 /**
- * IP addresses and CIDR ranges as numbers. The parser accepts one strict spelling (dotted decimal without leading zeros, RFC 4291
- * groups, no zone id, no spaces) and maps IPv4-mapped IPv6 to IPv4, so that two spellings of one network are always equal.
+ * Parses IP addresses and CIDR ranges into numbers. The parser accepts dotted decimal without leading zeros and the groups of
+ * RFC 4291, without zone id and spaces. It converts IPv4-mapped IPv6 to IPv4, so all spellings of a network are equal.
  */
 
 import { isIPv6 } from 'node:net'
 
 import ipaddr from 'ipaddr.js'
 
-/** Big-endian unsigned 32-bit words; host bits are zero. */
+/** A range of addresses as big-endian unsigned 32-bit words. The host bits are zero. */
 export type Network =
   | { family: 4; words: readonly [number]; prefixLength: number }
   | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
 
-/** An address as words, in a record that is reused: family 4 uses `a0` alone, family 0 means no address. */
+/** An address as words, in a record that callers reuse. Family 4 uses `a0` alone. Family 0 means that there is no address. */
 export interface Address {
   addressFamily: 0 | 4 | 6
   a0: number
@@ -25,13 +25,17 @@ export const noAddress = (): Address => ({ addressFamily: 0, a0: 0, a1: 0, a2: 0
 
 const DOT = 46
 
+/** Sets `out` to no address. Returns false, so that a failing parser can return the call. */
 export function clearAddress(out: Address): false {
   out.addressFamily = 0
   out.a0 = out.a1 = out.a2 = out.a3 = 0
   return false
 }
 
-/** Reads dotted decimal in `text[start, end)` as an unsigned word, or -1. Allocates nothing: it runs for checks behind a proxy. */
+/**
+ * Returns the dotted decimal address in `text[start, end)` as an unsigned word, or -1 if it is invalid. The function runs for
+ * every check behind a proxy, so it does not allocate.
+ */
 export function parseIpv4(text: string, start: number, end: number): number {
   let word = 0
   let octet = -1
@@ -51,10 +55,13 @@ export function parseIpv4(text: string, start: number, end: number): number {
   return dots === 3 && octet >= 0 ? word * 256 + octet : -1
 }
 
-/** Fills `out` from an IPv6 address (RFC 4291, section 2.2), or returns false. `isIPv6` is the strict gate, ipaddr.js alone is lax. */
+/**
+ * Fills `out` from an IPv6 address (RFC 4291, section 2.2). Returns false if the text is invalid. `isIPv6` rejects spellings
+ * that ipaddr.js accepts.
+ */
 function readIpv6(text: string, out: Address): boolean {
   if (!isIPv6(text) || text.includes('%')) return false
-  // A dotted tail goes in as groups: the library would take `::1.2.3.4` for a mapped address.
+  // A dotted tail is converted to groups first, because the library parses `::1.2.3.4` as a mapped address.
   const tail = text.lastIndexOf(':') + 1
   const v4 = parseIpv4(text, tail, text.length)
   const groups = v4 < 0 ? text : `${text.slice(0, tail)}${(v4 >>> 16).toString(16)}:${(v4 & 0xffff).toString(16)}`
@@ -79,7 +86,7 @@ export function unmap(out: Address): void {
   out.a1 = out.a2 = out.a3 = 0
 }
 
-/** Parses `text[start, end)`, which must be exactly an address. Otherwise returns false and clears `out`. */
+/** Fills `out` from the address in `text[start, end)`. Returns false and clears `out` if the text is anything else. */
 export function parseAddress(text: string, out: Address, start = 0, end = text.length): boolean {
   clearAddress(out)
   const v4 = parseIpv4(text, start, end)
@@ -93,7 +100,7 @@ export function parseAddress(text: string, out: Address, start = 0, end = text.l
   return true
 }
 
-/** Reads the 4 or 16 bytes of a socket's address. For any other length it returns false and clears `out`. */
+/** Fills `out` from the 4 or 16 bytes of a socket's address. Returns false and clears `out` for any other length. */
 export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   clearAddress(out)
   if (bytes.length !== 4 && bytes.length !== 16) return false
@@ -109,7 +116,7 @@ export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   return true
 }
 
-/** Returns `value` with all bits behind the prefix cleared. A length below 0 clears all bits, one above 31 none. */
+/** Returns `value` with only its first `bits` bits. A number below 1 clears all bits, and a number above 31 clears none. */
 function masked(value: number, bits: number): number {
   if (bits <= 0) return 0
   return bits >= 32 ? value : (value & (-1 << (32 - bits))) >>> 0
@@ -117,7 +124,7 @@ function masked(value: number, bits: number): number {
 
 const scratch = noAddress()
 
-/** Parses an address or a CIDR range and clears its host bits. Returns null if the text is neither. */
+/** Returns the network of an address or a CIDR range, with cleared host bits. Returns null for any other text. */
 export function parseNetwork(text: string): Network | null {
   const slash = text.indexOf('/')
   const end = slash < 0 ? text.length : slash
@@ -135,7 +142,7 @@ export function parseNetwork(text: string): Network | null {
     prefixLength -= mappedFrom
     return { family: 4, words: [masked(a0, prefixLength)], prefixLength }
   }
-  // A range wider than the mapped block (`::ffff:1.2.3.4/64`) is a range of IPv6.
+  // A range wider than the block of mapped addresses (`::ffff:1.2.3.4/64`) is an IPv6 range.
   const words = addressFamily === 4 ? ([0, 0, 0xffff, a0] as const) : ([a0, a1, a2, a3] as const)
   return {
     family: 6,
@@ -149,6 +156,7 @@ export function parseNetwork(text: string): Network | null {
   }
 }
 
+/** Returns whether the address is in the network. Addresses of the other family never are. */
 export function contains(network: Network, address: Address): boolean {
   if (network.family !== address.addressFamily) return false
   const bits = network.prefixLength

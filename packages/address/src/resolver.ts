@@ -1,6 +1,6 @@
 /**
- * Finds the address and country of the caller of a request (docs/api.md#o1, docs/api.md#o2). Forwarding headers are read only
- * from a trusted peer, so a caller can never choose its own address. An invalid address counts as unknown, which no rule matches.
+ * Determines the address and country of a request's caller (docs/api.md#o1, docs/api.md#o2). Forwarding headers are read only
+ * from a trusted peer, so a caller cannot choose its address. An invalid address counts as unknown, and no rule matches it.
  */
 
 import { readCountry, unpackCountry } from './country.ts'
@@ -9,35 +9,40 @@ import { formatAddress } from './format.ts'
 import { type Address, clearAddress, contains, type Network, noAddress, parseAddress, parseNetwork } from './network.ts'
 
 export interface OriginResolverOptions {
-  /** `all`: only trusted proxies can connect, so the peer's address is not read. */
+  /** The trusted peers. `all` means that only trusted proxies can connect, so the peer's address is not read. */
   trustedProxies: 'all' | readonly Network[]
   clientIpHeader?: string | null
   countryHeader?: string | null
-  /** A preset for both headers. An explicit header takes precedence. */
+  /** The preset that determines both headers. An explicit header takes precedence. */
   edge?: EdgePreset | null
 }
 
-/** The result, written in place: the engine's check has these fields. `country` is packed (`packCountry`); 0: unknown. */
+/**
+ * The address and country of a caller. The engine's check has the same fields, so the resolver writes into the check.
+ * `country` is packed (`packCountry`); 0 means unknown.
+ */
 export interface RequestOrigin extends Address {
   country: number
 }
 
-/** A request. `header` takes a lower-case name and returns repeated headers joined by commas, '' when there is none. */
+/** The parts of a request that the resolver reads. */
 export interface OriginSource {
+  /** Returns the value of the header with this lower-case name. Repeated headers are joined by commas; '' means no header. */
   header(name: string): string
-  /** Writes the address of the TCP peer. Called only when it is needed. */
+  /** Writes the address of the TCP peer to `out`. The resolver calls it only when the peer's address matters. */
   peer(out: Address): void
 }
 
 export interface OriginResolver {
-  /** The lower-case names of the headers that `resolve` reads; none when no peer is trusted. */
+  /** The lower-case names of the headers that `resolve` reads. The list is empty when no peer is trusted. */
   readonly headers: readonly string[]
+  /** Writes the address and country of the request's caller to `out`. */
   resolve(source: OriginSource, out: RequestOrigin): void
-  /** Like `resolve`, for services that have the peer's address as text. */
+  /** Returns the address and country as text, for services that have the peer's address as text. */
   resolveText(peer: string | undefined, header: (name: string) => string): { ip: string | null; country: string | null }
 }
 
-/** Parses addresses and CIDR ranges separated by commas, or `all`. Returns null when an entry is invalid. Empty text: no proxies. */
+/** Parses `all`, or addresses and CIDR ranges separated by commas. Returns [] for empty text, and null for an invalid entry. */
 export function parseTrustedProxies(text: string): 'all' | Network[] | null {
   if (text.trim() === 'all') return 'all'
   const networks: Network[] = []
@@ -51,8 +56,8 @@ export function parseTrustedProxies(text: string): 'all' | Network[] | null {
 }
 
 /**
- * Parses one address as proxies write it: bare, `ip:port`, `[v6]` or `[v6]:port`, with blanks around it. Anything else yields
- * false and no address.
+ * Parses an address in the forms that proxies write: bare, `ip:port`, `[v6]` or `[v6]:port`. Blanks around it are skipped.
+ * Returns false and clears `out` for anything else.
  */
 function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {
   let start = from
@@ -79,7 +84,7 @@ function isBlank(c: number): boolean {
   return c === 32 || c === 9
 }
 
-/** Whether the text is empty, or a colon and one to five digits. */
+/** Returns whether the text is empty, or a colon and one to five digits. */
 function isPort(text: string, start: number, end: number): boolean {
   return start === end || /^:\d{1,5}$/.test(text.slice(start, end))
 }
@@ -93,7 +98,7 @@ export function createOriginResolver(options: OriginResolverOptions): OriginReso
   const isTrusted = (address: Address): boolean =>
     trustedProxies !== 'all' && trustedProxies.some((network) => contains(network, address))
 
-  /** Reads `x-forwarded-for` from the right to the first untrusted address; the leftmost when all are trusted. */
+  /** Writes the rightmost untrusted address of `x-forwarded-for` to `out`, or the leftmost one when all are trusted. */
   function walk(forwarded: string, source: OriginSource, out: RequestOrigin): void {
     let found = false
     for (let end = forwarded.length; end >= 0;) {

@@ -1,4 +1,7 @@
-/** The canonical form of a rule's value (docs/api.md#r2): two spellings of one value are one rule, and the index matches this form. */
+/**
+ * Converts the values of rules to their canonical form (docs/api.md#r2). Rules with the same canonical value are duplicates,
+ * and the index matches this form.
+ */
 
 import type { RuleType } from '@keyward/engine'
 
@@ -26,7 +29,7 @@ export function canonicalRuleValue(type: RuleType, value: string): string | null
   }
 }
 
-/** The validation error of each type; completes a sentence that begins with the field. */
+/** The validation error of each type. The caller puts the name of the field before it. */
 export const RULE_VALUE_ERRORS: Record<RuleType, string> = {
   IP: 'must be an IPv4 or IPv6 address or a CIDR range',
   HWID: 'must be a machine id',

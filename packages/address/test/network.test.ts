@@ -12,12 +12,12 @@ function generator(seed: number): () => number {
   }
 }
 
-describe('canonical values', () => {
-  test('enough spellings', () => {
+describe('parseNetwork', () => {
+  test('is tested with at least 60 spellings', () => {
     expect(Object.keys(data.valid).length + data.invalid.length).toBeGreaterThanOrEqual(60)
   })
 
-  test.each(Object.entries(data.valid))('%s is %s', (text, canonical) => {
+  test.each(Object.entries(data.valid))('parses %s as %s', (text, canonical) => {
     const network = parseNetwork(text)
     expect(network && formatNetwork(network)).toBe(canonical)
     const again = parseNetwork(canonical)
@@ -28,7 +28,7 @@ describe('canonical values', () => {
     expect(parseNetwork(text)).toBeNull()
   })
 
-  test('a network contains the addresses with its prefix, and none of the other family', () => {
+  test('contains only addresses of its family that begin with its prefix', () => {
     const address = noAddress()
     const covers = (network: string, text: string): boolean => {
       const parsed = parseNetwork(network)
@@ -44,11 +44,11 @@ describe('canonical values', () => {
     expect(covers('2001:db8::1', '2001:db8::1')).toBe(true)
   })
 
-  test('parses and prints random addresses as the reference library does', () => {
+  test('formats random addresses like ipaddr.js', () => {
     const next = generator(20_261)
     for (let round = 0; round < 20_000; round++) {
       const six = next() % 2 === 0
-      // Many zero groups, so that compression is exercised.
+      // Two of three bytes are zero, so that most IPv6 addresses are compressed.
       const bytes = Array.from({ length: six ? 16 : 4 }, () => (next() % 3 === 0 ? next() >>> 24 : 0))
       if (six && bytes.slice(0, 12).every((byte, i) => byte === (i < 10 ? 0 : 255))) continue
       const reference = ipaddr.fromByteArray(bytes)

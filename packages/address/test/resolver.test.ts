@@ -20,7 +20,7 @@ const resolverOf = (given: ClientCase): ReturnType<typeof createOriginResolver> 
     edge: given.edge ?? null,
   })
 
-describe('client address and country', () => {
+describe('createOriginResolver', () => {
   test.each(CLIENTS)('$name', (given) => {
     const resolver = resolverOf(given)
     const header = (name: string): string => given.headers?.[name] ?? ''
@@ -51,7 +51,7 @@ describe('client address and country', () => {
     expect(out.a0).toBe(0x01020304)
   })
 
-  test('accepts addresses and ranges, or all, as trusted proxies', () => {
+  test('parses trusted proxies as a list of addresses and ranges, or as all', () => {
     expect(parseTrustedProxies('')).toEqual([])
     expect(parseTrustedProxies(' all ')).toBe('all')
     expect(parseTrustedProxies('10.0.0.0/8, ::1')).toHaveLength(2)
@@ -61,7 +61,7 @@ describe('client address and country', () => {
 })
 
 describe('country codes', () => {
-  test('accepts the 249 assigned codes and XK', () => {
+  test('are the 249 assigned codes and XK', () => {
     expect(COUNTRY_CODES.size).toBe(250)
     expect(parseCountryCode('de')).toBe('DE')
     expect(parseCountryCode('xk')).toBe('XK')

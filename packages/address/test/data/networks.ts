@@ -1,4 +1,4 @@
-/** Spellings of addresses and CIDR ranges with their canonical text, and spellings that are refused. */
+/** Spellings of addresses and CIDR ranges with their canonical text, and spellings that the parser rejects. */
 export const SPELLINGS: { valid: Record<string, string>; invalid: readonly string[] } = {
   valid: {
     '1.2.3.4': '1.2.3.4',
