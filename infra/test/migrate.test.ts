@@ -46,7 +46,7 @@ test('the program prints that a migrated schema is up to date, or which variable
   await expect(program({ DATABASE_URL: database.url, VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'VALIDATOR_LOGIN is not set; it takes the name of the role that VALIDATOR_PASSWORD belongs to\n',
+    stderr: 'VALIDATOR_LOGIN must be the name of the role that VALIDATOR_PASSWORD belongs to; it is not set\n',
   })
 })
 
@@ -103,13 +103,13 @@ test.each(['plain-password-1', 'ﬁancé\u00adeﬀ', 'Ⅸ²パスワード'])(
 
 test.each(['VALIDATOR', 'MANAGEMENT'])('rejects the password of %s without its login', async (service) => {
   await expect(run({ DATABASE_URL: database.url, [`${service}_PASSWORD`]: "pass'word" })).rejects.toThrow(
-    `${service}_LOGIN is not set; it takes the name of the role that ${service}_PASSWORD belongs to`,
+    `${service}_LOGIN must be the name of the role that ${service}_PASSWORD belongs to; it is not set`,
   )
 })
 
 test('names the variable that is invalid', async () => {
   await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
-    'DATABASE_URL has a bad value (not shown); it takes an address such as',
+    /^DATABASE_URL must be an address such as .*; the value received is not shown$/,
   )
 })
 

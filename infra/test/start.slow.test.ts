@@ -158,7 +158,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     started = start({ EDGE: 'nowhere' })
     await started.ended
     expect(started.child.exitCode).toBe(1)
-    expect(started.errors).toMatch(/^Starting …\nEDGE got "nowhere"; it takes one of [\w, ]+\n$/)
+    expect(started.errors).toMatch(/^Starting …\nEDGE must be one of [\w, ]+; got "nowhere"\n$/)
     expect(await readdir(join(home, '.keyward', 'postgres'))).not.toContain('postmaster.pid')
   })
 })
@@ -199,7 +199,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
     const started = start({ GATEWAY_PORT: 'eighty' })
     await started.ended
     expect([started.child.exitCode, started.output]).toEqual([1, ''])
-    expect(started.errors).toBe('GATEWAY_PORT got "eighty"; it takes a port from 0 to 65535\n')
+    expect(started.errors).toBe('GATEWAY_PORT must be a port from 0 to 65535; got "eighty"\n')
   })
 
   test('names the port that is taken and its variable', async () => {

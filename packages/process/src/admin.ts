@@ -1,6 +1,6 @@
 /**
- * The admin port of a program: liveness, readiness, metrics, and endpoints that other programs of the installation call. It
- * belongs in the network of the operators and is never for callers.
+ * Serves the admin port of a program: liveness, readiness, metrics, and endpoints for other programs of the installation.
+ * The admin port belongs in the network of the operators. It must not be reachable for callers of the API.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -9,24 +9,24 @@ import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
 
 export interface Readiness {
   ready: boolean
-  /** Why it is not ready, one short sentence each; empty when it is ready. */
+  /** The reasons why the program is not ready, one short sentence each. The list is empty when the program is ready. */
   reasons: string[]
 }
 
 export interface AdminOptions {
   host?: string
-  /** 0 lets the system choose. */
+  /** The TCP port. With 0 the system chooses a free one. */
   port: number
   isReady: () => Readiness
-  /** The server adds `keyward_ready` and Node's own metrics: memory, event-loop delay, garbage collection. */
+  /** The metrics of the program. The server adds `keyward_ready` and the default metrics of Node.js. */
   registry: Registry
-  /** Handlers of POST requests by path. They authenticate their callers themselves. */
+  /** The handlers of POST requests by path. Each handler authenticates its callers. */
   posts?: Readonly<Record<string, PostHandler>>
 }
 
 export interface PostRequest {
   authorization: string | undefined
-  /** The parsed JSON. Undefined when the body is not JSON. */
+  /** The parsed JSON, or undefined when the body is not JSON. */
   body: unknown
 }
 
@@ -52,7 +52,7 @@ interface Endpoint {
 
 const MAX_BODY_BYTES = 262_144
 
-/** Starts the server. Rejects when the port is not available. */
+/** Starts the server. Rejects when it cannot listen on the port. */
 export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
   const { registry } = options
   if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
@@ -90,7 +90,7 @@ const post = (handler: PostHandler): Endpoint => ({
   },
 })
 
-/** Returns null when the body is too large. */
+/** Returns the body as text, or null when it has more than `MAX_BODY_BYTES`. */
 async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let length = 0
@@ -115,11 +115,12 @@ function parseJson(text: string): unknown {
 async function reply(endpoints: Record<string, Endpoint>, request: IncomingMessage): Promise<Reply> {
   const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
   const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
-  if (!endpoint) return json(404, { error: `No such path. Available: ${Object.keys(endpoints).join(', ')}.` })
+  if (!endpoint)
+    return json(404, { error: `The path does not exist. Available: ${Object.keys(endpoints).join(', ')}.` })
   const { methods } = endpoint
   if (methods.includes(request.method ?? '')) return endpoint.run(request)
   const allow = methods.join(', ')
-  return { ...json(405, { error: `The method is not allowed. Allowed: ${allow}.` }), allow }
+  return { ...json(405, { error: `Method ${request.method} is not allowed here. Allowed: ${allow}.` }), allow }
 }
 
 function readiness(isReady: () => Readiness): Reply {
@@ -131,15 +132,15 @@ function stateOf(isReady: () => Readiness): Readiness {
   try {
     return isReady()
   } catch {
-    return { ready: false, reasons: ['The state could not be determined.'] }
+    return { ready: false, reasons: ['The readiness could not be determined.'] }
   }
 }
 
-/** The state of `/readyz` as a metric, for alerts. */
+/** Adds a metric with the readiness that `/readyz` returns, for alerts. */
 function addReadyGauge(registry: Registry, isReady: () => Readiness): void {
   const gauge: Gauge = new Gauge({
     name: 'keyward_ready',
-    help: 'Whether the program is ready: 1 or 0.',
+    help: '1 when the program is ready, otherwise 0.',
     registers: [registry],
     collect: () => gauge.set(stateOf(isReady).ready ? 1 : 0),
   })

@@ -1,6 +1,6 @@
 /**
- * Collects garbage immediately and returns the memory to the system. Call it after a start: the garbage of the start (50 MB in a
- * validator) would otherwise stay until memory is needed, and would be compacted while requests wait.
+ * Collects garbage immediately and returns the memory to the system. Programs call it once after their start, which leaves
+ * garbage behind (50 MB in a validator). Otherwise V8 would collect it later, while requests wait.
  */
 
 import { setFlagsFromString } from 'node:v8'

@@ -1,15 +1,18 @@
 /**
- * Keeps secrets out of core dumps. A dump of a service would contain its keys, tokens, the password of the database and
- * addresses of callers. Operators should turn dumps off; where they have not, this excludes the memory from them.
+ * Keeps secrets out of core dumps. A dump of a service's memory would contain keys, tokens, the database password and the
+ * addresses of callers. Operators should disable core dumps; where they have not, this module excludes the memory.
  */
 
 import { writeFileSync } from 'node:fs'
 
-/** Works on Linux. Elsewhere, and where `/proc` is read-only, it does nothing and the limit of the system applies. */
+/**
+ * Excludes the memory of this process from core dumps. The function has no effect outside Linux or where `/proc` is
+ * read-only. There the system's core dump limit decides.
+ */
 export function leaveMemoryOutOfCoreDumps(): void {
   try {
     writeFileSync('/proc/self/coredump_filter', '0')
   } catch {
-    // Not Linux, or a container with a read-only /proc.
+    // The system is not Linux, or /proc is read-only, as in some containers.
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The arguments and environment with which a service's process starts, because it cannot set them itself any more. They equal
- * those in infra/docker/validator.Dockerfile and docs/operations/install.md. A validator also works without them, and then
- * takes a few percent more time for a check. `--disable-sigusr1` is not about time: without it, that signal opens a debugger on
- * the loopback address, through which every user of the machine could run code in the service.
+ * The arguments and environment with which a service's process starts. A running process cannot change them. They equal those
+ * in infra/docker/validator.Dockerfile and docs/operations/install.md. Without them a check takes a few percent more time.
+ * `--disable-sigusr1` is for security. Without it, the signal opens a debugger on the loopback address, through which every
+ * user of the machine could run code in the service.
  */
 export const LAUNCH = {
   validator: {
     /**
-     * V8 collects garbage on the thread that made it; its helper threads would take cores from the workers. The space of young
-     * objects is 4 MiB: with V8's initial 1 MiB more objects survive into the old space, and with its maximum of 16 MiB one
-     * collection copies more at once. V8 also does not run full collections to save memory when little happens.
+     * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. The space
+     * of young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its maximum of
+     * 16 MiB, one collection would copy more objects. The memory reducer is off: it runs full collections on idle processes.
      */
     nodeArguments: [
       '--single-threaded-gc',
@@ -19,9 +19,9 @@ export const LAUNCH = {
       '--disable-sigusr1',
     ],
     /**
-     * glibc requests huge pages for large blocks such as the index, so that reads of memory take less time
-     * (docs/performance.md). It returns freed blocks of 1 MiB and more to the system; by default it would raise that bound.
-     * Versions before 2.35 and other libraries ignore the variable.
+     * glibc requests huge pages for large blocks such as the index, which makes memory reads faster (docs/performance.md). It
+     * returns freed blocks of at least 1 MiB to the system; by default, glibc would raise this threshold at run time. Other
+     * C libraries and versions of glibc before 2.35 ignore the variable.
      */
     env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },
   },

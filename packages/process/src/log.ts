@@ -1,6 +1,7 @@
 /**
- * The log: one JSON line per entry on standard output. Of an error it contains the class, message, code and stack. Other
- * fields of errors, such as a socket's peer or a row of Postgres, may contain what must never be stored (docs/api.md#d1).
+ * Writes the log: one JSON line per entry on standard output. An error is logged with its class, message, code, stack and
+ * cause. Its other fields, such as a socket's peer or a row of Postgres, may contain data that must never be stored
+ * (docs/api.md#d1).
  */
 
 import { pino, stdTimeFunctions, type Logger } from 'pino'
@@ -9,7 +10,7 @@ import type { LogLevel } from './config.ts'
 
 export type { Logger } from 'pino'
 
-/** Returns a logger. `name` is the name of the program; `level` usually comes from LOG_LEVEL. */
+/** Returns a logger. `name` is the name of the program, and `level` usually comes from LOG_LEVEL. */
 export function createLogger(name: string, level: LogLevel = 'info'): Logger {
   const options = {
     level,
@@ -18,7 +19,7 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
   }
-  // Synchronous, so that no flush remains for the exit: when nothing reads the pipe any more, it would never end.
+  // Writes are synchronous. A flush at the exit would never end when no process reads the pipe any more.
   return pino(options, pino.destination({ dest: 1, sync: true }))
 }
 

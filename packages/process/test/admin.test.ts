@@ -60,14 +60,14 @@ test('/metrics contains the readiness that /readyz returns', async () => {
   expect(await (await fetch(`${base}/metrics`)).text()).toContain('keyward_ready 0')
 })
 
-test('responds to HEAD as to GET, without a body', async () => {
+test('responds to HEAD like to GET, without a body', async () => {
   const response = await fetch(`${base}/readyz`, { method: 'HEAD' })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-length')).toBe('27')
   expect(await response.text()).toBe('')
 })
 
-test('responds 405 with Allow to other methods and 404 to other paths', async () => {
+test('returns 405 with Allow for other methods, and 404 for unknown paths', async () => {
   const post = await fetch(`${base}/livez`, { method: 'POST' })
   expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   for (const path of ['/', '/livez/', '/__proto__', '/toString']) {

@@ -65,27 +65,29 @@ describe('readConfig', () => {
     })
   })
 
-  test('accepts an address or localhost as a host, so that a typing error needs no name lookup', () => {
+  test('accepts an address or localhost as a host, and rejects other names without a lookup', () => {
     expect(readConfig(schema, { ...base, VALIDATOR_HOST: '::' }).VALIDATOR_HOST).toBe('::')
     expect(messageOf({ VALIDATOR_HOST: '999.1.1.1' })).toBe(
-      'VALIDATOR_HOST got "999.1.1.1"; it takes an IP address of this machine, or localhost',
+      'VALIDATOR_HOST must be an IP address of this machine, or localhost; got "999.1.1.1"',
     )
   })
 
   test('names the invalid variable, its value and the allowed values in one line', () => {
-    expect(messageOf({ VALIDATOR_PORT: '80a' })).toBe('VALIDATOR_PORT got "80a"; it takes a port from 0 to 65535')
-    expect(messageOf({ EDGE: 'akamia' })).toBe('EDGE got "akamia"; it takes one of cloudflare, fastly')
-    expect(messageOf({ DATABASE_URL: undefined })).toMatch(/^DATABASE_URL is not set; it takes an address such as /)
+    expect(messageOf({ VALIDATOR_PORT: '80a' })).toBe('VALIDATOR_PORT must be a port from 0 to 65535; got "80a"')
+    expect(messageOf({ EDGE: 'akamia' })).toBe('EDGE must be one of cloudflare, fastly; got "akamia"')
+    expect(messageOf({ DATABASE_URL: undefined })).toMatch(
+      /^DATABASE_URL must be an address such as .*; it is not set$/,
+    )
     expect(messageOf({ STALE_AFTER: '5', LOG_LEVEL: 'loud' }).split('\n')).toHaveLength(2)
   })
 
   test('never prints a value that may be a secret', () => {
     expect(messageOf({ MASTER_KEY: 'too-short' })).toBe(
-      'MASTER_KEY has a bad value (not shown); it takes at least 32 characters without spaces',
+      'MASTER_KEY must be at least 32 characters without spaces; the value received is not shown',
     )
     expect(messageOf({ DATABASE_URL: 'mysql://root:hunter2@db/keyward' })).not.toContain('hunter2')
     expect(messageOf({ MASTER_KEY_PREVIOUS: 'too-short' })).toBe(
-      'MASTER_KEY_PREVIOUS has a bad value (not shown); it takes at least 32 characters without spaces',
+      'MASTER_KEY_PREVIOUS must be at least 32 characters without spaces; the value received is not shown',
     )
   })
 

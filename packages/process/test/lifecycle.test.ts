@@ -17,7 +17,7 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL')
 })
 
-/** Starts `stoppable.ts`, acts once it is ready, and returns how it ended and what it wrote. */
+/** Starts `stoppable.ts`, calls `act` once it is ready, and returns its exit code and output. */
 async function run(mode: string, act: (child: ChildProcess) => void) {
   const child = spawn(process.execPath, [stoppable, mode], { stdio: ['ignore', 'pipe', 'pipe'] })
   started.push(child)
@@ -46,19 +46,19 @@ test('exits with 1 when the stop hangs', async () => {
   expect(errors).toContain('longer than 200 ms')
 })
 
-test('logs a stop that fails and exits with 1', async () => {
+test('prints the error and exits with 1 when the stop fails', async () => {
   const { code, errors } = await run('fails', (child) => child.kill('SIGTERM'))
   expect(code).toBe(1)
   expect(errors).toBe('The stop failed: the disk is gone\n')
 })
 
-test('lets a program begin its own stop with an exit code', async () => {
+test('exits with the code that the program passes when it begins the stop itself', async () => {
   const { code, output } = await run('itself', () => {})
   expect(code).toBe(7)
   expect(output).toContain('stopped')
 })
 
-test('sends the ports of a child to its parent', async () => {
+test('sends the ports of the process to its parent', async () => {
   const direct = fork(stoppable, ['waits'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   started.push(direct)
   expect((await once(direct, 'message'))[0]).toEqual({ type: 'listening', port: 1, adminPort: 2 })
@@ -67,7 +67,7 @@ test('sends the ports of a child to its parent', async () => {
 test.each([
   ['waits', 'ready'],
   ['late', 'forked'],
-])('a child that %s stops when its parent is killed', async (mode, sign) => {
+])('stops a child when its parent is killed, in the mode %s', async (mode, sign) => {
   const parent = spawn(process.execPath, [starter, mode], { stdio: ['ignore', 'pipe', 'inherit'] })
   started.push(parent)
   const output = readAll(parent.stdout)
@@ -75,7 +75,7 @@ test.each([
     parent.stdout.on('data', (chunk: Buffer) => (chunk.toString().includes(sign) ? resolve() : undefined))
   })
   parent.kill('SIGKILL')
-  // The pipe ends only when the child, which holds it too, has exited.
+  // The child has the pipe open too, so the output ends when the child has exited.
   expect(await output).toContain('stopped')
 })
 
@@ -86,7 +86,7 @@ describe('a program that cannot listen', () => {
     WORKERS: integer(1, 9),
   })
 
-  /** Returns why this program cannot listen there. */
+  /** Returns the explanation of a failed attempt to listen at `at`. */
   async function explain(env: Record<string, string>, at: { host: string; port: number }): Promise<string> {
     const given = effectiveVariables(variables, { WORKERS: '1', ...env })
     const server = createServer()
@@ -100,30 +100,28 @@ describe('a program that cannot listen', () => {
     const taken = typeof address === 'object' && address ? address.port : 0
     const at = { host: '127.0.0.1', port: taken }
     expect(await explain({ VALIDATOR_PORT: String(taken) }, at)).toBe(
-      `The port ${taken} is taken by another program; set VALIDATOR_PORT to another one.`,
+      `Port ${taken} is taken by another program; set VALIDATOR_PORT to a free port.`,
     )
-    expect(await explain({}, at)).toBe(`The port ${taken} is taken by another program; set another one.`)
+    expect(await explain({}, at)).toBe(`Port ${taken} is taken by another program; choose a free port.`)
     server.close()
   })
 
-  test('names the variable of the address that is none of this machine', async () => {
+  test('names the variable whose address is not one of this machine', async () => {
     expect(await explain({ VALIDATOR_HOST: '192.0.2.1' }, { host: '192.0.2.1', port: 0 })).toBe(
-      'This machine has no address 192.0.2.1; set VALIDATOR_HOST to one that it has.',
+      'This machine has no address 192.0.2.1; set VALIDATOR_HOST to an address of this machine.',
     )
   })
 
-  test('names the default as well', () => {
+  test('names the variable whose default is the port that is taken', () => {
     const given = effectiveVariables(variables, { WORKERS: '1', VALIDATOR_PORT: '' })
     const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
-    expect(explainStart(taken, given)).toBe(
-      'The port 8080 is taken by another program; set VALIDATOR_PORT to another one.',
-    )
+    expect(explainStart(taken, given)).toBe('Port 8080 is taken by another program; set VALIDATOR_PORT to a free port.')
   })
 })
 
 test('explains a failed start in one sentence', () => {
-  expect(explainStart(new ConfigError('X got "y"; it takes z'))).toBe('X got "y"; it takes z')
-  expect(explainStart(new Error('no room'))).toBe('The start failed: no room')
+  expect(explainStart(new ConfigError('X must be z; got "y"'))).toBe('X must be z; got "y"')
+  expect(explainStart(new Error('disk is full'))).toBe('The start failed: disk is full')
   const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:5432')])
   expect(explainStart(Object.assign(refused, { code: 'ECONNREFUSED' }))).toBe(
     'The start failed: connect ECONNREFUSED ::1:5432',

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 
 import { expect, test } from 'vitest'
 
-test('stops on SIGTERM although nothing reads its log any more', async () => {
+test('stops on SIGTERM when no process reads its log any more', async () => {
   const source = `
     import { createLogger } from '${new URL('../src/log.ts', import.meta.url).href}'
     const log = createLogger('orphan')

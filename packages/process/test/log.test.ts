@@ -8,21 +8,21 @@ import { describeError } from '../src/index.ts'
 
 const logging = fileURLToPath(new URL('programs/logging.ts', import.meta.url))
 
-test('writes an entry as one line of JSON, without additional fields of an error', async () => {
+test('writes an entry as one line of JSON, without the additional fields of errors', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [logging])
   const lines = stdout.trimEnd().split('\n')
   expect(lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
     level: 'error',
     program: 'logging',
-    msg: 'The feed stopped.',
-    err: { type: 'Error', message: 'no answer', cause: { message: 'refused' } },
+    msg: 'feed stopped',
+    err: { type: 'Error', message: 'no response', cause: { message: 'refused' } },
   })
   expect(stdout).toMatch(/"time":"\d{4}-\d\d-\d\dT[\d:.]+Z"/)
   expect(stdout).not.toContain('203.0.113.7')
 })
 
-test('describes any value that was thrown', () => {
+test('describes errors and other values that were thrown', () => {
   expect(describeError('a word')).toEqual({ type: 'string', message: 'a word' })
   expect(describeError(Object.assign(new TypeError('no'), { code: 'ERR_X' }))).toMatchObject({
     type: 'TypeError',

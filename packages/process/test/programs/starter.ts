@@ -1,4 +1,4 @@
-/** A program for lifecycle.test.ts: a parent that forks `stoppable.ts` with its argument and passes the output on. */
+/** Program for lifecycle.test.ts. It forks `stoppable.ts` with its own argument. Both write to the same output. */
 
 import { fork } from 'node:child_process'
 

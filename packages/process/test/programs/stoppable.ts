@@ -1,4 +1,4 @@
-/** A program for lifecycle.test.ts: stops as its first argument says, and reports each begin of a stop. */
+/** Program for lifecycle.test.ts. The first argument selects how it stops. It prints a line when a stop begins. */
 
 import { announceListening, onStop } from '../../src/index.ts'
 
