@@ -1,6 +1,6 @@
 /**
- * The key with which management authenticates at this validator. It is read from Postgres when a caller presents an unknown
- * one, so a new key works at once, and again after a minute, so a replaced key stops working.
+ * Authenticates management at the admin port by a key that Postgres stores. The key is read again when a caller presents
+ * another one, so a new key works at once. It is also read again after a minute, so a replaced key stops working.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -8,13 +8,13 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { createPool, readDecideSecret } from '@keyward/database'
 
 const TRUSTED_MS = 60_000
-/** Callers with unknown keys must not make this validator read more often. */
+/** The minimum time between two reads. It limits the reads that callers with unknown keys can cause. */
 const MIN_INTERVAL_MS = 1_000
 const TIMEOUT_MS = 1_500
 
 export class CallerKey {
   readonly #pool: ReturnType<typeof createPool>
-  /** The SHA-256 of the key. Null before the first read, and when there is none. */
+  /** The SHA-256 of the key. Null before the first read, and when Postgres stores no key. */
   #hash: Buffer | null = null
   #readAtMs = -Infinity
   /** The read in progress. Null between reads. */
@@ -25,7 +25,7 @@ export class CallerKey {
     this.#pool = createPool(databaseUrl, { name, max: 1, statementTimeoutMs: TIMEOUT_MS, onError })
   }
 
-  /** Returns whether the `Authorization` header has the key. Rejects when Postgres does not respond. */
+  /** Returns whether the `Authorization` header contains the key. Rejects when Postgres does not respond. */
   async accepts(authorization: string | undefined): Promise<boolean> {
     const secret = /^Bearer ([\x21-\x7e]{32,512})$/.exec(authorization ?? '')?.[1]
     if (secret === undefined) return false

@@ -1,7 +1,6 @@
 /**
- * Decides a check for management without making it (docs/api.md#r5): it takes no slot and records nothing. The main thread
- * decides, from the same index and with the same engine as the workers. The address and the country stay in this function
- * (docs/api.md#d1).
+ * Decides dry runs for management (docs/api.md#r5). A dry run takes no slot and records nothing. The main thread decides it
+ * with the index and the engine that the workers use. The address and the country do not leave this class (docs/api.md#d1).
  */
 
 import { packCountry, parseAddress } from '@keyward/address'
@@ -21,7 +20,7 @@ import {
 } from '@keyward/engine'
 
 const encoder = new TextEncoder()
-/** In the order of the bits of `Verdict.restrictedTypes`. */
+/** The rule types in the order of the bits of `Verdict.restrictedTypes`. */
 const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const
 
 type Restricted = NonNullable<DecideResponse['restricted']>
@@ -29,7 +28,7 @@ type Restricted = NonNullable<DecideResponse['restricted']>
 export class Decider {
   readonly #reader: IndexReader
 
-  /** The reader must be of the thread that writes the index: then no write can change it during a decision. */
+  /** The reader must belong to the thread that writes the index, so that no write happens during a decision. */
   constructor(reader: IndexReader) {
     this.#reader = reader
   }

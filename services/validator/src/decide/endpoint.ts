@@ -1,6 +1,7 @@
 /**
- * `POST /decide` on the admin port: returns the verdict that a check would get. The index first catches up with the caller's
- * snapshot, so the verdict considers everything that the caller has written (docs/decisions/0016-validators-decide.md).
+ * Serves `POST /decide` on the admin port, which returns the verdict that a check would get. The index first catches up with
+ * the caller's snapshot, so the verdict considers everything that the caller has written
+ * (docs/decisions/0016-validators-decide.md).
  */
 
 import { DECIDE_PATH, decideRequest } from '@keyward/contract/internal'
@@ -12,9 +13,9 @@ import type { Decider } from './decider.ts'
 export interface DecideParts {
   decider: Decider
   key: Pick<CallerKey, 'accepts'>
-  /** Resolves to whether the index contains everything that the snapshot contains; to false after `limitMs`. */
+  /** Resolves to true when the index contains everything that the snapshot contains, or to false after `limitMs`. */
   catchUp: (snapshot: string, limitMs: number) => Promise<boolean>
-  /** Whether the index may decide checks. */
+  /** Returns whether the index may decide checks. */
   isServing: () => boolean
   /** Receives errors of Postgres. */
   onError: (error: unknown) => void
@@ -32,11 +33,11 @@ export function decideEndpoint({
 }: DecideParts): Record<string, PostHandler> {
   const decide: PostHandler = async ({ authorization, body }) => {
     const isAccepted = await key.accepts(authorization).catch(onError)
-    if (isAccepted === undefined) return unavailable('The key of the caller could not be verified.')
+    if (isAccepted === undefined) return unavailable('The key could not be read from Postgres.')
     if (!isAccepted) return { status: 401, body: { error: 'Send the key of the installation as a bearer token.' } }
     const { data: request } = decideRequest.safeParse(body)
     if (request === undefined) return INVALID
-    if (!isServing()) return unavailable('The index is not loaded or out of date.')
+    if (!isServing()) return unavailable('The index is still being loaded, or it is out of date.')
     if (!(await catchUp(request.snapshot, CATCH_UP_LIMIT_MS))) return unavailable('The index is behind the snapshot.')
     const decided = decider.decide(request, Date.now())
     return decided === null ? INVALID : { status: 200, body: decided }
@@ -44,7 +45,10 @@ export function decideEndpoint({
   return { [DECIDE_PATH]: decide }
 }
 
-/** Repeats no field of the request, which may contain an address. */
-const INVALID = { status: 422, body: { error: 'The body is not a request of this version.' } }
+/** The error is constant, because the fields of the request may contain an address. */
+const INVALID = {
+  status: 422,
+  body: { error: 'The body is invalid, or management and this validator have different versions.' },
+}
 
 const unavailable = (error: string) => ({ status: 503, body: { error } })

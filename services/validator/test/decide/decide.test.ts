@@ -1,4 +1,4 @@
-/** The dry run for management: who may call it, what it sees, and that it leaves no trace. */
+/** Tests the dry run for management: its authentication, its consistency with earlier commits, and that it records nothing. */
 
 import { insertMachine, insertRule, startProxy } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ async function decide(check: object, sent: { secret?: string; port?: number } = 
   return send(sent.port ?? validator.adminPort, '/decide', { secret: sent.secret ?? secret, body })
 }
 
-test('considers everything that was committed before, also what notifies nobody', async () => {
+test('considers all changes that were committed before, even without a notification', async () => {
   const { pool } = world.database
   for (let round = 0; round < 10; round++) {
     const { id, key } = await world.license({ maxMachines: 1 })
@@ -70,7 +70,7 @@ test('takes no slot and records nothing', async () => {
   expect(metrics.text).toMatch(/^keyward_records_waiting 0$/m)
 })
 
-test('accepts only the key of the installation, and a new one at once', async () => {
+test('accepts only the current key of the installation, including a key that was just replaced', async () => {
   const { pool } = world.database
   const { secret: first } = await current()
   const check = { licenseKey: 'k' }
@@ -84,7 +84,7 @@ test('accepts only the key of the installation, and a new one at once', async ()
   expect((await decide(check, { secret: first })).status).toBe(401)
 })
 
-test('rejects a body that is not a request, without repeating it', async () => {
+test('returns 422 with a constant text for an invalid body', async () => {
   const wrong = [
     { licenseKey: '' },
     { licenseKey: 'k', ip: '203.0.113.256' },
@@ -95,12 +95,15 @@ test('rejects a body that is not a request, without repeating it', async () => {
   ]
   for (const check of wrong) {
     const reply = await decide(check)
-    expect([reply.status, reply.body]).toEqual([422, { error: 'The body is not a request of this version.' }])
+    expect([reply.status, reply.body]).toEqual([
+      422,
+      { error: 'The body is invalid, or management and this validator have different versions.' },
+    ])
   }
   expect((await decide({ licenseKey: 'k'.repeat(129) })).body).toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('returns 503 within about two seconds when it cannot reach the snapshot', { timeout: 20_000 }, async () => {
+test('returns 503 when the index does not reach the snapshot in time', { timeout: 20_000 }, async () => {
   const { hostname, port } = new URL(world.database.validatorUrl)
   const proxy = await startProxy(Number(port), hostname)
   const url = new URL(world.database.validatorUrl)
