@@ -1,7 +1,7 @@
 /**
- * Deactivates machines: releases the slot of a machine whatever the license's status (docs/api.md#h10). Access rules do not
- * apply. Only Postgres can say whether a slot was held, so every request that finds a license waits for it. Requests for
- * machines that the index does not contain are the ones that anybody can invent, so the main thread admits few of them.
+ * Deactivates machines: releases the slot of a machine, whatever the status of the license (docs/api.md#h10). Access rules do
+ * not apply. Only Postgres determines whether a slot was held, so a request that finds a license waits for Postgres. Callers
+ * can invent machine ids, so the main thread limits the requests for machines that the index does not contain.
  */
 
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
@@ -16,7 +16,7 @@ import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { createRequestBody, parseBody } from './request-body.ts'
 
-/** Releases slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
+/** Releases slots in Postgres through the main thread. The caller must not write to the arrays after the call. */
 export interface SlotReleases {
   release(
     organization: number,
@@ -36,7 +36,7 @@ export interface DeactivationParts {
 
 export class Deactivation {
   readonly #parts: DeactivationParts
-  /** The body of the current request. Overwritten by the next one. */
+  /** The body of the current request. The next request overwrites it. */
   readonly #body = createRequestBody()
 
   constructor(parts: DeactivationParts) {

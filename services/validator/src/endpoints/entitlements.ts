@@ -1,18 +1,19 @@
 /**
- * The entitlements of a license as JSON, for checks that ask for them (docs/api.md#v13). The index holds those of the product
- * and those of the license apart, so a change of a product applies to all of its licenses at once. They are merged here.
+ * Returns the entitlements of a license as JSON, for checks that request them (docs/api.md#v13). The index stores the
+ * entitlements of products and licenses separately, so a change of a product affects its licenses at once. This class merges
+ * them.
  */
 
 import { effectiveEntitlements } from '@keyward/contract/entitlements'
 import { createEntitlementsView, type EntitlementsView, type IndexReader } from '@keyward/engine'
 
-/** The most merged entitlements that a worker keeps, at most 4 MB in each of two halves. */
+/** The capacity of each half of the cache. A half takes at most 4 MB in each worker. */
 const MAX_CACHED = 1_000
 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** Values are compared by row and generation, which identify their bytes. */
+/** Returns the cache key. The row and generation of a value identify its bytes. */
 function keyOf({ product, productGeneration, license, licenseGeneration }: EntitlementsView): string {
   return `${product} ${productGeneration} ${license} ${licenseGeneration}`
 }
@@ -20,7 +21,7 @@ function keyOf({ product, productGeneration, license, licenseGeneration }: Entit
 export class EntitlementsSource {
   readonly #reader: IndexReader
   readonly #view = createEntitlementsView()
-  /** Two halves: when the newer one is full, it replaces the older one, so entries in use stay. */
+  /** The newer half of the cache. When it is full, it replaces the older half. Entries in use are added to it again. */
   #newer = new Map<string, Uint8Array>()
   #older = new Map<string, Uint8Array>()
   /** The key of the view, and its merged entitlements if they are cached. */
@@ -32,8 +33,8 @@ export class EntitlementsSource {
   }
 
   /**
-   * Returns the entitlements of the license in a row as JSON, in an array that nobody may write to. Returns null when the
-   * row's generation is another by now, or busy.
+   * Returns the entitlements of the license in a row as JSON. The caller must not write to the array. Returns null when the
+   * row has another generation, or when the index is busy.
    */
   read(row: number, generation: number): Uint8Array | null {
     const view = this.#view
@@ -65,7 +66,7 @@ function merge(view: EntitlementsView): Record<string, unknown> {
   )
 }
 
-/** The table's check ensures that the bytes are a JSON object. */
+/** Parses entitlements. A check constraint of the table ensures that they are a JSON object. */
 function parse(bytes: Uint8Array, length: number): Record<string, unknown> {
   if (length === 0) return {}
   const value: unknown = JSON.parse(decoder.decode(bytes.subarray(0, length)))

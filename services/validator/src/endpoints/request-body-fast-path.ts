@@ -1,8 +1,8 @@
 /**
  * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us
- * of the 8 us that a request costs. A plain body is one flat object with known names, none repeated, and string values of
- * ASCII without escapes. The value of `include` may be `["entitlements"]`. Every other body, including every invalid one, is
- * left to `parseBody`.
+ * of the 8 us that a request costs. A plain body is one flat object. Its names are known and distinct, and its values are
+ * strings of ASCII without escapes. The value of `include` may be `["entitlements"]`. `parseBody` reads all other bodies,
+ * including the invalid ones.
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
@@ -18,11 +18,11 @@ interface Layout {
    * `include`.
    */
   names: readonly Uint8Array[]
-  /** How many names are machine ids. */
+  /** The number of names that are machine ids. */
   machineIds: number
-  /** The index of the hostname in `names`. -1 without one. */
+  /** The index of the hostname in `names`, or -1 if the body has no hostname. */
   hostname: number
-  /** The index of `include` in `names`. -1 without it. */
+  /** The index of `include` in `names`, or -1 if the body has no `include`. */
   include: number
   needsMachineId: boolean
 }
@@ -47,13 +47,13 @@ const LAYOUTS: Record<BodyKind, Layout> = {
   deactivate: layout(['licenseKey', 'fingerprint'], 1, { needsMachineId: true }),
 }
 
-// By index of the name: where its value starts and ends. A start of 0 means that the name is missing.
+// The start and end of each value, by the index of its name. A start of 0 means that the name is missing.
 const starts = new Int32Array(6)
 const ends = new Int32Array(6)
 
 const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
 
-/** Returns the index of the first byte from `from` on that is not white space. */
+/** Returns the index of the first byte at or after `from` that is not white space. */
 function skipSpace(body: Uint8Array, from: number): number {
   let i = from
   for (; i < body.length; i++) {
@@ -63,7 +63,7 @@ function skipSpace(body: Uint8Array, from: number): number {
   return i
 }
 
-/** Returns the index of the closing quote of a plain string whose first byte is at `from`, or -1. */
+/** Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. */
 function stringEnd(body: Uint8Array, from: number): number {
   for (let i = from; i < body.length; i++) {
     const c = body[i]!
@@ -73,7 +73,7 @@ function stringEnd(body: Uint8Array, from: number): number {
   return -1
 }
 
-/** Returns the index of the name that the body contains between `start` and `end`, or -1. */
+/** Returns the index of the name that the body contains between `start` and `end`, or -1 if the name is unknown. */
 function nameAt(names: readonly Uint8Array[], body: Uint8Array, start: number, end: number): number {
   next: for (let n = 0; n < names.length; n++) {
     const name = names[n]!
@@ -84,7 +84,7 @@ function nameAt(names: readonly Uint8Array[], body: Uint8Array, start: number, e
   return -1
 }
 
-/** Returns the index of the bracket that closes `["entitlements"]`, which begins at `from`, or -1 for another value. */
+/** Returns the index of the bracket that closes the value `["entitlements"]` at `from`, or -1 for any other value. */
 function includeEnd(body: Uint8Array, from: number): number {
   if (body[from] !== 91 /* [ */) return -1
   const at = skipSpace(body, from + 1)
@@ -93,7 +93,7 @@ function includeEnd(body: Uint8Array, from: number): number {
   return body[end] === 93 /* ] */ ? end : -1
 }
 
-/** Fills `starts` and `ends`. Returns false if the body is not plain. */
+/** Fills `starts` and `ends` from the body. Returns false if the body is not plain. */
 function locate(names: readonly Uint8Array[], include: number, body: Uint8Array): boolean {
   starts.fill(0)
   let i = skipSpace(body, 0)
@@ -121,7 +121,7 @@ function copy(body: Uint8Array, start: number, length: number, out: Uint8Array):
   for (let i = 0; i < length; i++) out[i] = body[start + i]!
 }
 
-/** Fills `out` from a plain body. Returns false if `parseBody` has to read it; the content of `out` is then undefined. */
+/** Fills `out` from a plain body. Returns false if `parseBody` must read the body; the content of `out` is then undefined. */
 export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
   const { names, machineIds, hostname, include, needsMachineId } = LAYOUTS[kind]
   if (!locate(names, include, body)) return false

@@ -1,7 +1,7 @@
 /**
- * Reads the fields of a request's body (docs/api.md#h3) as bytes, into buffers that are reused for every request.
- * `parseBody` is the reference: decode, JSON.parse, and the schemas of the public API. `request-body-fast-path.ts` reads
- * common bodies faster and must have the same result.
+ * Reads the fields of a request's body (docs/api.md#h3) as bytes, into buffers that all requests reuse. `parseBody` is the
+ * reference implementation, with JSON.parse and the schemas of the public API. `request-body-fast-path.ts` reads common
+ * bodies faster and must return the same result.
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
@@ -11,13 +11,13 @@ import type { z } from 'zod'
 /** The kinds of request bodies. `deactivate` requires a machine id. */
 export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 
-/** The fields of a body. The names are those of the engine's check, so a check is filled in without copying. */
+/** The fields of a body. They have the names that the engine's check uses, so a check is filled without copying. */
 export interface RequestBody {
   licenseKey: Uint8Array
-  /** Above MAX_LICENSE_KEY_BYTES when the key is longer than any existing key; its bytes are then undefined. */
+  /** The length in bytes. If it exceeds MAX_LICENSE_KEY_BYTES, no license has this key, and the bytes are undefined. */
   licenseKeyLength: number
   machineId: Uint8Array
-  /** 0 without a machine id. */
+  /** The length in bytes, or 0 without a machine id. */
   machineIdLength: number
   hostname: string | null
   /** Whether `include` names the entitlements (docs/api.md#h12). */
@@ -46,7 +46,7 @@ interface Parsed {
 const decoder = new TextDecoder('utf-8', { fatal: true })
 const encoder = new TextEncoder()
 
-/** Compares a JSON value with the schema of the public API. */
+/** Validates a JSON value against the schema of the public API. */
 export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<Parsed> {
   switch (kind) {
     case 'validateV1':

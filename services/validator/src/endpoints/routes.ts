@@ -1,11 +1,11 @@
-/** The endpoints of the validator (docs/api.md#validation-api). */
+/** Defines the routes of the validator's endpoints (docs/api.md#validation-api). */
 
 import type { Route } from '../http/server.ts'
 import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
 import type { Deactivation } from './deactivate.ts'
 import type { Validation } from './validate.ts'
 
-/** The path of every endpoint. A test compares the balancers' configurations with it. */
+/** The path of every endpoint. A test compares them with the configurations of the balancers. */
 export const PATHS = {
   validateV2: '/api/v2/license/validate',
   validateV1: '/api/v1/validate',

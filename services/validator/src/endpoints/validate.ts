@@ -1,7 +1,7 @@
 /**
- * Validates licenses: v1 and v2 apply the same rules and differ in shape alone (docs/api.md#h1). A check is decided from
- * memory. Only a machine that may need a slot of a limited license, and a check that starts a term (docs/api.md#l1), wait for the
- * main thread, and thus for Postgres.
+ * Validates licenses. v1 and v2 apply the same rules and differ only in their shape (docs/api.md#h1). Most checks are decided
+ * from memory. A check waits for Postgres, through the main thread, if its machine may need a slot of a limited license or if
+ * it starts a term (docs/api.md#l1).
  */
 
 import { type OriginResolver } from '@keyward/address'
@@ -42,7 +42,7 @@ import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { type BodyKind, createRequestBody, parseBody, type RequestBody } from './request-body.ts'
 
-/** Claims slots in Postgres, through the main thread. The caller must not write to the arrays afterwards. */
+/** Claims slots in Postgres through the main thread. The caller must not write to the arrays after the call. */
 export interface SlotClaims {
   claim(
     organization: number,
@@ -53,7 +53,7 @@ export interface SlotClaims {
     lease: LeaseKey,
     done: (decision: ClaimDecision) => void,
   ): void
-  /** Renews the lease of a machine behind its check. */
+  /** Renews the lease of a machine. The check does not wait for the renewal. */
   renew(
     organization: number,
     licenseId: Uint8Array,
@@ -63,9 +63,9 @@ export interface SlotClaims {
   ): void
 }
 
-/** Receives every check that got a verdict, without the address and the country of the check (docs/api.md#d1). */
+/** Receives every check that has a verdict, without its address and country (docs/api.md#d1). */
 export interface UsageSink {
-  /** Reads its arguments before it returns. `hostname` is null unless the machine is to be recorded. */
+  /** Records a check. It reads its arguments before it returns. `hostname` is null unless the machine is to be recorded. */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
 }
 
@@ -76,7 +76,7 @@ export interface ValidationParts {
   control: Control
   counters: Counters
   recheckThrottle: RecheckThrottle
-  /** Limits how often a machine asks for the renewal of its lease. */
+  /** Limits how often a machine requests the renewal of its lease. */
   renewalThrottle: RecheckThrottle
   leases: Leases
   usage: UsageSink
@@ -88,7 +88,7 @@ export class Validation {
   readonly #source: ExchangeSource
   readonly #hostnames = new HostnameFilter()
   readonly #entitlements: EntitlementsSource
-  /** The check of the current request. Overwritten by the next one. */
+  /** The check of the current request. The next request overwrites it. */
   readonly #check: Check & RequestBody = {
     ...createRequestBody(),
     organization: -1,
@@ -100,7 +100,7 @@ export class Validation {
     a3: 0,
     country: 0,
   }
-  /** The verdict of the current request. Overwritten by the next one. */
+  /** The verdict of the current request. The next request overwrites it. */
   readonly #verdict = createVerdict()
 
   constructor(parts: ValidationParts) {
@@ -136,15 +136,18 @@ export class Validation {
     else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
   }
 
-  /** Returns whether to ask Postgres for a slot. For a full license only when a recheck is due (docs/api.md#s5). */
+  /** Returns whether to claim a slot in Postgres. For a full license, this is so only when a recheck is due (docs/api.md#s5). */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
-    // A lease may have ended since, so without Postgres the license is not known to be full.
+    // A lease may have ended since, so without Postgres the license may have a free slot.
     if (verdict.leaseSeconds > 0 && !this.#parts.control.isDatabaseReachable) return true
     return this.#parts.control.isDatabaseReachable && this.#parts.recheckThrottle.isDue(verdict.license, nowMs)
   }
 
-  /** A machine whose lease is surely alive needs no claim. After half of the lease it is renewed behind the check (docs/api.md#l4). */
+  /**
+   * Lets a machine with a valid lease pass without a claim. In the second half of the lease it also requests a renewal, for
+   * which the check does not wait (docs/api.md#l4).
+   */
   #useLease(verdict: Verdict, nowMs: number): void {
     const { claims, control, leases, reader, renewalThrottle } = this.#parts
     const leftMs = leases.deadlineMs(verdict, verdict.leaseSeconds) - monotonicMs()
@@ -164,7 +167,7 @@ export class Validation {
     const exists = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
     if (!exists) setNotFound(this.#verdict) // deleted since the verdict
     const { hostname } = this.#check
-    // Copies, because other requests use the originals before the response. A monitored rule may have matched.
+    // The claim needs copies, because other requests overwrite the originals before the response.
     const check = { ...this.#check, machineId: this.#check.machineId.slice(0, this.#check.machineIdLength) }
     const { matched, matchedGenerations, matchedCount } = this.#verdict
     const verdict = {
@@ -195,7 +198,7 @@ export class Validation {
     )
   }
 
-  /** Returns the name if the machine is to be recorded, or is known and may have no name yet; otherwise null. */
+  /** Returns the hostname if the machine is to be recorded, or if it is known and may lack a name. Returns null otherwise. */
   #toRecord(
     hostname: string,
     { slot, excluded, machineHash0, machineHash1 }: Verdict,
@@ -235,7 +238,7 @@ export class Validation {
     )
   }
 
-  /** Returns null when the license was deleted since the verdict, or the index is busy. */
+  /** Returns the response with entitlements, or null when the license was deleted since the verdict or the index is busy. */
   #entitledResponse(shape: Shape, { license, licenseGeneration, expiresAtMs }: Verdict): PreparedResponse | null {
     const entitlements = this.#entitlements.read(license, licenseGeneration)
     return entitlements === null ? null : entitledResponse(shape, expiresAtMs, entitlements)

@@ -74,8 +74,8 @@ test('returns the same BLACKLISTED body for every type of rule', async () => {
   }
 })
 
-describe('rules match', () => {
-  test.skipIf(isBehindBalancer)('addresses and ranges of IPv4 and IPv6, by the forwarded address', async () => {
+describe('access rules', () => {
+  test.skipIf(isBehindBalancer)('match IPv4 and IPv6 ranges against the forwarded address', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '203.0.113.0/24' }), await rule({ value: '2001:db8:7::/48' })]
     await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
@@ -88,7 +88,7 @@ describe('rules match', () => {
     await becomes('VALID', license, { ip: '203.0.113.9' })
   })
 
-  test('machine ids of every field, and countries', async () => {
+  test('match countries, and machine ids from every field', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ type: 'HWID', value: 'bad machine' }), await rule({ type: 'COUNTRY', value: 'AQ' })]
     await becomes('BLACKLISTED', license, { country: 'AQ' })
@@ -101,7 +101,7 @@ describe('rules match', () => {
     await drop(...ids)
   })
 
-  test('every license of a customer, and no other', async () => {
+  test('match every license of a customer and no others', async () => {
     const license = await world.license({ maxMachines: null })
     const other = await world.license({ maxMachines: null })
     const id = await rule({ type: 'CUSTOMER', value: license.customerId })
@@ -115,13 +115,14 @@ describe('rules match', () => {
     await drop(id)
   })
 
-  test('without taking a slot, for a blacklist and for an exclusion', async () => {
+  test('take no slot for a blacklisted or excluded machine', async () => {
     const license = await world.license({ maxMachines: 1 })
     const ids = [
       await rule({ licenseId: license.id, type: 'HWID', value: 'blacklisted' }),
       await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'excluded' }),
     ]
-    await becomes('VALID', await world.license({ maxMachines: null })) // committed after the rules, so the rules are applied too
+    // This license was committed after the rules, so the rules are applied when it is.
+    await becomes('VALID', await world.license({ maxMachines: null }))
     expect(await check(license, { machineId: 'blacklisted' })).toBe('BLACKLISTED')
     expect(await check(license, { machineId: 'excluded' })).toBe('VALID')
     const { rows } = await world.database.pool.query('select from machines where license_id = $1', [license.id])
@@ -132,7 +133,7 @@ describe('rules match', () => {
     await drop(...ids)
   })
 
-  test('until their expiry, without any message', async () => {
+  test('match until their expiry, without a change in Postgres', async () => {
     const license = await world.license({ maxMachines: null })
     const expiresAt = new Date(Date.now() + 1_000)
     await rule({ licenseId: license.id, type: 'HWID', value: 'm', expiresAt })
@@ -141,7 +142,7 @@ describe('rules match', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime())
   })
 
-  test('although other rows are unreadable; those are skipped and counted', async () => {
+  test('apply when other rows are unreadable, which are skipped and counted', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '300.1.2.3' }), await rule({ value: Buffer.from([0xff]) })]
     const good = await rule({ value: '127.0.0.1' })
@@ -154,7 +155,7 @@ describe('rules match', () => {
 
 // A balancer replaces the headers that these tests send.
 describe.skipIf(isBehindBalancer)('the client address', () => {
-  test('is that of the peer when the peer is not trusted', async () => {
+  test('is the peer address when the peer is not trusted', async () => {
     const license = await world.license({ maxMachines: null })
     const direct = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: [], countryHeader: 'x-country' },
@@ -170,7 +171,7 @@ describe.skipIf(isBehindBalancer)('the client address', () => {
     await direct.close()
   })
 
-  test('comes from the header of the edge preset alone', async () => {
+  test('is read only from the header of the edge preset', async () => {
     const license = await world.license({ maxMachines: null })
     const behind = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: 'all', edge: 'cloudflare' },

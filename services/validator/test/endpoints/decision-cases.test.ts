@@ -1,6 +1,6 @@
 /**
- * Runs the decision cases of the engine over HTTP, v1 and v2, with their data in a database. Asserts whole bodies. Management's
- * dry run must give the same code for each.
+ * Runs the decision cases of the engine over HTTP, on v1 and v2, with their data in a database. The tests compare whole bodies.
+ * Management's dry run must return the same code for each case.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
@@ -201,7 +201,7 @@ async function releaseSlot(scenario: Scenario, given: Case): Promise<void> {
   await until(async () => (await request(scenario, given, '/api/v1/deactivate', body)).text.includes('true'))
 }
 
-test('the engine has decision cases', () => {
+test('finds more than 50 decision cases of the engine', () => {
   expect(scenarios.flatMap(({ cases }) => cases).length).toBeGreaterThan(50)
 })
 

@@ -1,4 +1,4 @@
-/** Entitlements on request (docs/api.md#v13), and API keys that are bound to a product (docs/api.md#v12). */
+/** Tests entitlements in responses (docs/api.md#v13), and API keys that are bound to a product (docs/api.md#v12). */
 
 import { insertApiKey, insertProduct, insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -15,7 +15,7 @@ let world: World
 let validator: RunningValidator
 let productId: string
 let otherProductId: string
-/** Bound to `productId`. */
+/** The secret of an API key that is bound to `productId`. */
 let boundSecret: string
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const post = (path: string, body: object, secret = world.secret): Promise<Reply>
 
 const verdict = z.object({ code: z.string(), entitlements: z.record(z.string(), z.unknown()).optional() })
 
-/** Returns the entitlements in the response of a check that asks, as JSON. */
+/** Returns the entitlements in the response of a check that requests them, as JSON. */
 async function shown(key: string): Promise<string> {
   const { body } = await post(V2, { license: key, include: ['entitlements'] })
   return JSON.stringify(verdict.parse(body).entitlements)
@@ -48,7 +48,7 @@ const inOrder = (members: object): object =>
   Object.fromEntries(Object.entries(members).toSorted(([a], [b]) => a.length - b.length || (a < b ? -1 : 1)))
 
 describe('entitlements', () => {
-  test('come with a VALID response, after its other members, for a request that asks', async () => {
+  test('are the last member of a VALID response when the request includes them', async () => {
     const { key } = await world.license({ productId, maxMachines: null, expiresAt: new Date('2100-01-02T03:04:05Z') })
     const defaults = JSON.stringify(inOrder(DEFAULTS))
     await expect.poll(() => shown(key)).toBe(defaults)
@@ -65,7 +65,7 @@ describe('entitlements', () => {
     expect((await post(V2, { license: key, include: null })).text).not.toContain('entitlements')
   })
 
-  test('are those of the product, overridden by the license, without nulls', async () => {
+  test('merge those of the product and the license, and omit nulls', async () => {
     const { key } = await world.license({
       productId,
       maxMachines: null,
@@ -97,7 +97,7 @@ describe('entitlements', () => {
     await expect.poll(all).toEqual(expected({}))
   })
 
-  test('come after the machine took its slot, and for an excluded machine', async () => {
+  test('are returned after a claim of a slot and for an excluded machine', async () => {
     const { key, id } = await world.license({ productId, maxMachines: 1, entitlements: { seats: 7 } })
     const ask = (fingerprint: string): Promise<Reply> =>
       post(V2, { license: key, fingerprint, include: ['entitlements'] })
@@ -117,7 +117,7 @@ describe('entitlements', () => {
   })
 
   test.each([{ include: 'entitlements' }, { include: ['metadata'] }, { include: [7] }, { include: {} }])(
-    'a request that asks for something else is INVALID_REQUEST: %j',
+    'return INVALID_REQUEST for an unknown include: %j',
     async ({ include }) => {
       expect((await post(V2, { license: 'any', include })).status).toBe(422)
       expect((await post(V1, { licenseKey: 'any', include })).status).toBe(422)
@@ -126,7 +126,7 @@ describe('entitlements', () => {
 })
 
 describe('a bound API key', () => {
-  test('releases no slot of a license of another product', async () => {
+  test('cannot release a slot of another product', async () => {
     const foreign = await world.license({ productId: otherProductId, maxMachines: 1 })
     await expect
       .poll(async () => (await post(V1, { licenseKey: foreign.key, fingerprint: 'm' })).body)
@@ -150,7 +150,7 @@ describe('a bound API key', () => {
     await expect.poll(code).toBe('NOT_FOUND')
   })
 
-  test('stops working when its product is deleted, even by a statement, and cannot be bound again', async () => {
+  test('stops working when its product is deleted with SQL, and stays bound to it', async () => {
     const { pool } = world.database
     const { organizationId } = world
     const gone = await insertProduct(pool, { organizationId })

@@ -52,7 +52,7 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
     '{"licenseKey":"SECRET"}',
     '`fingerprint` must be a string; got nothing.',
   ],
-  ['JSON that is cut', 'validateV2', '{"license":"SECRET"', 'The body is not valid JSON.'],
+  ['incomplete JSON', 'validateV2', '{"license":"SECRET"', 'The body is not valid JSON.'],
   ['single quotes', 'validateV2', "{'license':'SECRET'}", 'The body is not valid JSON.'],
   [
     'a form',
@@ -80,13 +80,13 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
     'The body is UTF-16. Send it as UTF-8.',
   ],
   [
-    'UTF-16 without one',
+    'UTF-16 without a byte order mark',
     'validateV2',
     Buffer.from('{"license":"SECRET"}', 'utf16le'),
     'The body is UTF-16. Send it as UTF-8.',
   ],
   [
-    'gzip without a header',
+    'a gzip body without a content-encoding',
     'validateV2',
     Buffer.from([0x1f, 0x8b, 8, 0]),
     'The body is compressed. Send it uncompressed.',
@@ -95,7 +95,7 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
   expect(describe(kind, body)).toBe(expected)
 })
 
-test('describes every invalid body without repeating a value', () => {
+test('describes every invalid body without its values', () => {
   const from = random(5_113)
   const values: unknown[] = ['SECRET', '', null, 7, true, {}, ['SECRET'], '\ud800SECRET', 'SECRET'.repeat(100)]
   const names = ['license', 'licenseKey', 'fingerprint', 'hwid', 'host', 'macAddress', 'hostname', 'SECRET']

@@ -1,4 +1,4 @@
-/** Compares the paths of the validator with those that each balancer forwards to validators. */
+/** Compares the paths of the validator with the paths that each balancer forwards to validators. */
 
 import { readFileSync } from 'node:fs'
 
@@ -18,10 +18,10 @@ test.each([
   expect(listed.toSorted()).toEqual(paths)
 })
 
-test('infra/nginx/nginx.conf forwards the paths of the validation API to validators, and no similar ones', () => {
+test('infra/nginx/nginx.conf forwards exactly the paths of the validation API to validators', () => {
   const [, pattern = ''] = /^ *location ~ (\^\/api\S+) \{$/m.exec(read('nginx/nginx.conf')) ?? []
   const location = new RegExp(pattern)
-  // Every ending under every version, and paths that begin or end differently.
+  // The pattern must reject each ending under another version, and paths that begin or end differently.
   const endings = paths.map((path) => path.replace(/^\/api\/v\d/, ''))
   const similar = [1, 2, 3].flatMap((version) => endings.map((ending) => `/api/v${version}${ending}`))
   const others = paths.flatMap((path) => [`${path}/`, `${path}x`, `/x${path}`, path.slice(0, -1)])

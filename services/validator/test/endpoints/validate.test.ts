@@ -35,7 +35,7 @@ const v2 = (body: unknown): Promise<Reply> => send(validator.port, V2, { body, s
 const v1 = (body: unknown, path = V1): Promise<Reply> => send(validator.port, path, { body, secret: world.secret })
 
 describe('verdicts', () => {
-  test('VALID', async () => {
+  test('return VALID with the expiry on v1 and v2', async () => {
     const reply = await v2({ license: key.valid, fingerprint: 'm1' })
     expect(reply.status).toBe(200)
     expect(reply.headers['content-type']).toBe('application/json')
@@ -49,7 +49,7 @@ describe('verdicts', () => {
     }
   })
 
-  test('VALID with expiresAt null for a perpetual license', async () => {
+  test('return VALID with expiresAt null for a perpetual license', async () => {
     expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toEqual({
       valid: true,
       status: 200,
@@ -71,7 +71,7 @@ describe('verdicts', () => {
     ['SUSPENDED', 'The license is suspended.', () => key.suspended],
     ['EXPIRED', 'The license has expired.', () => key.expired],
     ['FINGERPRINT_REQUIRED', 'This license needs a machine id.', () => key.valid],
-  ])('%s', async (code, message, license) => {
+  ])('return %s with its message "%s"', async (code, message, license) => {
     const reply = await v2({ license: license() })
     expect(reply.status).toBe(400)
     expect(reply.body).toEqual({ valid: false, status: 400, message, code })
@@ -80,7 +80,7 @@ describe('verdicts', () => {
     expect(onV1.body).toEqual({ valid: false, code, detail: message })
   })
 
-  test('TOO_MANY_MACHINES, with the number of machines on v1', async () => {
+  test('return TOO_MANY_MACHINES, with the number of machines on v1', async () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
     const message = 'The license is already active on the maximum number of machines.'
     for (let round = 0; round < 3; round++) {
@@ -97,13 +97,13 @@ describe('verdicts', () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
   })
 
-  test('VALID without a machine id for a license without a limit', async () => {
+  test('return VALID without a machine id for a license without a limit', async () => {
     expect((await v2({ license: key.free })).status).toBe(200)
     expect((await v2({ license: key.free, fingerprint: 'm' })).status).toBe(200)
   })
 })
 
-test('a replaced key is NOT_FOUND, and the new one keeps the machines, also when two licenses exchange their keys', async () => {
+test('keeps the machines of a license whose key is replaced or exchanged with another license', async () => {
   const { pool } = world.database
   const [one, two] = [await world.license({ maxMachines: 1 }), await world.license({ maxMachines: 1 })]
   const code = async (license: string, fingerprint: string): Promise<unknown> => {
@@ -132,7 +132,7 @@ test('a replaced key is NOT_FOUND, and the new one keeps the machines, also when
 })
 
 describe('machine ids', () => {
-  test('come from the first field present: fingerprint, hwid, host, macAddress', async () => {
+  test('are read from the first present field of fingerprint, hwid, host and macAddress', async () => {
     const license = await world.license({ maxMachines: 1 })
     const holds = { license: license.key, fingerprint: 'the machine' }
     await expect.poll(async () => (await v2(holds)).status).toBe(200)
@@ -168,7 +168,7 @@ describe('machine ids', () => {
     expect((await v2({ license, fingerprint: 'caf\u00e9'.normalize('NFD') })).status).toBe(400)
   })
 
-  test('have up to 512 bytes of any characters, including NUL', async () => {
+  test('may have up to 512 bytes of any characters, including NUL', async () => {
     const { key: license } = await world.license({ maxMachines: 10 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'm'.repeat(512) })).status).toBe(200)
     expect((await v2({ license, fingerprint: 'é'.repeat(256) })).status).toBe(200)
@@ -177,19 +177,19 @@ describe('machine ids', () => {
   })
 })
 
-describe('invalid requests get 422', () => {
+describe('the validation of bodies', () => {
   const invalid2 = { status: 422, message: someText, code: 'INVALID_REQUEST' }
   const invalid1 = { code: 'INVALID_REQUEST', detail: someText }
 
   test.each([
     ['an empty body', ''],
-    ['not JSON', 'license=abc'],
+    ['a body that is not JSON', 'license=abc'],
     ['incomplete JSON', '{"license":"a"'],
     ['two JSON values', '{"license":"a"}{"license":"a"}'],
     ['an array', '["a"]'],
     ['a string', '"a"'],
     ['null', 'null'],
-    ['no key', '{}'],
+    ['a body without a key', '{}'],
     ['a key that is null', '{"license":null,"licenseKey":null}'],
     ['a key that is a number', '{"license":1,"licenseKey":1}'],
     ['a key that is an object', '{"license":{},"licenseKey":{}}'],
@@ -205,7 +205,7 @@ describe('invalid requests get 422', () => {
     ['a lone surrogate in the key', '{"license":"\\udfff","licenseKey":"\\udfff"}'],
     ['invalid UTF-8', Buffer.from('{"license":"\xff","licenseKey":"\xff"}', 'latin1')],
     ['an overlong encoding', Buffer.from('{"license":"\xc0\x80","licenseKey":"\xc0\x80"}', 'latin1')],
-  ])('%s', async (_name, body) => {
+  ])('returns 422 for %s', async (_name, body) => {
     const reply = await v2(body)
     expect(reply.status).toBe(422)
     expect(reply.body).toEqual(invalid2)
@@ -214,7 +214,7 @@ describe('invalid requests get 422', () => {
     expect(onV1.body).toEqual(invalid1)
   })
 
-  test('a hostname of 513 bytes or of another type', async () => {
+  test('returns 422 for a hostname of 513 bytes or of another type', async () => {
     for (const hostname of ['h'.repeat(513), 7, {}]) {
       const reply = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })
       expect([reply.status, reply.body]).toEqual([422, invalid1])
@@ -223,19 +223,19 @@ describe('invalid requests get 422', () => {
       expect((await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })).status).toBe(200)
   })
 
-  test('except for repeated names, of which the last counts, and unknown names', async () => {
+  test('uses the last of repeated names, and ignores unknown names', async () => {
     expect((await v2(`{"license":"x","license":"${key.free}"}`)).status).toBe(200)
     expect((await v2(`{"license":"${key.free}","license":"x"}`)).status).toBe(400)
     expect((await v2({ license: key.free, other: [1, { deep: true }], valid: true })).status).toBe(200)
   })
 
-  test('except for another content type', async () => {
+  test('accepts any content type', async () => {
     const body = { license: key.free }
     const headers = { 'content-type': 'text/plain' }
     expect((await send(validator.port, V2, { body, headers, secret: world.secret })).status).toBe(200)
   })
 
-  test('except for a body over 16 KiB, which gets 413', async () => {
+  test('returns 413 for a body over 16 KiB', async () => {
     const padded = (bytes: number): string => {
       const start = `{"license":"${key.free}","pad":"`
       return `${start}${'p'.repeat(bytes - start.length - 2)}"}`
