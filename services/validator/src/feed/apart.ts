@@ -1,4 +1,4 @@
-/** A large change that is read apart: its pages are applied as they arrive, while the follower follows the other organizations. */
+/** Applies the pages of a large change as they arrive, while the follower follows the other organizations. */
 
 import type { Id, LargeChange } from '@keyward/database'
 
@@ -6,7 +6,7 @@ import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget } from './follower-interfaces.ts'
 
 export interface ApartOptions {
-  /** The snapshot up to which the changes of the organizations were applied before. */
+  /** The snapshot up to which the changes of these organizations were applied before. */
   readonly since: string
   readonly organizations: readonly Id[]
   readonly report: (skipped: readonly SkippedRow[]) => void
@@ -16,7 +16,7 @@ export interface ApartOptions {
 export class Apart {
   readonly since: string
   readonly organizations: readonly Id[]
-  /** Null while it goes on. `snapshot`: that of all pages. */
+  /** The outcome, or null until the last page is applied. `snapshot` is the snapshot of all pages. */
   outcome: { snapshot: string } | { error: unknown } | null = null
   readonly #change: LargeChange
 
@@ -26,7 +26,7 @@ export class Apart {
     this.#change = connection.readLarge(since, organizations, (page) => {
       const { changes, signingKeys, unreadable } = convertChanges(page.changes)
       const skipped = target.applyPage(changes, signingKeys, page)
-      // A later page writes what `restrict` writes a part of, and reports it.
+      // Rows of the step `restrict` are written again by a later page, which reports them.
       report(page.step === 'restrict' ? [] : [...unreadable, ...skipped])
     })
     const settle = (outcome: Apart['outcome']): void => {
@@ -39,7 +39,7 @@ export class Apart {
     )
   }
 
-  /** Resolves when no further page is applied. */
+  /** Stops reading. Resolves when no further page will be applied. */
   async stop(): Promise<void> {
     this.#change.close()
     await this.#change.done.catch(() => undefined)

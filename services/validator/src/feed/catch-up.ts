@@ -1,16 +1,16 @@
 /**
- * Waits until the index contains everything that a snapshot of Postgres contains. It makes the follower read at once. Any
- * number of waiting callers share a read.
+ * Waits until the index contains everything that a snapshot of Postgres contains. It makes the follower read at once. All
+ * callers that wait share one read.
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
-/** The read in progress when a caller came may be older than its snapshot. The next one contains it. */
+/** The reads for which a caller waits. The read in progress may be older than the caller's snapshot; the next one is not. */
 const MAX_READS = 2
 
 interface Waiting {
   snapshot: string
-  /** How many reads have ended since the caller came. */
+  /** The number of reads that have ended since the call. */
   reads: number
   resolve: (isCovered: boolean) => void
 }
@@ -19,7 +19,7 @@ export class CatchUp {
   readonly #readNow: () => void
   readonly #clock: Clock
   readonly #waiting = new Set<Waiting>()
-  /** The snapshot of the last load or read. Null before the first load. */
+  /** The snapshot of the last load or read, or null before the first load. */
   #applied: string | null = null
 
   /** `readNow` makes the follower read, immediately or after the read in progress. */
@@ -58,9 +58,9 @@ export class CatchUp {
 }
 
 interface Snapshot {
-  /** Every transaction from here on is invisible. */
+  /** Transactions with this number or a greater one are invisible. */
   xmax: bigint
-  /** The transactions below `xmax` that are invisible too. */
+  /** The transactions below `xmax` that are also invisible. */
   running: Set<bigint>
 }
 

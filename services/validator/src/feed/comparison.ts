@@ -1,6 +1,6 @@
 /**
- * One reload in progress: passes the rows of a load to the target as they arrive. The follower decides when it begins and
- * ends, and follows changes meanwhile.
+ * Runs one reload: passes the rows of a load to the target as they arrive. The follower begins and ends the reload, and
+ * follows changes meanwhile.
  */
 
 import { convertChanges, type SkippedRow } from './convert.ts'
@@ -9,22 +9,22 @@ import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './fol
 export interface ComparisonOptions {
   readonly identity: string
   /**
-   * first: nothing was loaded before. gap: the index has no position, so nothing is applied meanwhile. check: changes are
-   * applied meanwhile.
+   * The reason for the reload. `first`: this is the first load. `gap`: the index has no position, so changes are not applied
+   * meanwhile. `check`: changes are applied meanwhile.
    */
   readonly purpose: 'first' | 'gap' | 'check'
   readonly startedMs: number
-  /** Returns how many of the rows did not fit into the index. */
+  /** Reports skipped rows. Returns how many of them did not fit into the index. */
   readonly report: (skipped: readonly SkippedRow[]) => number
   readonly onProgress: () => void
-  /** The load has ended. */
+  /** Called when the load has ended. */
   readonly onEnd: () => void
 }
 
 export class Comparison {
   readonly purpose: ComparisonOptions['purpose']
   readonly startedMs: number
-  /** The outcome of the load, null while it goes on. */
+  /** The outcome of the load, or null while the load is in progress. */
   outcome: LoadOutcome | { error: unknown } | null = null
   rows = 0
   rowsOverCapacity = 0
@@ -39,7 +39,7 @@ export class Comparison {
     this.startedMs = options.startedMs
     this.#target = target
     this.#options = options
-    // Rows that change from now on are newer than those of the load, whose snapshot is taken later.
+    // The reload begins before the load, so that rows which change from now on count as newer than the rows of the load.
     if (options.purpose === 'check') this.#begin(null)
     this.#load = connection.load(options.identity, (changes, snapshot) => {
       if (this.#isStopped) return
@@ -57,14 +57,14 @@ export class Comparison {
     this.#load.done.then(settle, (error: unknown) => settle({ error }))
   }
 
-  /** Writes what differs, as one batch with the changes since the snapshot of the load. */
+  /** Writes the rows that differ, in one batch with the changes since the snapshot of the load. */
   end(since: Since): void {
     this.#begin(since.snapshot)
     this.#isStopped = true
     this.rowsOverCapacity += this.#options.report(this.#target.endReload(since))
   }
 
-  /** Stops the load. The index keeps what it has. */
+  /** Stops the load and abandons the reload. The index keeps its rows. */
   async stop(): Promise<void> {
     if (this.#isStopped) return
     this.#isStopped = true
@@ -73,7 +73,7 @@ export class Comparison {
     await this.#load.done.catch(() => undefined)
   }
 
-  /** An index without a position begins with the first batch, so that own claims of before do not count as newer. */
+  /** Begins the reload. Without a position this happens at the first batch, so that earlier own claims do not count as newer. */
   #begin(snapshot: string | null): void {
     if (!this.#hasBegun) this.#target.beginReload(snapshot)
     this.#hasBegun = true

@@ -1,7 +1,7 @@
 /**
- * Converts what the change feed delivers to changes of the engine. It is the one place that judges a row's text: status, kind,
- * scope, type and value. A row that it cannot read is reported with a reason that contains none of the row's content, and its
- * entity is removed from the index, as if this validator had just started; the other rows go on.
+ * Converts rows of the change feed to changes of the engine. This file alone parses the text of a row: status, kind, mode,
+ * scope, type and value. An unreadable row is reported, and its entity is removed from the index. The reason contains no
+ * content of the row. The other rows are applied.
  */
 
 import { parseCountryCode, parseNetwork } from '@keyward/address'
@@ -20,7 +20,7 @@ import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keywar
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
 
-/** A row that was left out of the index, because it is unreadable or does not fit. `id` is in hexadecimal. */
+/** A row that the index lacks, because it is unreadable or does not fit. `id` is in hexadecimal. */
 export interface SkippedRow {
   entity: string
   id: string
@@ -35,7 +35,7 @@ export interface Converted {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the changes to apply, in the given order, and the rows that could not be read. */
+/** Returns the changes to apply, in the given order, and the unreadable rows. */
 export function convertChanges(changes: readonly FeedChange[]): Converted {
   const converted: Converted = { changes: [], signingKeys: [], unreadable: [] }
   for (const change of changes) convertOne(change, converted)
@@ -75,7 +75,7 @@ function report({ entity, id }: { entity: string; id: Uint8Array }, reason: stri
   into.unreadable.push({ entity, id: toHex(id), reason })
 }
 
-/** Returns the record, or why the row cannot be read. */
+/** Returns the record, or the reason why the row is unreadable. */
 function readLicense(row: LicenseRow): LicenseRecord | string {
   if (!isReadable(row)) return 'its status is unknown'
   return row.maxMachines !== null && row.maxMachines > MAX_MACHINES ? { ...row, maxMachines: MAX_MACHINES } : row
@@ -85,7 +85,7 @@ function isReadable(row: LicenseRow): row is LicenseRecord {
   return isOneOf(STORED_STATUSES, row.status)
 }
 
-/** Returns the record, or why the row cannot be read. */
+/** Returns the record, or the reason why the row is unreadable. */
 function readRule(row: RuleRow): AccessRuleRecord | string {
   const { id, organizationId, kind, mode, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
   if (!isOneOf(RULE_KINDS, kind)) return 'its kind is unknown'
@@ -101,22 +101,22 @@ function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {
   switch (type) {
     case 'IP': {
       const network = parseNetwork(textOf(value))
-      return network ? { type, network } : 'its value is no address or range'
+      return network ? { type, network } : 'its value is not an address or range'
     }
     case 'HWID':
       return { type, machineId: value }
     case 'COUNTRY': {
       const country = parseCountryCode(textOf(value))
-      return country === null ? 'its value is no country' : { type, country }
+      return country === null ? 'its value is not a country code' : { type, country }
     }
     case 'CUSTOMER':
-      return customerId ? { type, customerId } : 'it names no customer'
+      return customerId ? { type, customerId } : 'its customer is missing'
     default:
       return type satisfies never
   }
 }
 
-/** Returns '' for bytes that are not UTF-8, which is no value of any type. */
+/** Returns the text of a value, or '' for bytes that are not UTF-8. The empty text is invalid for every type. */
 function textOf(value: Uint8Array): string {
   try {
     return utf8.decode(value)

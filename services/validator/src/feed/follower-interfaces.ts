@@ -1,4 +1,4 @@
-/** What the follower works with: where changes come from, where they are applied, and who learns of its progress. */
+/** Defines the interfaces of the follower: the source of changes, the target that applies them, and the events of progress. */
 
 import type { FeedChange, FeedReading, FeedReadOptions, Id, LargeChange, LargePage, Suspect } from '@keyward/database'
 import type { Change } from '@keyward/engine'
@@ -9,7 +9,7 @@ import type { SkippedRow } from './convert.ts'
 /** Receives one batch of a load, with the snapshot that the load reads at. */
 export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
 
-/** A load of every row, over a connection of its own. */
+/** A load of every row over a separate connection. */
 export interface Load {
   /** Resolves when every row was delivered. Rejects when the connection breaks, or after `close`. */
   readonly done: Promise<LoadOutcome>
@@ -18,12 +18,12 @@ export interface Load {
 
 export interface LoadOutcome {
   readonly snapshot: string
-  /** How many reloads had been requested at the snapshot. */
+  /** The number of reloads that had been requested at the snapshot. */
   readonly reloads: number
 }
 
 export interface ServerState {
-  /** Of the server, its timeline and its log. */
+  /** Identifies the server, its timeline and its log. */
   readonly identity: string
   /** The latest snapshot that this validator has published in the history of the server, or null. */
   readonly landmark: string | null
@@ -31,11 +31,11 @@ export interface ServerState {
 
 /** A connection that listens for notifications. Every statement on it has a timeout. */
 export interface FeedConnection {
-  /** Rejects on a standby. */
+  /** Returns the identity and landmark of the server. Rejects on a standby. */
   identify(): Promise<ServerState>
   /**
-   * Reads the changes after `snapshot`, but those of the organizations `except`. `behind`: the log no longer contains all of
-   * them. `large`: there are too many, and those of these organizations are to be read apart.
+   * Reads the changes after `snapshot`, except those of the organizations in `except`. In the result, `behind` means that the
+   * log no longer contains all of them. `large` lists organizations with too many changes, which must be read apart.
    */
   read(snapshot: string, options?: FeedReadOptions): Promise<FeedReading>
   /** Reads the changes of organizations after `since` in pages of one snapshot, while `read` goes on. */
@@ -46,7 +46,7 @@ export interface FeedConnection {
 }
 
 export interface FeedSource {
-  /** Listens before it resolves. Calls `onWake` for every notification, and `onLost` when the connection breaks. */
+  /** Connects and listens. Calls `onWake` for every notification, and `onLost` when the connection breaks. */
   connect(onWake: () => void, onLost: () => void): Promise<FeedConnection>
 }
 
@@ -57,7 +57,7 @@ export interface Since {
   readonly snapshot: string
 }
 
-/** Where changes are applied. Methods that take rows return those that could not be stored. */
+/** The target that applies changes. Methods that receive rows return those that could not be stored. */
 export interface FeedTarget {
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   /** Applies a page of a large change. `endPages` follows the last one, or `abandonPages`. */
@@ -68,50 +68,50 @@ export interface FeedTarget {
   ): SkippedRow[]
   endPages(): void
   abandonPages(): void
-  /** The server has another history: the numbers of transactions before it have no meaning any more. */
+  /** Records that the server has another history. Earlier transaction numbers are meaningless from then on. */
   changeHistory(): void
-  /** Returns the rows that were applied and are not visible in `landmark`, or null when they are not known. */
+  /** Returns the rows that were applied and are not visible in `landmark`, or null when they are unknown. */
   suspectsSince(landmark: string): Suspect[] | null
   /**
-   * Begins a reload, or begins it again. `snapshot`: that of the reload, when the index has no position. It is null when
-   * changes are applied meanwhile; those are newer than the rows of the reload.
+   * Begins a reload, or restarts it. `snapshot` is the snapshot of the reload when the index has no position. It is null when
+   * changes are applied meanwhile. These changes count as newer than the rows of the reload.
    */
   beginReload(snapshot: string | null): void
-  /** Takes a batch of a reload. */
+  /** Receives a batch of a reload. */
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  /** The reload is written as it arrives. Nothing else can be applied before its end. */
+  /** Whether the rows of the reload are written as they arrive. Other changes cannot be applied before the reload ends. */
   readonly isInPlace: boolean
-  /** So much has changed since the reload began that it should be abandoned. */
+  /** Whether so many rows have changed since the reload began that it should be abandoned. */
   readonly isTooLong: boolean
   /** Searches a part of the index for rows that the reload did not contain. Returns whether all of it has been searched. */
   search(): boolean
-  /** Ends a reload. The changes since its snapshot become part of it. */
+  /** Ends a reload. The changes since its snapshot are written in the same batch. */
   endReload(since: Since): SkippedRow[]
   abandonReload(): void
 }
 
-/** The changes that a load or a read has applied. */
+/** The state up to which a load or a read has applied changes. */
 export interface Position {
   snapshot: string
   /** The server that the snapshot is of. */
   identity: string
-  /** When the load or read began, on the clock of the follower. Later changes may be missing. */
+  /** The time at which the load or read began, on the clock of the follower. Later changes may be missing. */
   asOfMs: number
 }
 
 export interface FollowerEvents {
-  /** A row was unreadable or could not be stored. */
+  /** Called for a row that is unreadable or could not be stored. */
   onSkipped(row: SkippedRow): void
   onError(error: unknown): void
-  /** A batch of a load was received. */
+  /** Called for each batch of a load. */
   onLoadProgress(): void
-  /** `rowsOverCapacity`: how many of the rows did not fit into the index. */
+  /** Called when a load has ended. `rowsOverCapacity` is the number of rows that did not fit into the index. */
   onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
   onRead(tookMs: number): void
-  /** The log no longer contains the position of the index. `onCaughtUp` follows when a reload has ended. */
+  /** Called when the log no longer contains the position of the index. `onCaughtUp` follows when a reload has ended. */
   onGap(): void
-  /** Every change up to the position is applied. Follows each load, and each read while no large change is read apart. */
+  /** Called when every change up to the position is applied: after each load, and after each read without a large change. */
   onCaughtUp(position: Position): void
-  /** As `onCaughtUp`, but the changes of these organizations are still being read apart. */
+  /** Called instead of `onCaughtUp` while the changes of these organizations are being read apart. */
   onCaughtUpButLarge(position: Position, organizations: readonly Id[]): void
 }

@@ -1,11 +1,11 @@
 /**
- * Keeps the index equal to Postgres (docs/api.md#p1). It loads every row once, then reads the changes that became visible
- * since its previous read: after each notification, after each connect, and at least once a second. A notification carries
+ * Keeps the index equal to Postgres (docs/api.md#p1). It loads every row once. Then it reads the changes that became visible
+ * since its previous read: after each notification, after each connect, and at least once a second. A notification contains
  * no data and may be lost.
  *
  * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
- * failover, the rows of lost transactions are read again first (`trail.ts`). Only when the log no longer contains the
- * position is there a gap: then nothing is applied before the comparison has ended, and the validator is not ready.
+ * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
+ * position. The validator is then not ready, and changes are applied only after the comparison has ended.
  *
  * An organization with too many changes for one read is read apart, in pages, while the others are followed. Its changes
  * since then are applied after the last page.
@@ -39,9 +39,9 @@ export type * from './follower-interfaces.ts'
 
 const POLL_MS = 1_000
 const RETRY_MS = 250
-/** The delay before the next reload, after one of an index with a position was abandoned. */
+/** The delay before the next reload, after a reload of an index with a position was abandoned. */
 const PAUSE_MS = 1_000
-/** The read that ends a gap may return so many changes. */
+/** The maximum number of changes that the read at the end of a gap returns. */
 const MAX_CHANGES_OF_GAP = 200_000
 
 export class Follower {
@@ -51,27 +51,27 @@ export class Follower {
   readonly #clock: Clock
   readonly #stopping = new AbortController()
   readonly #parking: Parking
-  /** The server that the index was loaded from. Null until the first load ends. */
+  /** The identity of the server that the index was loaded from. Null before the follower has joined a server. */
   #identity: string | null = null
-  /** Every change up to here is applied. Null when the index has no position: before the first load, and in a gap. */
+  /** The snapshot up to which every change is applied. Null before the first load and in a gap. */
   #snapshot: string | null = null
-  /** Null while all organizations are read together. Then `#snapshot` is that of the others. */
+  /** The large change that is being read apart, or null. While it is set, `#snapshot` applies to the other organizations. */
   #apart: Apart | null = null
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
-  /** How many requests for a reload have been fulfilled. Null: the index is to be compared in any case. */
+  /** The number of requests for a reload that have been fulfilled. Null requests a reload in any case. */
   #reloads: number | null = null
-  /** After a reload was given up, none begins before then. */
+  /** The earliest time of the next reload, after one was abandoned. */
   #nextReloadMs = -Infinity
-  /** The first load has ended. */
+  /** Whether the first load has ended. */
   #isLoaded = false
-  /** The index is not exactly a state that Postgres had. */
+  /** Whether the index differs from every state that Postgres had. */
   #isInGap = false
-  /** A notification came, or the connection broke, after the last read began: the next sleep is skipped. */
+  /** Whether to skip the next sleep, because a notification arrived or the connection broke after the last read began. */
   #isNotified = false
-  /** A load or read succeeded since the last error: the next error is followed by an immediate reconnect. */
+  /** Whether a load or read has succeeded since the last error. If so, the next error leads to an immediate reconnect. */
   #hasProgressed = false
-  /** Ends the current wait. Null while awake. */
+  /** Ends the current wait. Null while the loop does not wait. */
   #endSleep: (() => void) | null = null
   /** Resolves when the loop has ended. Null before `start`. */
   #done: Promise<void> | null = null
@@ -84,7 +84,7 @@ export class Follower {
     this.#parking = new Parking(clock)
   }
 
-  /** `from`: what the index contains already, if it was restored from a file. */
+  /** Starts the loop. `from` is the position of an index that was restored from a file. */
   start(from: IndexPosition | null = null): void {
     if (this.#done !== null) return
     this.#identity = from?.identity ?? null
@@ -92,19 +92,19 @@ export class Follower {
     this.#done = this.#run()
   }
 
-  /** The index that was restored is in service, although Postgres has not confirmed it yet. */
+  /** Records that the restored index is in service, although Postgres has not confirmed it yet. */
   serveRestored(): void {
     this.#isLoaded = true
   }
 
-  /** What the index contains. Null when it is not exactly a state that Postgres had. */
+  /** The position of the index. Null when the index is not exactly a state that Postgres had. */
   get position(): IndexPosition | null {
     const isExact = this.#apart === null && this.#comparison === null && !this.#target.isInPlace
     if (!isExact || this.#identity === null || this.#snapshot === null) return null
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
 
-  /** Stops reading until `resume`, and returns the position. Null, and nothing stops, when there is none within a while. */
+  /** Stops reading until `resume` and returns the position. Returns null without stopping if no position occurs in time. */
   pause(): Promise<IndexPosition | null> {
     return this.#parking.pause(() => this.#wake())
   }
@@ -113,7 +113,7 @@ export class Follower {
     this.#parking.resume()
   }
 
-  /** Reads immediately, or once more after the read in progress. */
+  /** Starts a read immediately, or another one after the read in progress. */
   readNow(): void {
     this.#wake()
   }
@@ -165,7 +165,7 @@ export class Follower {
     }
   }
 
-  /** Finds out which history the server has, and makes the index a state of it. Returns the identity of the server. */
+  /** Identifies the history of the server, and makes the index a state of that history. Returns the identity of the server. */
   async #join(connection: FeedConnection): Promise<string> {
     const { identity, landmark } = await connection.identify()
     const before = this.#identity
@@ -190,7 +190,7 @@ export class Follower {
     return identity
   }
 
-  /** Returns the rows of transactions that the server may have lost, or null when they are not known. */
+  /** Returns the rows of transactions that the server may have lost, or null when they are unknown. */
   #suspectsSince(landmark: string | null, identity: string): Suspect[] | null {
     if (landmark === null || this.#identity === null || this.#snapshot === null) return null
     return mayContinue(this.#identity, identity) ? this.#target.suspectsSince(landmark) : null
@@ -212,7 +212,7 @@ export class Follower {
     }
   }
 
-  /** Applies everything that a reading contains. */
+  /** Applies all changes of a reading. */
   #apply(reading: FeedReading, { identity, startedMs }: { identity: string; startedMs: number }): void {
     const { snapshot } = reading
     const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
@@ -224,14 +224,14 @@ export class Follower {
     else this.#endApart(this.#apart, position)
   }
 
-  /** The index is exactly what Postgres had at the position. */
+  /** Reports that the index is exactly the state of Postgres at the position. */
   #caughtUp(position: Position): void {
     this.#isInGap = false
     this.#isLoaded = true
     this.#events.onCaughtUp(position)
   }
 
-  /** Begins, continues or ends a reload of an index that has a position, after a read. */
+  /** Begins, continues or ends a reload of an index with a position. Called after each read. */
   async #check(connection: FeedConnection, { reloads, snapshot }: FeedReading): Promise<void> {
     const comparison = this.#comparison
     if (comparison === null) {
@@ -252,7 +252,7 @@ export class Follower {
     else this.#endComparison(comparison, outcome, { changes: [], signingKeys: [], snapshot })
   }
 
-  /** The index has no position any more: it shows a state of before the gap until a reload has ended. */
+  /** Begins a gap: the index has no position any more. It keeps the state from before the gap until a reload has ended. */
   #beginGap(): void {
     this.#snapshot = null
     this.#isInGap = true
@@ -279,13 +279,13 @@ export class Follower {
     const { snapshot } = since ?? outcome
     this.#endComparison(comparison, outcome, since ?? { changes: [], signingKeys: [], snapshot })
     this.#snapshot = snapshot
-    // Whatever was committed since is read at once.
+    // The next read follows at once, because other changes may have been committed meanwhile.
     this.#isNotified = true
     this.#hasProgressed = true
     this.#caughtUp({ snapshot, identity, asOfMs: since === null ? comparison.startedMs : readMs })
   }
 
-  /** Returns all changes since the snapshot of a reload, or null when one read does not return them. */
+  /** Returns all changes since the snapshot of a reload, or null when there are too many for one read. */
   async #readSince(connection: FeedConnection, loaded: string): Promise<Since | 'behind' | null> {
     const reading = await connection.read(loaded, { maxChanges: MAX_CHANGES_OF_GAP })
     if (reading.behind) return 'behind'
@@ -326,7 +326,7 @@ export class Follower {
   async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#apart?.organizations ?? []), ...large]
     await this.#stopApart()
-    // Its rows would all count as differences, or as changes since the reload began.
+    // In a reload, all rows of the large change would count as differences or as changes since its beginning.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
     this.#apart = new Apart(connection, this.#target, {
@@ -338,12 +338,12 @@ export class Follower {
     this.#isNotified = true
   }
 
-  /** Goes on from the snapshot of a large change that is through: what came since is read for all organizations. */
+  /** Ends a large change whose pages are all applied. All organizations are then read from its snapshot on. */
   #endApart({ outcome, organizations }: Apart, position: Position): void {
     if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
     if (outcome === null) return
     if ('error' in outcome) throw outcome.error
-    // Whatever happens next is read at once: the other organizations first reach that snapshot, too.
+    // The next read follows at once. The other organizations must also reach the snapshot of the large change first.
     this.#isNotified = true
     if (!covers(position.snapshot, outcome.snapshot)) return
     this.#target.endPages()
@@ -351,7 +351,7 @@ export class Follower {
     this.#apart = null
   }
 
-  /** Stops reading apart. The changes of all organizations are read again from where they were before. */
+  /** Stops the large change. All organizations are read again from the snapshot at which it began. */
   async #stopApart(): Promise<void> {
     if (this.#apart === null) return
     await this.#apart.stop()
@@ -360,7 +360,7 @@ export class Follower {
     this.#apart = null
   }
 
-  /** Returns how many of the rows did not fit into the index. */
+  /** Reports skipped rows. Returns how many of them did not fit into the index. */
   #report(skipped: readonly SkippedRow[]): number {
     for (const row of skipped) this.#events.onSkipped(row)
     return skipped.filter(({ reason }) => reason === INDEX_IS_FULL).length
@@ -371,18 +371,18 @@ export class Follower {
     this.#endSleep?.()
   }
 
-  /** Goes on in another turn of the event loop. */
+  /** Continues in the next turn of the event loop. */
   #wakeLater(): void {
     this.#clock.after(0, () => this.#wake())
   }
 
-  /** Sleeps until a notification comes, at most a second. Returns at once if one came during the last read. */
+  /** Waits for a notification, at most one second. Returns at once if a notification arrived during the last read. */
   async #sleep(): Promise<void> {
     if (this.#isNotified || this.#stopping.signal.aborted) return
     await this.#waitAtMost(POLL_MS)
   }
 
-  /** Waits until `#wake` is called, at most this long. */
+  /** Waits until `#wake` is called, at most `ms` milliseconds. */
   async #waitAtMost(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#clock.after(ms, resolve)

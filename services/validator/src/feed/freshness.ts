@@ -1,6 +1,6 @@
 /**
- * Measures on a monotonic clock how long ago the index was last known to be current, and derives from it whether the workers
- * may decide checks. Past the limit they may not, because what the index says may have been revoked long ago (docs/api.md#p4).
+ * Measures on a monotonic clock how long ago the index was last current. Past a limit the workers must not decide checks any
+ * more, because licenses in the index may have been revoked long ago (docs/api.md#p4).
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
@@ -8,7 +8,7 @@ import type { Control } from '../shared/control.ts'
 
 const TICK_MS = 100
 
-/** The change feed is read at least once a second. Without contact for this long, rechecks in Postgres are not attempted. */
+/** The time without contact after which Postgres counts as unreachable. The change feed is read at least once a second. */
 const UNREACHABLE_AFTER_MS = 1_500
 
 export class Freshness {
@@ -17,13 +17,13 @@ export class Freshness {
   readonly #clock: Clock
   /** Cancels the next tick. */
   #cancelTick: () => void
-  /** Everything that was committed before this time is in the index. -Infinity before the first load has ended. */
+  /** The time before which every committed change is in the index. -Infinity before the first load has ended. */
   #lastCurrentMs = -Infinity
-  /** When Postgres last responded. A load receives rows for a while before the index is current. */
+  /** The time of the last contact with Postgres. During a load it is later than `#lastCurrentMs`. */
   #lastContactMs = -Infinity
-  /** The first load has ended, and the index is not being rebuilt. */
+  /** Whether the first load has ended and the index is not being rebuilt. */
   #isLoaded = false
-  /** The index has no position in the log. */
+  /** Whether the index has no position in the log. */
   #isInGap = false
 
   constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }, clock: Clock = SYSTEM_CLOCK) {
@@ -33,7 +33,7 @@ export class Freshness {
     this.#cancelTick = this.#scheduleTick()
   }
 
-  /** Records that the index is complete, and contains what was committed before `asOfMs`, a time of the clock. */
+  /** Records that the index contains every change that was committed before `asOfMs`, a time of the clock. */
   caughtUp(asOfMs: number): void {
     this.#lastCurrentMs = asOfMs
     this.#lastContactMs = this.#clock.nowMs()
@@ -42,7 +42,7 @@ export class Freshness {
     this.#update()
   }
 
-  /** Records that the index was restored from a file, was current so long ago, and is in service without Postgres. */
+  /** Records that a restored index is in service without Postgres. It was current `ageMs` milliseconds ago. */
   restored(ageMs: number): void {
     this.#lastCurrentMs = this.#clock.nowMs() - ageMs
     this.#isLoaded = true
@@ -50,20 +50,20 @@ export class Freshness {
     this.#update()
   }
 
-  /** Records that the log no longer contains the position of the index. Changes of before are missing until `caughtUp`. */
+  /** Records that the log no longer contains the position of the index. Changes are missing until `caughtUp` is called. */
   gap(): void {
     this.#isInGap = true
   }
 
   /**
-   * Records that a reload receives rows. Postgres can be reached, but the index becomes older until the reload ends: changes
-   * that were committed since are not enforced, so a long reload makes the validator stale.
+   * Records that a reload receives rows, so Postgres is reachable. Until the reload ends, newer changes are not enforced.
+   * Therefore a long reload makes the validator stale.
    */
   loadProgress(): void {
     if (this.#isLoaded) this.#lastContactMs = this.#clock.nowMs()
   }
 
-  /** Records that the index is being rebuilt: no check is decided until `caughtUp` is called again. */
+  /** Records that the index is being rebuilt. No check is decided until `caughtUp` is called again. */
   rebuild(): void {
     this.#isLoaded = false
     this.#update()
@@ -77,7 +77,7 @@ export class Freshness {
     return this.#isInGap
   }
 
-  /** Infinity before the first load has ended. */
+  /** The age of the index in milliseconds. Infinity before the first load has ended. */
   get sinceCurrentMs(): number {
     return this.#clock.nowMs() - this.#lastCurrentMs
   }

@@ -1,7 +1,7 @@
 /**
- * Publishes that this validator runs, where its admin port is, and which snapshot it has applied, so that a management
- * request with `Prefer: wait` can wait for it (docs/api.md#m3). It writes at once after each change, at most every 20 ms, and
- * at least once a second.
+ * Publishes that this validator runs, the address of its admin port, and the snapshot that it has applied. A management
+ * request with `Prefer: wait` waits for that snapshot (docs/api.md#m3). The heartbeat is written after each change, at most
+ * every 20 ms and at least once a second.
  */
 
 import { hostname } from 'node:os'
@@ -13,7 +13,7 @@ import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 const BEAT_MS = 1_000
 const MIN_INTERVAL_MS = 20
 
-/** Where validators publish their state. */
+/** The store in which validators publish their state. */
 export interface HeartbeatStore {
   note(note: ValidatorNote): Promise<void>
   forget(id: string): Promise<void>
@@ -32,20 +32,20 @@ export class Heartbeat {
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
-  /** The snapshot that the next beat publishes. Null before the first load. */
+  /** The snapshot that the next beat publishes, and its server. Null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
-  /** When the timer fires. Infinity while no timer runs. */
+  /** The time at which the timer fires. Infinity while no timer runs. */
   #dueMs = Infinity
-  /** When the last beat began. */
+  /** The time at which the last beat began. */
   #lastBeatMs = -Infinity
-  /** The write in progress. Null between writes; no timer runs during one. */
+  /** The write in progress, or null. No timer runs during a write. */
   #writing: Promise<void> | null = null
-  /** A change was applied during the write in progress: the next beat follows as soon as allowed. */
+  /** Whether a change was applied during the write in progress. If so, the next beat follows as soon as allowed. */
   #isDirty = false
   #isClosed = false
-  /** Where management reaches the admin port. Set before the first beat. */
+  /** The address at which management reaches the admin port. It is set before the first beat. */
   #adminUrl = ''
 
   constructor(store: HeartbeatStore, { isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
@@ -55,13 +55,13 @@ export class Heartbeat {
     this.#clock = clock
   }
 
-  /** `adminUrl`: where management reaches the admin port. */
+  /** Starts the beats. `adminUrl` is the address at which management reaches the admin port. */
   start(adminUrl: string): void {
     this.#adminUrl = adminUrl
     this.#schedule(0)
   }
 
-  /** Records that the index contains everything up to the snapshot, which is of the server with this identity. */
+  /** Records that the index contains every change up to a snapshot of the server with this identity. */
   applied(snapshot: string, server: string): void {
     const isNew = snapshot !== this.#applied?.snapshot || server !== this.#applied.server
     this.#applied = { snapshot, server }
@@ -76,7 +76,7 @@ export class Heartbeat {
     await this.#store.close()
   }
 
-  /** In how many milliseconds the next beat may begin. */
+  /** The time until the next beat may begin, in milliseconds. */
   get #minDelayMs(): number {
     return Math.max(0, this.#lastBeatMs + MIN_INTERVAL_MS - this.#clock.nowMs())
   }
@@ -111,13 +111,13 @@ export class Heartbeat {
       name: `${hostname()}:${process.pid}`,
       applied: this.#applied?.snapshot ?? null,
       ready: this.#isReady(),
-      // Since this version validators read single columns (migration 0013).
+      // `readsColumns` distinguishes this validator from older ones, which read whole rows (migration 0013).
       details: { readsColumns: true, features: FEATURES, adminUrl: this.#adminUrl, server: this.#applied?.server },
     })
   }
 }
 
-/** Publishes over one connection of its own. */
+/** Publishes the state in Postgres, over a separate connection. */
 export class PostgresHeartbeats implements HeartbeatStore {
   readonly #pool: ReturnType<typeof createPool>
 

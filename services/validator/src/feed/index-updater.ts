@@ -1,6 +1,6 @@
 /**
- * Applies changes to the index and is its only writer. Rows of the change feed and this validator's own claims and releases
- * both pass through it, on the main thread, so that neither overwrites newer data of the other.
+ * Applies changes to the index, as its only writer, on the main thread. It receives the rows of the change feed and this
+ * validator's own claims and releases, and ensures that older data never overwrites newer data.
  */
 
 import type { LargePage, Suspect } from '@keyward/database'
@@ -13,16 +13,16 @@ import type { FeedTarget, Since } from './follower.ts'
 import { OwnWrites, parseSnapshot } from './own-writes.ts'
 import { Trail } from './trail.ts'
 
-/** The most rows of a reload that are kept because they differ, some 200 MB. */
+/** The maximum number of differing rows that a reload keeps. They take about 200 MB. */
 const MAX_DIFFERENCES = 500_000
 
-/** A reload during which so many rows change is abandoned, because their names take some 100 MB. */
+/** A reload is abandoned when more rows than this change during it. Their ids take about 100 MB. */
 const MAX_WRITTEN = 1_000_000
 
-/** So many rows are searched at once, in about a millisecond. */
+/** The number of rows that one call of `search` visits, in about a millisecond. */
 const SEARCH_ROWS = 20_000
 
-/** So many rows that do not fit are tried again at each read. Further ones are counted, and only a load can store them. */
+/** The maximum number of rows over capacity that are retried at each read. Further rows are counted and wait for a load. */
 const MAX_MISSING = 10_000
 
 type MachineChange = Extract<Change, { entity: 'machine' }>
@@ -36,21 +36,22 @@ export class IndexUpdater implements FeedTarget {
   readonly #trail = new Trail()
   /** The rows that the index lacks because it is full, with their latest change. */
   readonly #missing = new Map<string, Change>()
-  /** How many rows did not fit into `#missing` either, and how many of them when the reload began. */
+  /** The number of rows that did not fit into `#missing` either: now, and when the reload began. */
   #forgotten = { now: 0, atReload: 0 }
   #isLoaded = false
-  /** The rest of the reload is written as it arrives. */
+  /** Whether the rows of the reload are written as they arrive. */
   #isInPlace = false
-  /** A large change is being applied in pages. */
+  /** Whether a large change is being applied in pages. */
   #isPaging = false
-  /** The rows of a large change were not recorded in the trail. */
+  /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
   /** Returns whether the snapshot of the last feed read contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
 
   /**
-   * `onRebuild`: a reload differs so much from the index that the rest of it is written as it arrives. Returns when no
-   * thread decides checks from the index any more. `onOtherServer`: what Postgres granted before may be lost.
+   * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. It
+   * returns when no thread decides checks from the index any more. `onOtherServer` is called when Postgres may have lost
+   * earlier grants.
    */
   constructor(
     index: IndexWriter,
@@ -64,12 +65,12 @@ export class IndexUpdater implements FeedTarget {
     this.#onRebuild = onRebuild
   }
 
-  /** How many own claims and releases the change feed has not shown yet. */
+  /** The number of own claims and releases that the change feed has not delivered yet. */
   get ownWriteCount(): number {
     return this.#ownWrites.size
   }
 
-  /** How many rows of Postgres the index lacks because it is full. Up to 10,000 are stored as soon as they fit. */
+  /** The number of rows that the index lacks because it is full. Up to 10,000 of them are stored as soon as they fit. */
   get missingRows(): number {
     return this.#missing.size + this.#forgotten.now
   }
@@ -82,13 +83,13 @@ export class IndexUpdater implements FeedTarget {
     return this.#trail.since(landmark)
   }
 
-  /** The index was restored from a file, and contains exactly what is visible in the snapshot. */
+  /** Records that the index was restored from a file and contains exactly the rows that are visible in the snapshot. */
   restored(snapshot: string): void {
     this.#hasSeen = parseSnapshot(snapshot)
     this.#trail.restart(snapshot)
   }
 
-  /** The index that was restored is in service, although Postgres has not confirmed it yet. */
+  /** Records that the restored index is in service, although Postgres has not confirmed it yet. */
   serveRestored(): void {
     this.#isLoaded = true
   }
@@ -101,7 +102,7 @@ export class IndexUpdater implements FeedTarget {
 
   beginReload(snapshot: string | null): void {
     if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
-    // Nobody decides checks from the index before its first load has ended.
+    // No thread decides checks from the index before its first load has ended.
     this.#isInPlace = !this.#isLoaded
     this.#index.beginReload({ inPlace: this.#isInPlace })
     this.#publicKeys.beginReload()
@@ -164,7 +165,7 @@ export class IndexUpdater implements FeedTarget {
     } else this.#trail.add(changes, signingKeys, snapshot)
     const filtered = this.#ownWrites.filter(changes, snapshot)
     if (this.#missing.size === 0) return this.#noteMissing(this.#index.apply(filtered))
-    // The rows that did not fit are tried again, unless they have changed since.
+    // The rows that did not fit are retried, unless they have changed since.
     const known = new Set(this.#missing.keys())
     for (const change of filtered) this.#missing.delete(keyOf(change))
     const retried = [...this.#missing.values()]
@@ -196,7 +197,7 @@ export class IndexUpdater implements FeedTarget {
     this.#isPaging = false
   }
 
-  /** Forgets the rows that did not fit before the reload began, which contains them, and returns those that are kept. */
+  /** Forgets the rows that did not fit before the reload began, because the reload contains them. Returns those in `#missing`. */
   #forgetMissing(): Change[] {
     const missing = [...this.#missing.values()]
     this.#missing.clear()
@@ -204,7 +205,7 @@ export class IndexUpdater implements FeedTarget {
     return missing
   }
 
-  /** Remembers the rows that did not fit, and those that were rejected because they refer to such a row. */
+  /** Records the rows that did not fit, and the rows that were rejected because they refer to a missing row. */
   #noteMissing(rejected: readonly Rejected[]): SkippedRow[] {
     const isFull = this.#missing.size > 0 || rejected.some(({ reason }) => reason === INDEX_IS_FULL)
     for (const { change } of isFull ? rejected : []) {
@@ -216,7 +217,7 @@ export class IndexUpdater implements FeedTarget {
 
   /**
    * Applies a claim or release of this validator that transaction `xid` committed. Ignores it if a feed read has already
-   * shown that transaction: the feed may be newer, for example if another validator released the machine since.
+   * delivered that transaction. The feed may then be newer, for example if another validator has released the machine.
    */
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) return
@@ -225,7 +226,7 @@ export class IndexUpdater implements FeedTarget {
     this.#index.apply([change])
   }
 
-  /** Applies what transaction `xid` read about a machine without changing it, unless a feed read has shown newer data. */
+  /** Applies the state of a machine that transaction `xid` read. Ignores it if a feed read has delivered newer data. */
   applySeen(change: MachineChange, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#trail.addOwn(change, xid)

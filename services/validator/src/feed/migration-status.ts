@@ -1,7 +1,6 @@
 /**
- * Reports a database that has not been migrated yet. It logs one sentence once and keeps it as the reason for not being
- * ready. Until the change feed works again, errors about missing tables or functions count as consequences and are not
- * logged.
+ * Reports a database that has not been migrated yet. It logs one sentence once, which is also the reason why the validator
+ * is not ready. Until the change feed works again, errors about missing tables or functions are not logged.
  */
 
 import { isSchemaMissing, NotMigrated } from '@keyward/database'
@@ -14,12 +13,12 @@ export class MigrationStatus {
     this.#onMissing = onMissing
   }
 
-  /** The sentence to show. Null while nothing is missing. */
+  /** The reason why the validator is not ready, or null when no migration is missing. */
   get reason(): string | null {
     return this.#reason
   }
 
-  /** Returns whether a missing migration explains the error, so that it needs no log entry of its own. */
+  /** Returns whether a missing migration explains the error. Such errors need no log entry. */
   explains(error: unknown): boolean {
     if (error instanceof NotMigrated) {
       if (this.#reason !== error.message) this.#onMissing(error.message)
@@ -29,7 +28,7 @@ export class MigrationStatus {
     return this.#reason !== null && isSchemaMissing(error)
   }
 
-  /** Records that the change feed works, so nothing is missing. */
+  /** Records that the change feed works, so no migration is missing. */
   clear(): void {
     this.#reason = null
   }

@@ -1,7 +1,7 @@
 /**
  * Prevents the change feed from undoing this validator's own claims and releases. A feed read may have begun before one of
- * them committed. Until the snapshot of a read contains that transaction, what the read says about its machine, and about
- * the slot count of its license, is outdated: the machine is left out and the count is replaced.
+ * them committed. The read then contains an outdated state of the machine and an outdated slot count of the license. Until
+ * the snapshot of a read contains the transaction, the machine is skipped and the count is replaced.
  */
 
 import { machineKey, toHex } from '@keyward/database/ids'
@@ -13,7 +13,7 @@ interface OwnWrite {
   used: number
 }
 
-/** Parses the text of a Postgres snapshot, `xmin:xmax:xip,xip`. Returns whether it contains a transaction. */
+/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. The result returns whether the snapshot contains a transaction. */
 export function parseSnapshot(text: string): (xid: bigint) => boolean {
   const [xmin = '0', xmax = '0', running = ''] = text.split(':')
   const min = BigInt(xmin)
@@ -23,16 +23,16 @@ export function parseSnapshot(text: string): (xid: bigint) => boolean {
 }
 
 export class OwnWrites {
-  /** By license and machine id. Contains the writes that no feed read has shown yet. */
+  /** The writes that no feed read has delivered yet, by license and machine id. */
   readonly #machines = new Map<string, OwnWrite>()
-  /** By license: how many entries of `#machines` it has (at least 1), and the slot count after the last of them. */
+  /** The number of entries in `#machines` (at least 1) and the slot count after the last of them, by license. */
   readonly #licenses = new Map<string, { entries: number; used: number }>()
 
   get size(): number {
     return this.#machines.size
   }
 
-  /** Forgets everything: transaction numbers of one server have no meaning on another. */
+  /** Forgets all writes, because the transaction numbers of one server are meaningless on another. */
   clear(): void {
     this.#machines.clear()
     this.#licenses.clear()

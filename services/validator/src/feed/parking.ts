@@ -1,28 +1,28 @@
-/** Lets others stop the loop of the follower at a point where the index is exactly a state that Postgres had. */
+/** Pauses the loop of the follower at a point where the index is exactly a state that Postgres had. */
 
 import type { Clock } from '../shared/clock.ts'
 
-/** What an index contains: the server, and a snapshot of it. */
+/** The state that an index contains: a server and a snapshot of it. */
 export interface IndexPosition {
   readonly identity: string
   readonly snapshot: string
 }
 
-/** `pause` waits for the end of a read at most this long. */
+/** The maximum time that `pause` waits for the end of a read. */
 const LIMIT_MS = 3_000
 
 export class Parking {
   readonly #clock: Clock
-  /** Receives the position when the loop has stopped. Null while nobody waits for it. */
+  /** Receives the position when the loop has stopped. Null while no caller waits for a pause. */
   #onParked: ((position: IndexPosition | null) => void) | null = null
-  /** Ends a pause. */
+  /** Ends the pause, or null when the loop runs. */
   #resume: (() => void) | null = null
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Returns the position at which the loop stops, or null, and nothing stops, when there is none within a while. */
+  /** Returns the position at which the loop stops. Returns null without stopping the loop if no position occurs in time. */
   async pause(wake: () => void): Promise<IndexPosition | null> {
     const { promise, resolve } = Promise.withResolvers<IndexPosition | null>()
     const cancel = this.#clock.after(LIMIT_MS, () => resolve(null))
@@ -38,7 +38,7 @@ export class Parking {
     this.#resume?.()
   }
 
-  /** Called by the loop. If somebody waits for a pause, waits for its end; without a position at once. */
+  /** Pauses the loop, which calls it, until `resume` if a caller waits and there is a position. Returns at once otherwise. */
   async stop(position: IndexPosition | null): Promise<void> {
     const onParked = this.#onParked
     if (onParked === null) return

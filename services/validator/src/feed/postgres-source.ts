@@ -1,6 +1,6 @@
 /**
  * Connects the follower to Postgres. One connection identifies the server and reads, so every read comes from the identified
- * server. A second one listens for notifications. When either is lost, both are replaced.
+ * server. A second connection listens for notifications. When either is lost, both are replaced.
  */
 
 import {
@@ -27,7 +27,7 @@ export class PostgresSource implements FeedSource {
   readonly #validatorId: string
   readonly #onError: (error: unknown) => void
 
-  /** `validatorId`: the id that the validator publishes its snapshots under. */
+  /** `validatorId` is the id under which the validator publishes its snapshots. */
   constructor(url: string, validatorId: string, onError: (error: unknown) => void) {
     this.#url = url
     this.#validatorId = validatorId
@@ -54,7 +54,7 @@ export class PostgresSource implements FeedSource {
       reader.on('end', onLost)
       closers.push(() => {
         reader.removeAllListeners('end')
-        // Destroyed instead of ended, which would wait for a server that no longer responds.
+        // The connection is destroyed, because ending it would wait for a server that no longer responds.
         reader.release(true)
       })
       const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })

@@ -1,6 +1,6 @@
 /**
- * Prunes the change log about once a minute. Every validator attempts it, and the database lets only one run
- * at a time. It keeps everything that a reader may need within the next hour.
+ * Prunes the change log about once a minute. Every validator attempts it, and the database runs one attempt at a time. All
+ * entries that a reader may need within the next hour stay.
  */
 
 import { createPool, pruneFeed } from '@keyward/database'
@@ -11,7 +11,7 @@ export class Pruner {
   readonly #pool: ReturnType<typeof createPool>
   readonly #onError: (error: unknown) => void
   #timer: NodeJS.Timeout | null = null
-  /** The run in progress. Null between runs. */
+  /** The run in progress, or null. */
   #running: Promise<unknown> | null = null
 
   constructor(url: string, onError: (error: unknown) => void) {

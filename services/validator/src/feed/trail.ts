@@ -1,7 +1,7 @@
 /**
- * Remembers which rows the last changes were about. After a crash, a failover or the return of an older copy, the server may
- * lack the latest of the transactions that this validator has applied, and has others instead. The rows of the lost ones
- * are suspects: read again, together with the changes since the history was the same, they make the index equal to Postgres.
+ * Records which rows the last changes concerned. After a crash, a failover or a restore, the server may have lost the latest
+ * transactions that this validator has applied, and may contain other ones instead. The rows of lost transactions are
+ * suspects. The follower reads them again, with the changes since the common history, and the index then equals Postgres.
  */
 
 import type { Suspect } from '@keyward/database'
@@ -11,7 +11,7 @@ import type { SigningKeyChange } from '../public-keys/store.ts'
 import { covers } from './catch-up.ts'
 import { parseSnapshot } from './own-writes.ts'
 
-/** So many suspects, some 20 MB, are kept; those of the last minutes, usually. */
+/** The maximum number of suspects, about 20 MB. They usually cover the last minutes. */
 const MAX_SUSPECTS = 100_000
 
 interface Segment {
@@ -22,21 +22,21 @@ interface Segment {
 
 export class Trail {
   readonly #maxSuspects: number
-  /** In the order in which they were applied. */
+  /** The segments in the order in which they were applied. */
   #segments: Segment[] = []
   /** This validator's own claims and releases, with the numbers of their transactions. */
   #own: { xid: bigint; suspect: Suspect }[] = []
   /** The greatest number of a forgotten transaction of `#own`. */
   #forgottenOwn = -1n
   #size = 0
-  /** Everything that was applied before the first segment is visible in it. Null: that is unknown. */
+  /** A snapshot in which everything applied before the first segment is visible. Null when there is none. */
   #start: string | null = null
 
   constructor(maxSuspects = MAX_SUSPECTS) {
     this.#maxSuspects = maxSuspects
   }
 
-  /** Forgets the changes so far. The index contains exactly what is visible in the snapshot; null: that is unknown. */
+  /** Forgets all changes. `snapshot` is the state that the index contains, or null when it is unknown. */
   restart(snapshot: string | null): void {
     this.#segments = []
     this.#own = []
@@ -65,8 +65,8 @@ export class Trail {
   }
 
   /**
-   * Returns what was applied that is not visible in `landmark`, or null when that is unknown. `landmark`: a snapshot that
-   * this validator has published, up to which its history is that of the server.
+   * Returns the rows whose changes were applied and are not visible in `landmark`, or null when they are unknown. `landmark`
+   * is a snapshot that this validator has published. Up to it, the history of the validator equals that of the server.
    */
   since(landmark: string): Suspect[] | null {
     const [xmin = '0'] = landmark.split(':')

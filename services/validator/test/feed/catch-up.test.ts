@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { CatchUp, covers } from '../../src/feed/catch-up.ts'
 import { parseSnapshot } from '../../src/feed/own-writes.ts'
 
-/** A clock whose timers fire only by hand. */
+/** Returns a clock whose timers fire only when the test calls `fire`. */
 function manualClock() {
   const calls = new Set<() => void>()
   return {
@@ -26,13 +26,13 @@ test('resolves at once when the applied snapshot covers the wanted one', async (
   expect(reads).toBe(0)
 })
 
-test('reads again after a read that began too early, and shares reads between callers', async () => {
+test('reads again after a read that began too early, once for all callers', async () => {
   let reads = 0
   const clock = manualClock()
   const catchUp = new CatchUp(() => reads++, clock)
   const first = catchUp.until('20:20:', 1_000)
   const second = catchUp.until('19:21:20', 1_000)
-  expect(reads).toBe(2) // the follower joins them into one
+  expect(reads).toBe(2) // the follower combines them into one read
   catchUp.caughtUp('19:19:')
   expect(reads).toBe(3)
   catchUp.caughtUp('20:20:')
@@ -41,7 +41,7 @@ test('reads again after a read that began too early, and shares reads between ca
   expect(clock.timers()).toBe(0)
 })
 
-test('resolves to false after the limit, without reading again and again', async () => {
+test('resolves to false after the limit, with at most two reads', async () => {
   let reads = 0
   const clock = manualClock()
   const catchUp = new CatchUp(() => reads++, clock)
@@ -52,7 +52,7 @@ test('resolves to false after the limit, without reading again and again', async
   await expect(waiting).resolves.toBe(false)
 })
 
-test('covers a snapshot exactly when each of its visible transactions is visible', () => {
+test('covers a snapshot exactly when all transactions visible in it are visible', () => {
   const { int } = random(5)
   const snapshot = (): string => {
     const xmax = 1 + int(10)

@@ -35,7 +35,7 @@ const RULE: RuleRow = {
 const license = (row: LicenseRow): FeedChange => ({ entity: 'license', id: row.id, row })
 const rule = (changed: Partial<RuleRow>): FeedChange => ({ entity: 'rule', id: RULE.id, row: { ...RULE, ...changed } })
 
-test('passes other changes on unchanged, in order', () => {
+test('returns readable changes unchanged and in order', () => {
   const changes: FeedChange[] = [
     { entity: 'organization', id: id(2), row: { id: id(2) } },
     license(LICENSE),
@@ -46,7 +46,7 @@ test('passes other changes on unchanged, in order', () => {
   expect(convertChanges(changes)).toEqual({ changes, signingKeys: [], unreadable: [] })
 })
 
-test('separates the signing keys', () => {
+test('returns signing keys separately', () => {
   const gone: FeedChange = { entity: 'signingKey', id: id(7), row: null }
   expect(convertChanges([gone])).toEqual({ changes: [], signingKeys: [gone], unreadable: [] })
 })
@@ -75,10 +75,10 @@ test.each<[string, Partial<RuleRow>]>([
   ['its kind is unknown', { kind: 'GREYLIST' }],
   ['its scope is unknown', { scope: 'TEAM' }],
   ['its type is unknown', { type: 'ASN' }],
-  ['its value is no address or range', { type: 'IP', value: bytes('10.0.0') }],
-  ['its value is no address or range', { type: 'IP', value: Uint8Array.of(0xff, 0xfe) }],
-  ['its value is no country', { type: 'COUNTRY', value: bytes('XX') }],
-  ['it names no customer', { type: 'CUSTOMER', customerId: null }],
+  ['its value is not an address or range', { type: 'IP', value: bytes('10.0.0') }],
+  ['its value is not an address or range', { type: 'IP', value: Uint8Array.of(0xff, 0xfe) }],
+  ['its value is not a country code', { type: 'COUNTRY', value: bytes('XX') }],
+  ['its customer is missing', { type: 'CUSTOMER', customerId: null }],
 ])('removes a rule from the index when %s', (reason, changed) => {
   const { changes, unreadable } = convertChanges([rule(changed), license(LICENSE)])
   expect(unreadable).toEqual([{ entity: 'rule', id: '05'.repeat(16), reason }])

@@ -50,7 +50,7 @@ test('enforces inserts, updates and deletes that were made with SQL', async () =
   expect(await loads()).toBe(1)
 })
 
-test('applies the changes of a long transaction, and those that others commit meanwhile', async () => {
+test('applies the changes of a long transaction and those committed meanwhile', async () => {
   const { pool } = world.database
   const open = await pool.connect()
   const first = await world.license({ maxMachines: null })
@@ -91,7 +91,7 @@ test('reloads when the log no longer contains its position, and removes deleted 
   await insertRule(pool, { organizationId: world.organizationId, licenseId: kept.id, type: 'HWID', value: 'bad' })
   await until(async () => (await check(kept.key, 'bad')).text.includes('BLACKLISTED'))
   const before = await loads()
-  // In one transaction, so that the next read of the validator finds a log without its position.
+  // One transaction does both, so that the validator's next read finds a log without its position.
   const client = await pool.connect()
   await client.query('begin')
   await client.query('delete from licenses where id = $1', [gone.id])
@@ -123,7 +123,7 @@ test('compares the index on request, and follows changes meanwhile', async () =>
   expect(await says(license.key, 'VALID')).toBe(true)
 })
 
-test('removes what TRUNCATE removes, without a reload', async () => {
+test('removes truncated rows without a reload', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await insertRule(pool, { organizationId: world.organizationId, licenseId: license.id, type: 'HWID', value: 'bad' })
@@ -162,7 +162,7 @@ test('publishes the snapshot that it has applied', async () => {
   expect(rows).toHaveLength(1)
 })
 
-test('reads a change of tens of thousands of rows apart, and goes on following the other organizations', async () => {
+test('follows other organizations while it reads a change of tens of thousands of rows', async () => {
   const { pool } = world.database
   const before = await loads()
   const license = await world.license({ maxMachines: null })
@@ -185,7 +185,7 @@ test('reads a change of tens of thousands of rows apart, and goes on following t
   await client.query(`delete from licenses where key = 'mass-7'`)
   await client.query('commit')
   client.release()
-  // Interrupted, it begins again.
+  // The large change begins again after its connection is terminated.
   await until(async () => {
     const killed = await pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity

@@ -1,4 +1,4 @@
-/** A validator whose index is too small for all rows. */
+/** Tests a validator whose index is too small for all rows. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -13,14 +13,14 @@ beforeAll(async () => {
 })
 afterAll(() => world.database.drop())
 
-/** The capacity of a small index is 2,047 organizations. */
+/** Inserts organizations. A small index has a capacity of 2,047. */
 const addOrganizations = (count: number): Promise<unknown> =>
   world.database.pool.query(
     `insert into organizations (id, name, plan) select new_id(), 'Filler ' || i, 'FREE' from generate_series(1, $1::int) i`,
     [count],
   )
 
-test('is not ready while rows do not fit, and decides checks only if everything has fitted once', async () => {
+test('is not ready while rows do not fit, and decides checks only if all rows have fitted once', async () => {
   const { pool, validatorUrl } = world.database
   const license = await world.license({ maxMachines: null })
   await addOrganizations(1_000)
@@ -45,7 +45,7 @@ test('is not ready while rows do not fit, and decides checks only if everything 
       await pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
       await until(async () => (await check(serving.port)).text.includes('VALID'))
     }
-    // A change that is not stored does not count as applied.
+    // The heartbeat does not count a change that does not fit as applied.
     const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
     const applied = await pool.query(
       'select from validators where pg_snapshot_xmax(applied::pg_snapshot) >= pg_snapshot_xmax($1::pg_snapshot)',

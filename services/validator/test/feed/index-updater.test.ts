@@ -53,7 +53,7 @@ test('keeps an own claim until a read contains its transaction', () => {
   expect(machines()).toBe(0)
 })
 
-test('ignores an own claim or a seen machine that a read has already shown', () => {
+test('ignores the result of a claim whose transaction a read has already delivered', () => {
   const { updater, machines } = createWorld()
   // Transaction 12 granted the slot and 13 released it on another validator; the result of the claim arrives late.
   updater.apply([machine(false, 0)], [], '14:14:')

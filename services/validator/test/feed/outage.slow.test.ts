@@ -66,7 +66,7 @@ test.each(['refuse', 'swallow'] as const)(
   },
 )
 
-test('is not ready after STALE_AFTER, responds 503 after STALE_LIMIT, and recovers', async () => {
+test('is not ready after STALE_AFTER, and responds 503 after STALE_LIMIT until Postgres is back', async () => {
   proxy.refuse()
   await until(async () => (await readiness()) === 503)
   expect((await check('known')).status).toBe(200)
@@ -84,7 +84,7 @@ test('stays stale during a reload from another log, because its rows may have be
   proxy.refuse()
   await until(async () => (await check('known')).status === 503)
   await world.database.pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])
-  await world.database.pool.query('delete from server_run') // what a crash or failover leaves
+  await world.database.pool.query('delete from server_run') // simulates a crash or failover
   const lock = await world.database.pool.connect()
   try {
     await lock.query('begin; lock table machines in access exclusive mode')

@@ -27,7 +27,7 @@ function license(n: number, used: number): Change {
   }
 }
 
-test('a snapshot contains transactions before xmin, and those before xmax that were not running', () => {
+test('parses a snapshot, which contains the transactions before xmax that were not running', () => {
   const sees = parseSnapshot('10:15:11,13')
   expect([9n, 10n, 11n, 12n, 13n, 14n, 15n, 16n].map(sees)).toEqual([
     true,
@@ -42,7 +42,7 @@ test('a snapshot contains transactions before xmin, and those before xmax that w
   expect(parseSnapshot('10:10:')(9n)).toBe(true)
 })
 
-test('filters outdated rows until the snapshot contains the claim', () => {
+test('skips outdated machines and replaces outdated counts until the snapshot contains the claim', () => {
   const ownWrites = new OwnWrites()
   ownWrites.add(id(1), bytes('a'), 12n, 3)
   const older = '12:12:'

@@ -1,6 +1,6 @@
 /**
- * Runs the simulation (test/simulation). `KEYWARD_SEED=n` begins at this seed; `KEYWARD_LONG=1` runs 20,000 seeds. A seed
- * that fails is shortened, and its story is the message of the test.
+ * Runs the simulation (test/simulation). `KEYWARD_SEED=n` begins at this seed, and `KEYWARD_LONG=1` runs 20,000 seeds. The plan
+ * of a failing seed is shrunk, and its events are the message of the test.
  */
 
 import type { Change } from '@keyward/engine'
@@ -12,7 +12,7 @@ import { runPlan } from '../simulation/run.ts'
 import { planOfScenario, SCENARIOS } from '../simulation/scenarios.ts'
 import { type Failure, shrink, storyOf } from '../simulation/shrink.ts'
 
-/** Seeds that have found a defect once. docs/reliability.md explains them. */
+/** Seeds that once found a defect. docs/reliability.md explains them. */
 const FORMER_FAILURES = [11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
@@ -20,7 +20,7 @@ const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)
 const SEEDS = isLong ? 20_000 : 200
 const SCENARIO_SEEDS = isLong ? 1_000 : 20
 
-/** Returns the first failure of these seeds, shortened. */
+/** Returns the first failure of `seeds` seeds, with a shrunk plan, or null. */
 async function firstFailure(seeds: number, wrap?: (target: FeedTarget) => FeedTarget): Promise<Failure | null> {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
     const plan = planOf(seed)
@@ -42,7 +42,7 @@ test(
   isLong ? 3_600_000 : 60_000,
 )
 
-test('finds nothing with the seeds that have found a defect once', async () => {
+test('passes with every seed that once found a defect', async () => {
   for (const seed of FORMER_FAILURES) {
     const plan = planOf(seed)
     const result = await runPlan(plan)
@@ -50,7 +50,7 @@ test('finds nothing with the seeds that have found a defect once', async () => {
   }
 })
 
-test.each(SCENARIOS)('scenario: $name', async (scenario) => {
+test.each(SCENARIOS)('shows only committed versions in the scenario "$name"', async (scenario) => {
   for (let seed = 1; seed <= SCENARIO_SEEDS; seed++) {
     const plan = planOfScenario(scenario, seed)
     const result = await runPlan(plan)
@@ -60,12 +60,12 @@ test.each(SCENARIOS)('scenario: $name', async (scenario) => {
   }
 })
 
-test('repeats a run exactly', async () => {
+test('returns the same result for two runs of a plan', async () => {
   const plan = planOf(FIRST_SEED)
   expect(await runPlan(plan)).toEqual(await runPlan(plan))
 })
 
-/** Passes every call on, except what `apply` replaces. */
+/** Returns a wrapper of targets in which `apply` is replaced. */
 function targetWith(apply: (target: FeedTarget) => FeedTarget['apply']): (target: FeedTarget) => FeedTarget {
   return (target) => {
     const replaced = apply(target)

@@ -15,7 +15,7 @@ function createTrail(): Trail {
   return trail
 }
 
-test('returns what was applied after a landmark', () => {
+test('returns the rows whose changes were applied after a landmark', () => {
   const trail = createTrail()
   expect(numbers(trail, '100:100:')).toEqual([1, 2, 3])
   expect(numbers(trail, '110:110:')).toEqual([3])
@@ -32,7 +32,7 @@ test('returns own claims by the numbers of their transactions', () => {
   expect(numbers(trail, '110:110:')).toEqual([7, 8, 3])
 })
 
-test('does not know what was before its start, or what it had to forget', () => {
+test('returns null for a landmark before its start or before changes that it has forgotten', () => {
   const trail = createTrail()
   expect(trail.since('90:90:')).toBeNull()
   trail.add([license(4)], [], '130:130:')
