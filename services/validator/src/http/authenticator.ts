@@ -1,7 +1,7 @@
 /**
- * Authenticates callers by their API key (docs/api.md#a1). It caches the row and generation of the credential for each valid
- * `authorization` header, as text in its usual form. Revocation and expiry are read from the shared row at every request, so the cache is
- * never outdated. Invalid headers are not cached, so strangers cannot fill it.
+ * Authenticates callers by their API key (docs/api.md#a1). For each valid key it caches the row and generation of the
+ * credential. Revocation and expiry are read from the shared row at every request, so the cache is never outdated. Invalid
+ * headers are not cached, so callers without a key cannot fill the cache.
  */
 
 import { hashSecret, parseSecret } from '@keyward/database/secrets'
@@ -13,13 +13,13 @@ import { describeCredential } from './credential-errors.ts'
 import type { Exchange } from './exchange.ts'
 
 const MAX_CACHED = 10_000
-/** How often the use of a key is reported. */
+/** The interval at which the use of a key is reported. */
 const USE_MS = 60_000
 
 interface Cached {
   row: number
   generation: number
-  /** When the use of the key was last reported. */
+  /** The time at which the use of the key was last reported. */
   usedAtMs: number
 }
 
@@ -31,7 +31,7 @@ export class Authenticator {
   readonly #control: Control
   readonly #counters: Counters
   readonly #onUse: OnUse
-  /** By the header in its usual form, `Bearer` and the secret, so that other spellings take no memory. At most MAX_CACHED. */
+  /** The cached credentials, at most MAX_CACHED. The key is the normalized header, so other spellings take no memory. */
   readonly #rows = new Map<string, Cached>()
   readonly #view = createCredentialView()
 
@@ -43,8 +43,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the API key of a request. Returns null when there is none, or no index to find it in; the exchange has then
-   * sent the error. The view is valid until the next call.
+   * Returns the credential of a request. Returns null when the credential is invalid or the index is not available; the
+   * exchange has then sent the error. The view is valid until the next call.
    */
   authenticate(exchange: Exchange, nowMs: number): CredentialView | null {
     if (!this.#control.isServing) {

@@ -1,10 +1,10 @@
-/** Lets web pages of the configured origins call the API (docs/api.md#h9). Without origins it is off. */
+/** Allows web pages of the configured origins to call the API (docs/api.md#h9). Without origins, CORS is off. */
 
 import type { HttpResponse } from 'uWebSockets.js'
 
 const PREFLIGHT_SECONDS = '7200'
 
-/** A client with an offline file reads the time from `date`, and waits as long as `retry-after` says. */
+/** The headers that pages may read. A client with an offline file needs the time in `date` and the delay in `retry-after`. */
 const EXPOSED = 'date, retry-after'
 
 export class Cors {

@@ -1,6 +1,6 @@
 /**
- * Describes why an `authorization` header contains no valid API key (docs/api.md#h5). It runs for rejected requests alone, and
- * never repeats a secret.
+ * Describes why an `authorization` header contains no valid API key (docs/api.md#h5). It runs only for requests that fail.
+ * The description contains no secret.
  */
 
 import { parseSecret } from '@keyward/database/secrets'
@@ -8,7 +8,7 @@ import { parseSecret } from '@keyward/database/secrets'
 const EXPECTED = 'Send the API key in the header "Authorization: Bearer kwk_...".'
 const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,19}$/
 
-/** Returns the text of the 401. `authorization` is the value of the header, '' without one. */
+/** Returns the text of the 401. `authorization` is the value of the header, or '' if the request has none. */
 export function describeCredential(authorization: string): string {
   if (authorization === '') return `The request has no credential. ${EXPECTED}`
   const separator = authorization.indexOf(' ')
@@ -28,5 +28,5 @@ export function describeCredential(authorization: string): string {
     return 'A personal access token (kwp_...) cannot check licenses. Send an API key (kwk_...).'
   return secret.startsWith('kwk_')
     ? 'The API key is mistyped or incomplete: its checksum does not match.'
-    : `The credential is no API key. ${EXPECTED}`
+    : `The credential is not an API key. ${EXPECTED}`
 }

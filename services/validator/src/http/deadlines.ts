@@ -1,15 +1,15 @@
 /**
- * Ends requests that are open for longer than the limit (docs/api.md#h6). It lists the requests that are being read or that
- * wait for Postgres, oldest first. Most requests end before the next one begins, so the latest request is only remembered;
- * it joins the list when another one is added or the clock ticks.
+ * Ends requests that are open for longer than the limit (docs/api.md#h6). A list contains the requests that are being read or
+ * wait for Postgres, oldest first. Most requests end before the next one begins. Therefore the latest request stays outside
+ * the list until another request is added or the clock ticks.
  *
- * The list is doubly linked through slots of arrays, so that removing a request costs a few stores and allocates nothing.
- * Time is counted in ticks, which are small integers and need no memory of their own.
+ * The list is doubly linked through slots of arrays, so removing a request costs a few stores and no allocation. Time is
+ * counted in ticks, because V8 stores small integers without allocation.
  */
 
 /** A request with a deadline. */
 export interface Expiring {
-  /** Owned by Deadlines: the slot of the request in its list, or NOT_LISTED. */
+  /** The slot of the request in the list, or NOT_LISTED. Only Deadlines writes it. */
   deadlineSlot: number
   /** Ends the request. Called once, after the deadline. */
   expire(): void
@@ -22,13 +22,13 @@ const TICK_MS = 100
 
 export class Deadlines {
   readonly #timer: NodeJS.Timeout
-  /** How many ticks have passed since the start. */
+  /** The number of ticks since the start. */
   #tick = 0
-  /** The request that was added last, unless it was removed or listed since. */
+  /** The request that was added last, or null if it has been removed or listed since. */
   #latest: Expiring | null = null
   /** The tick at which `#latest` was added. */
   #latestTick = 0
-  // By slot. The slots of the list are linked by `#older` and `#newer`, the free slots by `#newer` alone.
+  // These arrays are indexed by slot. `#older` and `#newer` link the slots of the list. `#newer` also links the free slots.
   readonly #items: (Expiring | null)[] = []
   readonly #startedTicks: number[] = []
   readonly #older: number[] = []
@@ -55,19 +55,19 @@ export class Deadlines {
     }, TICK_MS)
   }
 
-  /** How many requests are open. */
+  /** The number of open requests. */
   get count(): number {
     return this.#listed + (this.#latest === null ? 0 : 1)
   }
 
-  /** Adds a request that is not listed. */
+  /** Adds a request that is open from now on. */
   add(item: Expiring): void {
     if (this.#latest !== null) this.#listLatest()
     this.#latest = item
     this.#latestTick = this.#tick
   }
 
-  /** Removes a request. Does nothing if it was removed before. */
+  /** Removes a request. Has no effect if the request was removed before. */
   remove(item: Expiring): void {
     if (item === this.#latest) {
       this.#latest = null

@@ -1,13 +1,13 @@
 /**
- * One request and its one response. It ends once: by a response, by an abort or at its deadline. After that every method
- * does nothing, because the native response must not be used any more.
+ * Represents one request and its response. An exchange ends once: by a response, by an abort or at its deadline. After that
+ * its methods have no effect, because the native response must not be used any more.
  *
  *   reading ──end of the body──► running ──response──► done
  *      │                            └──wait──► waiting ──response──► done
  *      └──abort, deadline, body too large──► done
  *
- * An abort ends every state. While the exchange waits, nothing is read from the connection, so a client that left is noticed
- * only when the response is sent.
+ * An abort ends every state. While the exchange waits, nothing is read from the connection. A disconnect of the client is
+ * then detected only when the response is sent.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -20,15 +20,15 @@ import { ERROR_RESPONSES, type ErrorCode, errorResponse, type PreparedResponse, 
 export const MAX_BODY_BYTES = 16 * 1024
 
 /**
- * The end of a longer body is awaited before the 413, because a client that is still sending when the connection closes may
- * lose the response. Past this length the connection closes nevertheless.
+ * The maximum length of a body that is read to its end before the 413. A client that is still sending when the connection
+ * closes may lose the response. After this length the connection closes in any case.
  */
 export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 
 export interface Endpoint {
   /** The shape of error responses. */
   shape: Shape
-  /** Called with the whole body. Sends a response through the exchange, now or later. The bytes are freed when it returns. */
+  /** Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when it returns. */
   run(exchange: Exchange, body: Uint8Array): void
 }
 
@@ -44,43 +44,43 @@ export interface ExchangeHost {
 
 const NO_HEADERS: readonly string[] = []
 
-/** Reading the clock for every request would reduce the throughput measurably. */
+/** One request in this number is timed. Reading the clock for every request would reduce the throughput measurably. */
 const TIMED_EVERY = 64
 let opened = 0
 
 export class Exchange implements Expiring {
-  /** When the headers had arrived; for one in 64 requests. An object, because a fractional number is allocated anyway. */
+  /** The time at which the headers had arrived, for one in 64 requests. A fractional number would be allocated as well. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
-  /** Used by Deadlines alone. */
+  /** The slot of this request in Deadlines, which alone uses it. */
   deadlineSlot = NOT_LISTED
   authorization = ''
   /** The values of the resolver's headers, in its order. */
   forwarded: readonly string[] = NO_HEADERS
-  /** The value of `access-control-allow-origin`; '' for no header. */
+  /** The value of `access-control-allow-origin`, or '' for no header. */
   allowOrigin = ''
-  /** The value of `allow` in a 405 or a preflight response; '' for no header. */
+  /** The value of `allow` in a 405 or a preflight response, or '' for no header. */
   allow = ''
-  /** The value of `access-control-allow-methods` in a preflight response; '' for no header. */
+  /** The value of `access-control-allow-methods` in a preflight response, or '' for no header. */
   preflightMethods = ''
   /** Whether the connection closes after the response. */
   isLast = false
-  /** The response to send at the deadline while the exchange waits. Null: a 503. */
+  /** The response to send at the deadline while the exchange waits. Null stands for a 503. */
   fallback: PreparedResponse | null = null
-  /** The native response. Not valid after `done`. */
+  /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
   readonly #server: ExchangeHost
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
-  /** The client closed the connection. Nothing may be called on the native response any more. */
+  /** Whether the client has closed the connection. The native response must not be used any more then. */
   #isClosed = false
-  /** The pieces of the body before the last one, copied. Null while there is at most one, and after `done`. */
+  /** Copies of the pieces of the body before the last one. Null while there is at most one piece, and in the state `done`. */
   #chunks: Uint8Array[] | null = null
   /** The length of all pieces so far, in bytes. */
   #received = 0
   #isTooLarge = false
-  /** True inside a callback of the native server, where the socket is corked already and nothing may be thrown. */
+  /** Whether a callback of the native server is running. The socket is then corked, and the callback must not throw. */
   #isInNative = false
 
   constructor(server: ExchangeHost, endpoint: Endpoint, native: HttpResponse, isHead: boolean) {
@@ -101,8 +101,8 @@ export class Exchange implements Expiring {
   }
 
   /**
-   * Reads the body, then runs the endpoint. Nothing runs before the last piece: until then it may not be a request.
-   * `announcedBytes` is the content-length, or -1 without one.
+   * Reads the body, then runs the endpoint. The endpoint runs only after the last piece, because an incomplete request must
+   * have no effect. `announcedBytes` is the content-length, or -1 without one.
    */
   readBody(announcedBytes: number): void {
     this.#isTooLarge = announcedBytes > MAX_BODY_BYTES
@@ -110,8 +110,8 @@ export class Exchange implements Expiring {
   }
 
   /**
-   * Announces that the response follows later. From here on the request's headers and body must not be used. Nothing is
-   * read from the connection until the response, because the library closes a connection whose next request comes first.
+   * Announces that the response follows later. From then on the request's headers and body must not be used. The connection
+   * is paused until the response, because the library closes a connection whose next request arrives before it.
    */
   wait(): void {
     this.#state = 'waiting'
@@ -135,9 +135,9 @@ export class Exchange implements Expiring {
   send(response: PreparedResponse): void {
     if (this.isDone) return
     if ((this.isLast || response.closes) && this.#isInNative) {
-      // Delayed by a turn: a request that is pipelined behind this one then closes the connection and gets no response.
+      // The delay by one turn ensures that a pipelined request receives no response: it closes the connection instead.
       this.wait()
-      // Copied, because a later response may be written into the same bytes.
+      // The body is copied, because a later response may be written into the same bytes.
       const later = { ...response, body: response.body.slice() }
       setImmediate(() => this.send(later))
       return
@@ -162,7 +162,7 @@ export class Exchange implements Expiring {
     if (this.#received > MAX_BODY_BYTES) this.#isTooLarge = true
     if (this.#isTooLarge) this.#discard(isLast)
     else if (isLast) this.#run(this.#chunks === null ? new Uint8Array(chunk) : this.#joined(chunk))
-    // Copied, because the library reuses the chunk's memory.
+    // The chunk is copied, because the library reuses its memory.
     else if (chunk.byteLength > 0) (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)))
     this.#isInNative = false
   }
@@ -212,7 +212,7 @@ export class Exchange implements Expiring {
     else native.end(response.body, closes)
   }
 
-  /** Ends a response to HEAD. The library would never end one whose length it is given, so the length is written as a header. */
+  /** Ends a response to HEAD. The length is written as a header, because the library never ends a response of a given length. */
   #endHead(bodyBytes: number, closes: boolean): void {
     const { native } = this
     if (!closes) {

@@ -1,6 +1,6 @@
 /**
- * Reads what the origin resolver needs of a request. The address of the peer is looked up on demand, because that is a
- * system call.
+ * Gives the origin resolver access to a request. The address of the peer is read on demand, because reading it takes a system
+ * call.
  */
 
 import { type Address, type OriginResolver, type OriginSource, readAddressBytes } from '@keyward/address'
@@ -9,7 +9,7 @@ import type { Exchange } from './exchange.ts'
 
 export class ExchangeSource implements OriginSource {
   readonly #names: readonly string[]
-  /** The request of the last call of `of`. */
+  /** The request that was last passed to `of`. */
   #exchange: Exchange | null = null
 
   constructor(resolver: OriginResolver) {

@@ -1,7 +1,7 @@
 /**
- * Reads the headers of a request in one pass, with one callback that is created once. The HTTP parser accepts repeated or
- * empty content-lengths and any transfer-encoding. Behind a lax proxy these can hide a second request, so a body must have
- * either one plain content-length or the transfer-encoding `chunked`, once (docs/api.md#h6).
+ * Reads the headers of a request in one pass. The HTTP parser accepts repeated or empty content-lengths and any
+ * transfer-encoding. Behind a lax proxy these can hide a second request. Therefore a body must have either one plain
+ * content-length or one transfer-encoding `chunked` (docs/api.md#h6).
  */
 
 import type { HttpRequest } from 'uWebSockets.js'
@@ -13,10 +13,10 @@ const CONTENT_ENCODING = 'content-encoding'
 const ORIGIN = 'origin'
 
 export class RequestHeaders {
-  /** '' without one. A repeated header is treated as no credential: it becomes a value that no scheme matches. */
+  /** The value of the header, or '' without one. A repeated header yields a value that contains no valid credential. */
   authorization = ''
   origin = ''
-  /** -1 without one. */
+  /** The length in bytes, or -1 without the header. */
   contentLength = -1
   /** Whether the body is sent in chunks. */
   isChunked = false
@@ -24,7 +24,7 @@ export class RequestHeaders {
   isWellFramed = true
   /** Whether the body has a content-encoding. */
   isCompressed = false
-  /** The values of the resolver's headers, in its order. '' for a missing header; repeated ones are joined by commas. */
+  /** The values of the resolver's headers, in its order. A missing header is ''. Repeated headers are joined by commas. */
   readonly forwarded: string[]
   readonly #forwardedNames: readonly string[]
   readonly #visit: (name: string, value: string) => void
@@ -33,7 +33,7 @@ export class RequestHeaders {
     this.#forwardedNames = forwardedNames
     this.forwarded = forwardedNames.map(() => '')
     this.#visit = (name, value) => {
-      // The length is compared first: most headers are none of these, and comparing strings is the most expensive step.
+      // The length is compared first, because comparing strings is expensive and most headers are irrelevant here.
       switch (name.length) {
         case AUTHORIZATION.length:
           if (name === AUTHORIZATION) this.authorization = this.authorization === '' ? value : 'repeated'
@@ -56,7 +56,7 @@ export class RequestHeaders {
     }
   }
 
-  /** Replaces the fields by those of this request. They are valid until the next call. */
+  /** Reads the headers of this request into the fields. They are valid until the next call. */
   read(request: HttpRequest): void {
     this.authorization = ''
     this.origin = ''

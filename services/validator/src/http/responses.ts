@@ -1,7 +1,7 @@
 /**
- * The responses of the validation API, built once as bytes (docs/api.md#h1). Only verdicts have the field `valid`. Errors
- * have `{status, message, code}` on v2 and `{code, detail}` elsewhere, so no client takes an outage for a rejection
- * (docs/api.md#h2).
+ * Builds the responses of the validation API, most of them once, as bytes (docs/api.md#h1). Only verdicts have the field
+ * `valid`. Errors have `{status, message, code}` on v2 and `{code, detail}` elsewhere. Therefore a client never interprets an
+ * outage as a rejection (docs/api.md#h2).
  */
 
 import { CODE_MESSAGES } from '@keyward/contract/codes'
@@ -18,19 +18,19 @@ import { CODES, NOT_STARTED } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'
 
-/** The shape of response bodies: that of v2, or that of all other endpoints. */
+/** The shape of response bodies. `v2` is the shape of the v2 endpoint, and `v1` that of all other endpoints. */
 export type Shape = 'v1' | 'v2'
 
 export type ErrorCode = ValidationErrorCode
 
 /** A response that is ready to be sent. */
 export interface PreparedResponse {
-  /** The status code and reason phrase; '' for 200. */
+  /** The status code and reason phrase, or '' for 200. */
   status: string
   body: Uint8Array
-  /** The headers besides `content-type`. */
+  /** The headers except `content-type`. */
   headers: readonly (readonly [name: string, value: string])[]
-  /** Whether the connection closes after it. */
+  /** Whether the connection closes after the response. */
   closes: boolean
 }
 
@@ -116,7 +116,7 @@ function rejection(shape: Shape, code: RejectionCode): PreparedResponse {
   return { status: shape === 'v2' ? '400 Bad Request' : '', body: json(body), headers: NO_HEADERS, closes: false }
 }
 
-/** Returns the responses by the engine's number of the code. `VALID` has none: it carries a timestamp. */
+/** Returns the responses by the engine's number of the code. `VALID` has none, because its response contains a timestamp. */
 function rejections(shape: Shape): (PreparedResponse | null)[] {
   return CODES.map((code) => (code === 'VALID' ? null : rejection(shape, code)))
 }
@@ -146,13 +146,16 @@ interface ValidTemplate {
 function validTemplate(shape: Shape): ValidTemplate {
   const body = json(validBody(shape, '0'.repeat(TIMESTAMP_BYTES)))
   const perpetual = okResponse(json(validBody(shape, null)))
-  // The timestamp is the last member: a quote and a brace follow it.
+  // The timestamp is the last member, so a quote and a brace follow it.
   return { response: okResponse(body), at: body.length - 2 - TIMESTAMP_BYTES, perpetual }
 }
 
 const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
-/** Returns the response for a valid license, without `expiresAt` when it never expires or its term has not started. The next call may overwrite its bytes, so send them before that. */
+/**
+ * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started.
+ * The next call may overwrite the bytes, so the caller must send them first.
+ */
 export function validResponse(shape: Shape, expiresAtMs: number): PreparedResponse {
   const { response, at, perpetual } = VALID_TEMPLATES[shape]
   if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return perpetual
@@ -176,7 +179,7 @@ export function entitledResponse(shape: Shape, expiresAtMs: number, entitlements
 }
 
 /**
- * Returns the response for a rejection. `code` is the engine's number. `used` and `max` appear on v1 alone, for
+ * Returns the response for a rejection. `code` is the engine's number. `used` and `max` appear only on v1, in the response for
  * `TOO_MANY_MACHINES`.
  */
 export function rejectionResponse(shape: Shape, code: number, used: number, max: number): PreparedResponse {

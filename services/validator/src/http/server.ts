@@ -1,6 +1,6 @@
 /**
- * The HTTP server of one worker: routes, reading, and one response per request (docs/api.md#validation-api). Every request
- * takes the same path, also one for an unknown URL: headers in one pass, the body up to its last chunk, then the endpoint.
+ * Runs the HTTP server of one worker (docs/api.md#validation-api). Every request takes the same path, even for an unknown URL:
+ * the headers are read in one pass, then the body up to its last chunk, and then the endpoint runs.
  */
 
 import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
@@ -16,7 +16,7 @@ import { okResponse, type Shape } from './responses.ts'
 
 const DEADLINE_MS = 2_000
 
-// Removes the header that names the library; `date` stays.
+// Removes the header that names the library from responses.
 _cfg('silent')
 
 export interface Route extends Endpoint {
@@ -29,9 +29,9 @@ export interface ServerOptions {
   control: Control
   counters: Counters
   corsOrigins: readonly string[]
-  /** The lower-case names of the headers that carry the client's address and country. */
+  /** The lower-case names of the headers that contain the client's address and country. */
   forwardedHeaders: readonly string[]
-  /** Receives what an endpoint threw. The request gets a 503. */
+  /** Receives the errors that endpoints throw. The request receives a 503. */
   onError(error: unknown): void
 }
 
@@ -56,12 +56,12 @@ export class Server implements ExchangeHost {
     )
   }
 
-  /** Identifies this server to the main thread, which passes connections to it. */
+  /** The descriptor by which the main thread passes connections to this server. */
   get descriptor(): AppDescriptor {
     return this.#app.getDescriptor()
   }
 
-  /** Closes every connection at once. Otherwise the native event loop would abort the process when the thread ends. */
+  /** Closes every connection at once. An open connection would abort the process when the thread ends. */
   close(): void {
     this.deadlines.stop()
     this.#app.close()
@@ -93,7 +93,7 @@ export class Server implements ExchangeHost {
     )
   }
 
-  /** Runs inside a callback of the native server, so it must not throw. */
+  /** Opens the exchange of a request. It runs inside a callback of the native server, so it must not throw. */
   #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
     const headers = this.#headers
     headers.read(request)
@@ -101,7 +101,7 @@ export class Server implements ExchangeHost {
     const exchange = new Exchange(this, served, response, isHeadRequest)
     exchange.authorization = headers.authorization
     exchange.allow = allow
-    // The parser does not find the end of chunks reliably, so nothing behind them is read (docs/decisions/0018-chunked-bodies.md).
+    // The parser detects the end of chunks unreliably, so the connection closes (docs/decisions/0018-chunked-bodies.md).
     exchange.isLast = headers.contentLength < 0 && (headers.isChunked || !mayLackBody(request))
     if (headers.forwarded.length > 0) exchange.forwarded = headers.forwarded.slice()
     if (headers.origin !== '') exchange.allowOrigin = this.#cors.allows(headers.origin)
@@ -112,9 +112,9 @@ export class Server implements ExchangeHost {
 }
 
 /**
- * Returns whether a request of this method may be followed by another one without giving a length. For other methods the
- * connection closes: the parser drops a header without a name and everything behind it, including a length, so the
- * body could be taken for the next request.
+ * Returns whether the connection may continue after a request of this method without a length. For other methods it closes.
+ * The parser drops a header without a name and all headers after it, including a length. The body would then be parsed as
+ * the next request.
  */
 function mayLackBody(request: HttpRequest): boolean {
   return ['get', 'head', 'options'].includes(request.getMethod())

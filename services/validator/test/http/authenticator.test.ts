@@ -68,7 +68,7 @@ test('names the mistake in the credential', async () => {
     [`Bearer ${createSecret('MANAGEMENT_TOKEN').secret}`, 'management token (kwm_...)'],
     [`Bearer ${createSecret('ACCESS_TOKEN').secret}`, 'personal access token (kwp_...)'],
     [`Bearer ${world.secret}x`, 'mistyped or incomplete'],
-    ['Bearer eyJhbGciOi.x.y', 'is no API key'],
+    ['Bearer eyJhbGciOi.x.y', 'is not an API key'],
     [`Bearer ${createSecret('API_KEY').secret}`, 'unknown, revoked or expired'],
   ])
     expect(await messageFor(header), header).toContain(part)
@@ -98,7 +98,7 @@ test('accepts a key that is created later, until it is revoked or deleted', asyn
   }
 })
 
-test('rejects an expired key from its expiry on, without any message', async () => {
+test('rejects a key from its expiry on, without a change in Postgres', async () => {
   const { pool } = world.database
   const { organizationId } = world
   const past = await insertApiKey(pool, { organizationId, expiresAt: new Date(Date.now() - 1) })
@@ -169,7 +169,7 @@ test('returns the current public key, and all public keys in force', async () =>
   await until(async () => !(await get('/api/v1/public-keys')).text.includes('"first"'))
 })
 
-test('rejects a secret that was replaced in its row, although it is cached', async () => {
+test('rejects a cached secret after its row has received another secret', async () => {
   const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
   const next = createSecret('API_KEY')
   await until(async () => (await check(`Bearer ${secret}`)).status === 200)

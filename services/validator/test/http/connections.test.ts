@@ -1,4 +1,4 @@
-/** Connections: HEAD, pipelined requests, and responses that close the connection (docs/api.md#h8). */
+/** Tests connections: HEAD, pipelined requests, and responses that close the connection (docs/api.md#h8). */
 
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,7 +34,7 @@ const check = (): string => message('POST', V2, JSON.stringify({ license }))
 const statusesIn = (text: string): string[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status ?? '')
 
-/** A kept-alive connection, on which each request waits for the response to the one before. */
+/** A persistent connection on which each request waits for the previous response. */
 class Line {
   readonly socket: Socket
   isClosed = false
@@ -56,10 +56,10 @@ class Line {
 }
 
 test.each([
-  ['a good one', KEYS, '200'],
+  ['an endpoint', KEYS, '200'],
   ['an unknown path', '/nowhere', '404'],
   ['a wrong method', V2, '405'],
-])('HEAD of %s returns the length of the body and keeps the connection open', async (_name, path, status) => {
+])('returns the length of the body for HEAD of %s, and keeps the connection open', async (_name, path, status) => {
   const line = new Line(validator.port)
   const head = await line.request(message('HEAD', path))
   const get = await line.request(message('GET', path))
@@ -92,7 +92,7 @@ test('closes connections after HEAD when they are idle or the validator stops', 
   await other.close()
 }, 60_000)
 
-test('HEAD with a body over the limit gets 413 with its length and closes the connection', async () => {
+test('returns 413 for HEAD with a body over the limit, and closes the connection', async () => {
   const { text, closed } = await raw(
     validator.port,
     `HEAD ${KEYS} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`,
@@ -113,7 +113,7 @@ test('sends nothing after a 413', async () => {
   expect(closed).toBe(true)
 })
 
-test('responds in order around a request that waits for Postgres, and closes if another follows in the same packet', async () => {
+test('responds in order before a request that waits for Postgres, and closes when the packet contains another one', async () => {
   const { key } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)
@@ -140,8 +140,8 @@ test('queues a request that arrives while another waits for Postgres', async () 
     const { rows } = await holder.query<{ lockedAt: Date }>('select clock_timestamp() as "lockedAt"')
     const lockedAt = rows[0]?.lockedAt
     const released = line.request(release)
-    // A release of a locked license is repeated until the lock is gone. Another connection observes it, because
-    // pg_stat_activity does not change within a transaction.
+    // A release of a locked license is retried until the lock is gone. Another connection observes the retry, because
+    // pg_stat_activity is constant within a transaction.
     const attempted = `select from pg_stat_activity where query like '%release_slots%' and query_start > $1
       and pid <> pg_backend_pid()`
     await until(async () => ((await world.database.pool.query(attempted, [lockedAt])).rowCount ?? 0) > 0)
@@ -159,7 +159,7 @@ test('queues a request that arrives while another waits for Postgres', async () 
   }
 })
 
-test('sends the date header and none that names the library', async () => {
+test('sends the date header, and no header that names the library', async () => {
   const { headers } = await send(validator.port, V2, { body: { license }, secret: world.secret })
   expect(Math.abs(Date.parse(String(headers['date'])) - Date.now())).toBeLessThan(60_000)
   expect(Object.keys(headers)).not.toContain('uwebsockets')

@@ -38,7 +38,7 @@ test('responds to preflight requests of the configured origins', async () => {
   ).toBeUndefined()
 })
 
-test('allows configured origins in every response, including errors, and no others', async () => {
+test('allows only configured origins, in every response including errors', async () => {
   const invalid = await call('POST', ORIGIN)
   expect([invalid.status, invalid.headers['access-control-allow-origin']]).toEqual([422, ORIGIN])
   expect(invalid.headers['access-control-expose-headers']).toBe('date, retry-after')

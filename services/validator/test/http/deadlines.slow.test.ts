@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { Deadlines, type Expiring, NOT_LISTED } from '../../src/http/deadlines.ts'
 
-test('counts open requests, and expires each that stays open once, oldest first', async () => {
+test('counts open requests, and expires those that stay open once, oldest first', async () => {
   const { int } = random(11)
   const expired: number[] = []
   const deadlines = new Deadlines(5_000)
@@ -14,7 +14,7 @@ test('counts open requests, and expires each that stays open once, oldest first'
     const item: Expiring = { deadlineSlot: NOT_LISTED, expire: () => void expired.push(number) }
     deadlines.add(item)
     open.push({ item, number })
-    // Mostly the newest request ends at once; sometimes any other one ends instead.
+    // Usually the newest request ends at once. Sometimes another request ends instead.
     if (int(10) > 0) {
       const at = int(4) === 0 ? int(open.length) : open.length - 1
       const [left] = open.splice(at, 1)

@@ -1,4 +1,4 @@
-/** The forms in which HTTP clients send the same request (docs/api.md#h6): framing, encoding, headers. */
+/** Tests the forms in which HTTP clients send the same request (docs/api.md#h6): framing, encoding and headers. */
 
 import { connect } from 'node:net'
 
@@ -70,7 +70,7 @@ test('applies the limit of the body to its content, not to its chunks', async ()
   expect(more.text).toMatch(/^HTTP\/1\.1 413 .*"The body is larger than 16 KiB\."/s)
 })
 
-test.each([100_000, 1_100_000])('a client that sends %i bytes before it reads gets the 413', async (bytes) => {
+test.each([100_000, 1_100_000])('delivers the 413 to a client that sends %i bytes before it reads', async (bytes) => {
   const large = check().padEnd(bytes, ' ')
   for (const sent of [message(`Content-Length: ${bytes}`, large), asChunks(large, 1_000)]) {
     const text = await new Promise<string>((resolve) => {
@@ -93,7 +93,7 @@ test('returns 408 when a chunked body does not end within 2 seconds', async ({ s
   expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 408', true])
 })
 
-test('keeps the responses to chunked requests apart', async () => {
+test('sends each chunked request its own response', async () => {
   const licenses = await Promise.all(
     [1, 2, 3, 4, 5, 6].map((month) => world.license({ maxMachines: null, expiresAt: new Date(`2031-0${month}-01`) })),
   )
@@ -103,12 +103,12 @@ test('keeps the responses to chunked requests apart', async () => {
     return replies.map(({ text }) => /2031-0\d/.exec(text)?.[0])
   }
   const own = [1, 2, 3, 4, 5, 6].map((month) => `2031-0${month}`)
-  // The licenses were committed in any order, so the validator has read all of them only when each one is found.
+  // The licenses were committed in any order, so the validator has read all of them when it finds each one.
   await expect.poll(expiries).not.toContain(undefined)
   for (let round = 0; round < 20; round++) expect(await expiries()).toEqual(own)
 })
 
-test('reads nothing behind a chunked body', async ({ skip }) => {
+test('closes the connection after a chunked body, and ignores data behind it', async ({ skip }) => {
   skip(isBehindBalancer, 'a balancer has its own connections to the validator')
   const next = message(`Content-Length: ${check().length}`, check())
   const together = await raw(validator.port, asChunks(check()) + next)
@@ -120,13 +120,13 @@ test('reads nothing behind a chunked body', async ({ skip }) => {
 
 test.for([
   ['another transfer-encoding', 'Transfer-Encoding: gzip, chunked', '0\r\n\r\n'],
-  ['chunked in capitals', 'Transfer-Encoding: CHUNKED', '0\r\n\r\n'],
-  ['chunked twice', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked', '0\r\n\r\n'],
+  ['a chunked encoding in capitals', 'Transfer-Encoding: CHUNKED', '0\r\n\r\n'],
+  ['two chunked encodings', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked', '0\r\n\r\n'],
   ['an empty transfer-encoding', 'Transfer-Encoding:\r\nContent-Length: 2', '{}'],
   ['two lengths', 'Content-Length: 2\r\nContent-Length: 2', '{}'],
   ['an empty length', 'Content-Length:', ''],
 ])(
-  'responds to %s with 400, which is no verdict, and closes the connection',
+  'returns an error with status 400 for %s, and closes the connection',
   async ([, headers = '', content = ''], { skip }) => {
     skip(isBehindBalancer, 'a balancer corrects some of these requests, and rejects the others itself')
     const { text, closed } = await raw(validator.port, message(headers, content))

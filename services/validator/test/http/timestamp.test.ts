@@ -39,7 +39,7 @@ test('equals toISOString for random times of the years 0 to 9999', () => {
   }
 })
 
-test('writes nothing for other years', () => {
+test('writes nothing for times outside the years 0 to 9999', () => {
   for (const ms of [-62_167_219_200_001, 253_402_300_800_000, Infinity, -Infinity, Number.NaN])
     expect(written(ms)).toBeNull()
 })
