@@ -1,6 +1,6 @@
 /**
- * The index file: a header, and the memory of the index, encrypted and authenticated (AES-256-GCM). The authentication is
- * the checksum: a file that was truncated, changed, half written, or written under another secret is rejected.
+ * Writes and reads the index file: a header and the memory of the index, encrypted and authenticated (AES-256-GCM). The
+ * authentication also serves as the checksum. A file that is incomplete, changed or encrypted with another secret is rejected.
  *
  *   | magic (8) | length of the header (4) | header, JSON | encrypted: public keys, parts of the index | tag (16) |
  */
@@ -25,14 +25,14 @@ const size = z.number().int().min(0)
 const headerSchema = z.object({
   version: z.literal(VERSION),
   nonce: z.hex().length(2 * NONCE_BYTES),
-  /** What wrote the file: another program may store other things, or in another way. */
+  /** The digest of the program that wrote the file. Another program may use another format. */
   program: z.string(),
-  /** The server, its timeline and its log, and what of it the index contains. */
+  /** The identity of the server, and the snapshot of it that the index contains. */
   identity: z.string(),
   snapshot: z.string(),
-  /** A digest of where the database is. */
+  /** A digest of the address of the database. */
   source: z.string(),
-  /** When the index was current for the last time, in milliseconds since 1970. */
+  /** The time at which the index was last current, in milliseconds since 1970. */
   currentAtMs: z.number(),
   publicKeysBytes: size,
   sizes: z.array(size),
@@ -42,14 +42,14 @@ export type IndexFileHeader = Omit<z.infer<typeof headerSchema>, 'version' | 'no
 
 export interface IndexFileContent {
   readonly header: IndexFileHeader
-  /** JSON. */
+  /** The public keys as JSON. */
   readonly publicKeys: Uint8Array
   readonly parts: readonly ImagePart[]
 }
 
 /**
- * Writes an index file and puts it in place when it is complete. `onCopied` is called when the parts have been copied; its
- * result says whether they were unchanged until then. Throws when they were not, or when the disk refuses.
+ * Writes an index file, and renames it to its path when it is complete. `onCopied` is called when the parts have been copied,
+ * and returns whether they stayed unchanged. Returns the length of the file. Throws when the parts changed or a write fails.
  */
 export function writeIndexFile(
   path: string,
@@ -79,7 +79,7 @@ export function writeIndexFile(
     let bytes = writeAll(file, start) + writeAll(file, text)
     const views = [publicKeys, ...parts.map(({ buffer, length }) => new Uint8Array(buffer, 0, length))]
     for (const view of views) {
-      // A copy, because the cipher does not take shared memory.
+      // The bytes are copied, because the cipher does not accept shared memory.
       for (let at = 0; at < view.length; at += CHUNK_BYTES)
         bytes += writeAll(file, cipher.update(Buffer.from(view.subarray(at, at + CHUNK_BYTES))))
     }
@@ -97,12 +97,12 @@ export function writeIndexFile(
   }
 }
 
-/** Fills the parts of the index, of these sizes, and returns whether the caller accepts them. */
+/** Receives the sizes of the parts, calls `fill` with memory for them, and returns whether the index accepts them. */
 export type RestoreParts = (sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean) => boolean
 
 /**
- * Reads an index file of the given program. Returns its header and the public keys, or throws the reason for which the file
- * cannot be used. `restore` receives the memory; nothing of it counts if this function throws.
+ * Reads an index file of the given program. Returns its header and the public keys. Throws the reason if the file cannot be
+ * used. `restore` provides the memory of the index, which is undefined if this function throws.
  */
 export function readIndexFile(
   path: string,
@@ -115,7 +115,7 @@ export function readIndexFile(
     const start = readExactly(file, START_BYTES)
     const headerBytes = start.readUInt32LE(MAGIC.length)
     if (!start.subarray(0, MAGIC.length).equals(MAGIC) || headerBytes > MAX_HEADER_BYTES)
-      throw new Error('The file is no index file.')
+      throw new Error('The file is not an index file.')
     const text = readExactly(file, headerBytes)
     const header = headerSchema.parse(JSON.parse(text.toString('utf8')))
     if (header.program !== program) throw new Error('The file was written by another version of the program.')
@@ -131,10 +131,10 @@ export function readIndexFile(
           part.set(decipher.update(readExactly(file, Math.min(CHUNK_BYTES, part.length - at))), at)
       }
       decipher.setAuthTag(readExactly(file, TAG_BYTES))
-      decipher.final() // throws when anything is not as it was written
+      decipher.final() // throws when a byte differs from what was written
       return true
     })
-    if (!isValid) throw new Error('The index of the file does not fit into the memory of this index.')
+    if (!isValid) throw new Error('The file contains an index that does not fit into the memory of this index.')
     return { header, publicKeys }
   } finally {
     closeSync(file)
@@ -156,13 +156,13 @@ function writeAll(file: number, bytes: Uint8Array): number {
   return bytes.length
 }
 
-/** The renaming is durable when its folder is. Some systems cannot do that. */
+/** Makes the renaming durable. Some systems cannot synchronize a folder. */
 function syncFolder(path: string): void {
   try {
     const folder = openSync(path, 'r')
     fsyncSync(folder)
     closeSync(folder)
   } catch {
-    // The file is in place; after a crash of the machine it may be the former one.
+    // The file has been renamed. After a crash of the machine, the path may still contain the previous file.
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Keeps a copy of the index in a file, so that a restart reads what changed since instead of everything, and starts without
- * Postgres too. The copy is made by a thread of its own. The main thread writes nothing to the index meanwhile; checks
- * are decided as always.
+ * Keeps a copy of the index in a file. A restart then reads only the changes since the copy, and can start without Postgres.
+ * A separate thread makes the copy. Meanwhile the main thread does not write to the index, and the workers still decide
+ * checks.
  */
 
 import { createHash } from 'node:crypto'
@@ -17,16 +17,16 @@ import { type IndexKeys, openKeys } from './keys.ts'
 import type { WriterMessage } from './messages.ts'
 import { programDigest } from './program.ts'
 
-/** What the index contains. */
+/** The server and the snapshot of it that the index contains. */
 export interface FilePosition {
   readonly identity: string
   readonly snapshot: string
 }
 
 export interface RestoredIndex extends FilePosition {
-  /** When the index was current, in milliseconds since 1970. */
+  /** The time at which the index was last current, in milliseconds since 1970. */
   readonly currentAtMs: number
-  /** The file is of the database that the validator is configured for, as far as its address says. */
+  /** Whether the file is of the database that the validator is configured for, judged by the address. */
   readonly isOfSource: boolean
 }
 
@@ -36,16 +36,16 @@ export interface IndexFileOptions {
   readonly databaseUrl: string
 }
 
-/** What the file is a copy of. */
+/** The parts of the validator that the file is a copy of, and its callbacks. */
 export interface IndexFileParts {
   readonly index: IndexWriter
   readonly publicKeys: PublicKeyStore
-  /** Stops following, and returns what the index contains. Null when it is not one state now; nothing has stopped then. */
+  /** Pauses the follower and returns the position of the index. Returns null without a pause if there is no position. */
   pause(): Promise<FilePosition | null>
   resume(): void
-  /** What the index contains when nothing follows any more, or null. */
+  /** Returns the position of the index after the follower has stopped, or null. */
   position(): FilePosition | null
-  /** When the index was current, in milliseconds since 1970. */
+  /** Returns the time at which the index was last current, in milliseconds since 1970. */
   currentAtMs(): number
   onWritten(bytes: number, pausedMs: number): void
   onError(error: unknown): void
@@ -58,22 +58,22 @@ export class IndexFile {
   #parts: IndexFileParts | null = null
   #timer: NodeJS.Timeout | null = null
   #writing: Promise<void> | null = null
-  /** Resolves when the index may be written again. Null while it may. */
+  /** Resolves when the index may be written again. Null while it may be written. */
   #thawed: Promise<void> | null = null
 
-  /** Opens the keys, and creates the folder. Throws when it is not writable. */
+  /** Creates the folder and opens the keys. Throws when the folder is not writable. */
   constructor(options: IndexFileOptions) {
     this.#options = options
     mkdirSync(dirname(options.path), { recursive: true })
     this.keys = openKeys(options.path)
   }
 
-  /** Resolves when the index may be written. Claims and releases wait for it; null: nothing to wait for. */
+  /** Resolves when the index may be written. Claims and releases wait for it. Null while the index may be written. */
   get thawed(): Promise<void> | null {
     return this.#thawed
   }
 
-  /** Restores a new index from the file. Throws the reason for which the file cannot be used; the index is then empty. */
+  /** Restores a new index from the file. Throws the reason if the file cannot be used; the index is then empty. */
   restore(index: IndexWriter, publicKeys: PublicKeyStore): RestoredIndex {
     const { path, databaseUrl } = this.#options
     const { header, publicKeys: keys } = readIndexFile(path, this.keys.fileKey, this.#program, (sizes, fill) =>
@@ -94,7 +94,7 @@ export class IndexFile {
     this.#timer.unref()
   }
 
-  /** Writes the file for the last time. Nothing follows any more, and no check is decided. */
+  /** Writes the file for the last time. Call it when the follower has stopped and no checks are decided any more. */
   async close(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer)
     await this.#writing

@@ -1,25 +1,25 @@
 /**
- * The secret of the index file, in a file beside it. The keys that are derived from it are those of the hashes in the index and
- * of the encryption of the file, so the index file alone is worth nothing to whoever copies it.
+ * Reads the secret of the index file from a file beside it. Two keys are derived from the secret: one for the hashes in the
+ * index, and one that encrypts the file. A copy of the index file without the secret is unreadable.
  */
 
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 
 const SECRET_BYTES = 32
-/** Nobody but the owner may read the secret. */
+/** The permission bits of other users, which the file of the secret must not have. */
 const OTHERS = 0o077
 
 export interface IndexKeys {
-  /** The key of the hashes in the index: 16 bytes. */
+  /** The key of the hashes in the index, 16 bytes. */
   readonly hashKey: Uint8Array
-  /** The key of the encryption: 32 bytes. */
+  /** The key of the encryption, 32 bytes. */
   readonly fileKey: Uint8Array
 }
 
 /**
- * Reads the secret of an index file, or creates another one if it is missing, damaged, or readable by others; the index
- * file is then worthless. Throws when the folder is not writable.
+ * Reads the secret of an index file. Creates another secret if the file is missing, damaged or accessible to other users; the
+ * existing index file is then unusable. Throws when the folder is not writable.
  */
 export function openKeys(indexFile: string): IndexKeys {
   const path = `${indexFile}.key`

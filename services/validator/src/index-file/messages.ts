@@ -1,4 +1,4 @@
-/** The messages between the main thread and the thread that writes the index file. */
+/** Defines the messages between the main thread and the thread that writes the index file. */
 
 import type { IndexFileContent } from './format.ts'
 
@@ -8,7 +8,7 @@ export interface WriteRequest {
   readonly content: IndexFileContent
 }
 
-/** ready: the thread waits for a request. copied: the index may change again. The others are the outcome. */
+/** A message of the thread. After `ready` it expects a request. After `copied` the index may change. The others end it. */
 export type WriterMessage =
   | { type: 'ready' }
   | { type: 'copied' }

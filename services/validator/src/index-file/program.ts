@@ -1,6 +1,6 @@
 /**
- * The digest of this program. An index file holds what a program made of the rows of the database, so one that was written by
- * another version is not read, whatever has changed between the two.
+ * Computes the digest of this program. The content of an index file depends on the code that converts rows of the database.
+ * Therefore a file that another version of the program wrote is not read.
  */
 
 import { createHash } from 'node:crypto'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { describeImage } from '@keyward/engine'
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
-/** What decides how a row becomes a part of the index. */
+/** The folders whose code determines how a row is stored in the index. */
 const FOLDERS = [
   'packages/address/src',
   'packages/contract/src',
@@ -21,7 +21,7 @@ const FOLDERS = [
   'services/validator/src',
 ]
 
-/** Returns the digest of the sources, of Node, and of the layout of the index. */
+/** Returns a digest of the sources, the version of Node.js and the layout of the index. */
 export function programDigest(): string {
   const hash = createHash('sha256').update(`${process.version} ${process.arch} ${describeImage()}`)
   for (const folder of FOLDERS) {

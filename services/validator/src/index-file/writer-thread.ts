@@ -1,11 +1,11 @@
-/** A thread that writes one index file, while the main thread goes on serving connections. */
+/** Runs the thread that writes one index file while the main thread continues to serve connections. */
 
 import { parentPort } from 'node:worker_threads'
 
 import { writeIndexFile } from './format.ts'
 import type { WriteRequest, WriterMessage } from './messages.ts'
 
-/** Where the engine counts its write sections: the first word of the first part. */
+/** The word of the first part in which the engine counts its write sections. The count is odd during a section. */
 const SECTIONS = 0
 
 function write({ path, key, content }: WriteRequest, send: (message: WriterMessage) => void): void {

@@ -31,7 +31,7 @@ function write(index: IndexWriter, fileKey: Uint8Array): number {
   return writeIndexFile(path, fileKey, { header: HEADER, publicKeys: Buffer.from('[]'), parts: index.image()! })
 }
 
-/** Returns how many organizations an index has after it read the file, or why it cannot read it and is empty. */
+/** Returns the number of organizations that an index has read from the file, or the reason why it cannot read the file. */
 function read(
   keys: { hashKey: Uint8Array; fileKey: Uint8Array },
   program = 'p',
@@ -54,7 +54,7 @@ beforeEach(() => {
   keys = openKeys(path)
 })
 
-test('restores what was written, under the same secret, and nobody else can read the files', () => {
+test('restores the index with the same secret from files that only their owner can read', () => {
   const index = createFilled(keys.hashKey)
   expect(write(index, keys.fileKey)).toBe(readFileSync(path).length)
   expect(read(openKeys(path))).toBe(200)
@@ -63,7 +63,7 @@ test('restores what was written, under the same secret, and nobody else can read
   expect(reader.findOrganization(id(7))).toBeGreaterThan(0)
 })
 
-test('contains no bytes of the index, because they are encrypted', () => {
+test('encrypts the bytes of the index', () => {
   const index = createFilled(keys.hashKey, 250)
   write(index, keys.fileKey)
   expect(readFileSync(path).includes(Buffer.from(id(7)))).toBe(false)
@@ -86,7 +86,7 @@ test('rejects 1,000 corrupted files', () => {
       for (let i = 1 + from.int(3); i > 0; i--) bytes[from.int(bytes.length)]! ^= 1 << from.int(8)
       return bytes
     },
-    // Half of it was written: the rest is of an older file, or zeros.
+    // A part was written, and the rest is from another file.
     () => Buffer.concat([original.subarray(0, 1 + from.int(original.length - 1)), other]).subarray(0, original.length),
     () => {
       const bytes = Buffer.from(original)
@@ -109,7 +109,7 @@ test('rejects 1,000 corrupted files', () => {
   expect(read(keys, 'p', index)).toBe(200)
 }, 60_000)
 
-test('rejects a file of another program, of a lost secret, and of a secret that others can read', () => {
+test('rejects a file of another program, and a file whose secret is lost or readable by other users', () => {
   write(createFilled(keys.hashKey), keys.fileKey)
   expect(read(keys, 'another')).toBe('The file was written by another version of the program.')
   chmodSync(`${path}.key`, 0o644)
@@ -120,7 +120,7 @@ test('rejects a file of another program, of a lost secret, and of a secret that 
   expect(typeof read(openKeys(path))).toBe('string')
 })
 
-test('keeps the former file when the index changes while it is copied', () => {
+test('keeps the previous file when the index changes during the copy', () => {
   const index = createFilled(keys.hashKey)
   write(index, keys.fileKey)
   const before = readFileSync(path)

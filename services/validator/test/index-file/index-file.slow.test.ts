@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** The database behind the proxy. */
+/** Returns the URL of the database behind the proxy. */
 function urlOf(databaseUrl: string): string {
   const url = new URL(databaseUrl)
   url.port = String(proxy.port)
@@ -69,7 +69,7 @@ async function metric(name: string): Promise<number> {
 const setStatus = (status: string, id = license.id): Promise<unknown> =>
   world.database.pool.query('update licenses set status = $2 where id = $1', [id, status])
 
-/** Leaves a file in which the license is active and the machine `m` holds a slot. */
+/** Writes a file in which the license is active and the machine `m` holds a slot. */
 async function writeFileOnce(): Promise<void> {
   await setStatus('active')
   await (
@@ -89,13 +89,13 @@ test('restores the index at the start, and reads the changes since', async () =>
   expect([await metric('keyward_index_file_restored'), await says('SUSPENDED')]).toEqual([1, true])
   expect(await says('VALID', 'm', added.key)).toBe(true)
   await until(isReady)
-  // The comparison with Postgres follows.
+  // A comparison with Postgres follows.
   await until(async () => (await metric('keyward_feed_loads_total')) === 1)
   await setStatus('active')
   await until(() => says('VALID'))
 })
 
-test('serves from the file without Postgres, as a validator that lost Postgres', async () => {
+test('decides checks of known machines from the file while Postgres is not reachable', async () => {
   await writeFileOnce()
   await setStatus('revoked')
   proxy.refuse()
@@ -113,7 +113,7 @@ test('serves from the file without Postgres, as a validator that lost Postgres',
   await until(isReady)
 })
 
-test('sends 503 from the start when the file is older than STALE_LIMIT', async () => {
+test('returns 503 from the start when the file is older than STALE_LIMIT', async () => {
   await writeFileOnce()
   proxy.refuse()
   await start({ staleAfterMs: 100, staleLimitMs: 200 })
@@ -122,7 +122,7 @@ test('sends 503 from the start when the file is older than STALE_LIMIT', async (
   await until(() => says('VALID'))
 })
 
-test('loads everything when the file is of another database, and never serves it', async () => {
+test('loads all rows when the file is of another database, and never decides checks from it', async () => {
   await writeFileOnce()
   const other = await createWorld()
   const theirs = await other.license({ maxMachines: null })
@@ -137,7 +137,7 @@ test('loads everything when the file is of another database, and never serves it
     expect((await ask(world.secret, license.key)).status).toBe(401)
     expect((await ask(other.secret, theirs.key)).text).toContain('"VALID"')
     await stop()
-    // The file is now of the other database.
+    // The file is of the other database now.
     await (
       await start()
     ).loaded
@@ -148,7 +148,7 @@ test('loads everything when the file is of another database, and never serves it
   }
 })
 
-test('loads everything when the log no longer contains the position of the file, or the file is damaged', async () => {
+test('loads all rows when the log no longer contains the position of the file, or the file is damaged', async () => {
   await writeFileOnce()
   await setStatus('suspended')
   await world.database.pool.query('select forget_change_log()')
@@ -166,7 +166,7 @@ test('loads everything when the log no longer contains the position of the file,
   expect([await metric('keyward_index_file_restored'), await says('SUSPENDED')]).toEqual([0, true])
 })
 
-test('writes the file at intervals, while changes and claims go on', async () => {
+test('applies changes and claims while it writes the file at intervals', async () => {
   await setStatus('active')
   await (
     await start({ indexFile: { path, intervalMs: 50 } })
