@@ -1,7 +1,7 @@
 /**
- * Sends the public keys to the workers. Each worker has a port of its own, which delivers every key first and then each
- * change. The version of the last change is in shared memory and is stored after the messages are sent. A worker whose
- * version differs therefore finds the missing messages in its port.
+ * Sends the public keys to the workers. Each worker has a separate port, which first delivers every key and then each change.
+ * The version of the last change is stored in shared memory after the messages are sent. Therefore a worker with another
+ * version finds the missing messages in its port.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'

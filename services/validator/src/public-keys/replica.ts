@@ -1,6 +1,6 @@
 /**
- * A worker's replica of the public keys, with response bodies that are built once. It reads the pending messages before each
- * response, so a worker is never behind the main thread and no response waits.
+ * Stores a worker's replica of the public keys, with response bodies that are built once. The replica reads pending messages
+ * before each response. Therefore a worker is never behind the main thread, and no response waits.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -11,10 +11,10 @@ import type { PublicKey, PublicKeyChange } from './store.ts'
 
 /** The bodies of both endpoints, as JSON. */
 export interface PublicKeyBodies {
-  /** Null for an organization without a current key. */
+  /** The current key, or null for an organization without one. */
   current: Uint8Array | null
   all: Uint8Array
-  /** When the first of these keys goes out of force; the bodies are outdated from then on. */
+  /** The time at which the first of these keys goes out of force. The bodies are outdated from then on. */
   validUntilMs: number
 }
 
@@ -23,24 +23,24 @@ const NO_KEYS: PublicKeyBodies = { current: null, all: Buffer.from('{"keys":[]}'
 export class PublicKeyReplica {
   readonly #port: MessagePort
   readonly #control: Control
-  /** By the key's id in hex. */
+  /** The keys by their ids in hexadecimal. */
   readonly #keys = new Map<string, PublicKey>()
-  /** By the organization's id in hex: the ids of its keys, at least one. */
+  /** The ids of each organization's keys, at least one, by the organization's id in hexadecimal. */
   readonly #organizations = new Map<string, Set<string>>()
-  /** By the organization's id in hex. Deleted with every change of one of its keys. */
+  /** The bodies by the organization's id in hexadecimal. A change of one of its keys deletes them. */
   readonly #bodies = new Map<string, PublicKeyBodies>()
-  /** The version of the last message that was applied. NaN before the first. */
+  /** The version of the last message that was applied, or NaN before the first one. */
   #version = Number.NaN
 
   constructor(port: MessagePort, control: Control) {
     this.#port = port
     this.#control = control
-    // Messages are also applied as they arrive: otherwise they would collect in a worker that gets no requests for keys.
+    // Messages are also applied as they arrive, so that they do not accumulate in a worker without requests for keys.
     port.on('message', (message: PublicKeysMessage) => this.#receive(message))
     port.unref()
   }
 
-  /** Returns the bodies for an organization (its id in hex). */
+  /** Returns the bodies for an organization. `organization` is its id in hexadecimal. */
   bodies(organization: string, nowMs: number): PublicKeyBodies {
     while (this.#version !== this.#control.publicKeysVersion) {
       const received: { message: PublicKeysMessage } | undefined = receiveMessageOnPort(this.#port)

@@ -1,5 +1,5 @@
 /**
- * The public keys of all organizations (docs/api.md#h11), as the change feed delivers them. Every change is passed to a
+ * Stores the public keys of all organizations (docs/api.md#h11), which the change feed delivers. Every change is passed to a
  * listener in the same turn, so a listener that starts from `all` always has the same keys.
  */
 
@@ -9,28 +9,28 @@ import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 import { z } from 'zod'
 
-/** A row of the change feed. `row` is null when it was deleted. */
+/** A change of the change feed. `row` is null when the row was deleted. */
 export interface SigningKeyChange {
   id: Uint8Array
   row: SigningKeyRow | null
 }
 
 export interface PublicKey {
-  /** The organization's id in hex. */
+  /** The organization's id in hexadecimal. */
   organization: string
   keyId: string
-  /** Base64 of the SubjectPublicKeyInfo. */
+  /** The SubjectPublicKeyInfo in Base64. */
   publicKey: string
   createdAtMs: number
-  /** Infinity for the current key and for a prepared one. */
+  /** The time of retirement. Infinity for the current key and for a prepared key. */
   retiredAtMs: number
-  /** It is listed before it signs. */
+  /** Whether the key is listed but does not sign yet. */
   isPrepared: boolean
-  /** From this time on no file with its signature is valid (docs/api.md#f5). */
+  /** The time from which files with its signature are invalid (docs/api.md#f5). */
   inForceUntilMs: number
 }
 
-/** `id` is in hex. `key` is null when the key was deleted. */
+/** A change of a public key. `id` is in hexadecimal. `key` is null when the key was deleted. */
 export interface PublicKeyChange {
   id: string
   key: PublicKey | null
@@ -51,7 +51,7 @@ const storedKeys = z.array(
 
 type StoredKey = z.infer<typeof storedKeys>[number]
 
-/** Infinity is stored as null, and -Infinity, of a withdrawn key, as 0, which is long ago. */
+/** Converts a key for JSON. Infinity becomes null. -Infinity, the time of a withdrawn key, becomes 0, which is in the past. */
 function toStored(id: string, key: PublicKey): StoredKey {
   const { retiredAtMs, inForceUntilMs } = key
   const orNull = (ms: number): number | null => (ms === Infinity ? null : Math.max(0, ms))
@@ -63,17 +63,17 @@ function fromStored({ id, ...key }: StoredKey): PublicKeyChange {
   return { id, key: { ...key, retiredAtMs: retiredAtMs ?? Infinity, inForceUntilMs: inForceUntilMs ?? Infinity } }
 }
 
-/** How far the clocks of the services, Postgres and the apps may differ. */
+/** The maximum difference between the clocks of the services, Postgres and the apps. */
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
 export class PublicKeyStore {
-  /** By the key's id in hex. */
+  /** The keys by their ids in hexadecimal. */
   readonly #keys = new Map<string, PublicKey>()
-  /** The ids that the reload in progress has delivered, and those that were changed since it began. Null outside of reloads. */
+  /** The ids that the reload has delivered, and the ids that have changed since it began. Null outside a reload. */
   #reload: { seen: Set<string>; changed: Set<string> } | null = null
   #listener: (changes: readonly PublicKeyChange[]) => void = () => undefined
 
-  /** Every key, as changes of an empty store. */
+  /** Every key, as the changes that would fill an empty store. */
   get all(): PublicKeyChange[] {
     return [...this.#keys].map(([id, key]) => ({ id, key }))
   }
@@ -83,22 +83,22 @@ export class PublicKeyStore {
     return JSON.stringify([...this.#keys].map(([id, key]) => toStored(id, key)))
   }
 
-  /** Fills an empty store with what `serialize` has returned. */
+  /** Fills an empty store from the result of `serialize`. */
   restore(text: string): void {
     this.#change(storedKeys.parse(JSON.parse(text)).map(fromStored))
   }
 
-  /** Passes every later change to the listener, in the turn that makes it. */
+  /** Sets the listener. It receives every later change, in the same turn of the event loop. */
   listen(listener: (changes: readonly PublicKeyChange[]) => void): void {
     this.#listener = listener
   }
 
-  /** Begins a reload: `receive` then delivers every existing key, and `endReload` deletes the others. */
+  /** Begins a reload. `receive` then delivers every existing key, and `endReload` deletes the others. */
   beginReload(): void {
     this.#reload = { seen: new Set(), changed: new Set() }
   }
 
-  /** Takes keys of a reload. What `apply` has changed since the reload began is newer. */
+  /** Receives keys of a reload. It skips keys that `apply` has changed since the reload began, because those are newer. */
   receive(changes: readonly SigningKeyChange[]): void {
     const { seen, changed } = this.#reload ?? { seen: new Set(), changed: new Set() }
     const rows = changes.filter(({ row }) => row !== null)
@@ -141,9 +141,9 @@ function toChange({ id, row }: SigningKeyChange): PublicKeyChange {
 function toPublicKey(row: SigningKeyRow): PublicKey {
   const { keyId, createdAtMs, withdrawnAtMs } = row
   const isPrepared = row.preparedAtMs !== Infinity
-  // A prepared key has a time of retirement in the database, so that it is not the current one.
+  // In the database, a prepared key has a time of retirement, so that it is not the current key.
   const retiredAtMs = isPrepared ? Infinity : row.retiredAtMs
-  // A withdrawn key is out of force at once; a retired one when its last file has expired by any clock.
+  // A withdrawn key is out of force at once. A retired key is out of force when its last file has expired on every clock.
   const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCK_TOLERANCE_MS : -Infinity
   const publicKey = publicKeyToSpki(row.publicKey)
   const organization = toHex(row.organizationId)

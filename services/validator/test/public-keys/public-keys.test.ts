@@ -1,4 +1,4 @@
-/** Public keys on their way from the change feed to each worker. */
+/** Tests the path of public keys from the change feed to each worker. */
 
 import { insertSigningKey, isBehindBalancer } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -35,7 +35,7 @@ function signingKey(
   return { id: id(n), row: { ...row, createdAtMs: n, ...never, ...given } }
 }
 
-test('a replica returns every published change at once, also when it is opened late', () => {
+test('returns every published change at once, also from a replica that was opened later', () => {
   const control = new Control()
   const store = new PublicKeyStore()
   const publisher = new PublicKeyPublisher(store, control)
@@ -57,7 +57,7 @@ test('a replica returns every published change at once, also when it is opened l
       current: expect.stringContaining('"key-3"') as unknown,
       all: ['key-3', 'key-2'],
     })
-  // A key is listed until its last file has expired. A cached body must not be used longer.
+  // A key is listed until its last file has expired. Cached bodies must not be used longer.
   const DAY_MS = 86_400_000
   for (const replica of [early, late]) {
     expect(published(replica, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
@@ -68,7 +68,7 @@ test('a replica returns every published change at once, also when it is opened l
   store.apply([signingKey(3)])
   store.apply([signingKey(2, { retiredAtMs: 3, withdrawnAtMs: 4 })])
   for (const replica of [early, late]) expect(published(replica).all).toEqual(['key-3'])
-  // A prepared key is listed, however long, and is not current before it is used.
+  // A prepared key is listed without a time limit, and is not current before it is used.
   const year = 366 * DAY_MS
   store.apply([signingKey(4, { preparedAtMs: 4, retiredAtMs: 4 })])
   for (const replica of [early, late])
@@ -81,7 +81,7 @@ test('a replica returns every published change at once, also when it is opened l
     expect(published(replica, year)).toMatchObject({ current: expect.stringContaining('key-4') as unknown })
   store.apply([signingKey(4, { preparedAtMs: 4, retiredAtMs: 4, withdrawnAtMs: 5 }), signingKey(3)])
   for (const replica of [early, late]) expect(published(replica, year).all).toEqual(['key-3'])
-  // A reload with another key and without the earlier ones.
+  // This reload contains another key and lacks the earlier ones.
   store.beginReload()
   store.apply([signingKey(5)])
   store.endReload()
@@ -100,7 +100,7 @@ test.skipIf(isBehindBalancer)('responds to public keys and checks that are pipel
     `${text === '' ? '' : `Content-Length: ${text.length}\r\n`}\r\n${text}`
   const check = message('POST', V2, JSON.stringify(body))
   const packet = check + message('GET', '/api/v1/public-key') + message('GET', '/api/v1/public-keys') + check
-  // One connection to each worker.
+  // The two packets use connections to different workers.
   const sendPacket = () => raw(validator.port, packet, { enough: responses(4) })
   for (const { text, closed } of await Promise.all([sendPacket(), sendPacket()])) {
     expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '200', '200'])
