@@ -1,11 +1,12 @@
 /**
- * Collects the claims of all workers and executes them in batches: one statement for the claims of a few milliseconds, over
- * all licenses (docs/api.md#s1). Two claims of one machine and license are one claim. A license whose row is locked delays no other
- * license: its claims are retried separately. A batch that fails is retried by halves. A claim that takes too long
- * ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
+ * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims of a few
+ * milliseconds for all licenses. Equal claims of one machine and license are combined. Claims of a license whose row is locked
+ * are retried separately, so they do not delay other licenses. A failed batch is retried by halves. A claim that takes too
+ * long ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
  *
- * Organizations take turns in a batch. The claims of one may fill a part of a batch and half of the connections, and a
- * limited number of them waits, so a flood of one organization delays no other (docs/api.md#s9).
+ * Organizations take turns in a batch. The claims of one organization may fill only a part of a batch and half of the
+ * connections, and only a limited number of them may wait. A flood of one organization does not delay the others
+ * (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -23,14 +24,14 @@ export interface Claim {
   licenseId: Uint8Array
   machineId: Uint8Array
   hostname: string | null
-  /** The index says that the license is full. If its row is locked, that is enough: the claim is not retried. */
+  /** Whether the license is full in the index. The claim is then not retried when the row of the license is locked. */
   isRecheck: boolean
-  /** Where the lease of the machine is stored, if it gets one. Null: the claim is of a license without leases. */
+  /** The key under which a lease of the machine is stored. Null for a license without leases. */
   lease: LeaseKey | null
 }
 
 export interface ClaimExecutor {
-  /** Executes one statement; the results are in the order of the claims. With `waits`, it waits briefly for locked rows. */
+  /** Executes one statement, which waits briefly for locked rows if `waits` is true. Results are in the order of the claims. */
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]>
   /** Returns whether smaller batches would fail with this error as well. */
   isHopeless(error: unknown): boolean
@@ -38,21 +39,21 @@ export interface ClaimExecutor {
 
 export interface ClaimQueueOptions {
   executor: ClaimExecutor
-  /** How long a batch collects claims. */
+  /** The time for which a batch collects claims. */
   windowMs?: number
-  /** After this time a claim ends undecided. */
+  /** The time after which a claim ends undecided. */
   limitMs?: number
   maxBatch?: number
   maxConcurrent?: number
   maxQueued?: number
-  /** How many claims of one organization may wait or execute, may execute, and may be in one batch. */
+  /** Limits for the claims of one organization. `maxQueued` counts those that wait or execute. */
   organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
   clock?: Clock
 }
 
-/** Receives null when the claim ended undecided. `sentMs`: when its statement was sent, on the clock of the queue. */
+/** Receives the result, or null when the claim ended undecided. `sentMs` is the time at which its statement was sent. */
 type Done = (result: ClaimAnswer | null, sentMs: number) => void
 
 interface Entry {
@@ -61,11 +62,11 @@ interface Entry {
   expiresMs: number
   /** The callbacks of every claim of this machine and license, at least one. */
   waiting: Done[]
-  /** The callbacks were called. */
+  /** Whether the callbacks have been called. */
   isSettled: boolean
 }
 
-/** A number for each organization, 0 at first. */
+/** Counts per organization, starting at 0. */
 class Tally {
   readonly #counts = new Map<number, number>()
 
@@ -82,14 +83,15 @@ class Tally {
 
 export class ClaimQueue {
   readonly #options: Required<ClaimQueueOptions>
-  /** By license and machine id: every entry that is not settled, in the order of arrival. */
+  /** Every entry that is not settled, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
   /** The entries that are in no batch yet. Settled ones are skipped when a batch is formed. */
   readonly #queue = new FairQueue<Entry>((entry) => entry.isSettled)
-  /** By organization: how many of its entries are not settled, and how many claims are in batches. */
+  /** The number of entries that are not settled, by organization. */
   readonly #open = new Tally()
+  /** The number of claims in batches that are executing, by organization. */
   readonly #executing = new Tally()
-  /** How many batches are executing; at most `maxConcurrent`. */
+  /** The number of batches that are executing, at most `maxConcurrent`. */
   #running = 0
   /** Ends the window of the next batch. Null while no claim waits or all connections are busy. */
   #cancelWindow: (() => void) | null = null
@@ -110,7 +112,7 @@ export class ClaimQueue {
     this.#cancelSweep = this.#scheduleSweep()
   }
 
-  /** How many claims are waiting or executing. */
+  /** The number of claims that wait or execute. */
   get size(): number {
     return this.#entries.size
   }
@@ -140,7 +142,7 @@ export class ClaimQueue {
     for (const entry of this.#entries.values()) this.#settle(entry, null)
   }
 
-  /** Starts a window, unless one is open. While all connections are busy the next batch grows instead. */
+  /** Starts a window, unless one is open. While all connections are busy, claims collect for the next batch. */
   #schedule(): void {
     if (this.#cancelWindow || this.#queue.size === 0 || this.#running >= this.#options.maxConcurrent) return
     this.#cancelWindow = this.#options.clock.after(this.#options.windowMs, () => {
@@ -150,7 +152,7 @@ export class ClaimQueue {
         Math.min(organization.maxBatch, organization.maxExecuting - this.#executing.of(row)),
       )
       if (batch.length > 0) void this.#run(batch)
-      // Without a batch, every organization that waits has its share of those that execute, and the end of one continues.
+      // Without a batch, every waiting organization has reached its limit. The end of an executing batch then continues.
       if (batch.length > 0 || this.#running === 0) this.#schedule()
     })
   }
@@ -190,7 +192,7 @@ export class ClaimQueue {
     await Promise.all(Array.from(organizations.values(), (entries) => this.#attemptEach(entries)))
   }
 
-  /** Claims for one license after the other, so that the locked licenses of an organization occupy one connection. */
+  /** Retries one license after the other, so that the locked licenses of an organization occupy one connection. */
   async #attemptEach(busy: readonly Entry[]): Promise<void> {
     for (const group of Map.groupBy(busy, ({ claim }) => toHex(claim.licenseId)).values()) {
       const open = group.filter((entry) => !entry.isSettled)
@@ -199,7 +201,7 @@ export class ClaimQueue {
   }
 
   /**
-   * Retries a failed batch by halves, so that one bad claim fails alone. The halves run one after the other, because they
+   * Retries a failed batch by halves, so that one invalid claim fails alone. The halves run one after the other, because both
    * may contain claims of the same license.
    */
   async #retry(batch: Entry[], waits: boolean, error: unknown): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Executes the slot statements, with timeouts within the 2 s deadline of a request. Claims have a small pool of connections.
- * Releases and machines that are recorded behind have connections of their own, so a flood of them delays no claim.
+ * Executes the slot statements. Their timeouts are shorter than the 2 s deadline of a request. Claims, releases, and machines
+ * that are recorded after the response use separate pools, so a flood of the latter two does not delay claims.
  */
 
 import {
@@ -18,7 +18,7 @@ import type { Claim } from './claim-queue.ts'
 import type { SlotStore } from './slot-service.ts'
 
 const CLAIM_CONNECTIONS = 4
-/** As many batches of releases execute at the same time. */
+/** The number of batches of releases that execute at the same time. */
 const RELEASE_CONNECTIONS = 2
 
 export class PostgresSlots implements SlotStore {
@@ -37,17 +37,17 @@ export class PostgresSlots implements SlotStore {
     return claimSlots(this.#claims, claims, { patient: waits })
   }
 
-  /** Records machines of licenses without a limit. Results are in the order of the claims. */
+  /** Records machines of licenses without a machine limit. Results are in the order of the claims. */
   record(claims: readonly Claim[]): Promise<ClaimAnswer[]> {
     return claimSlots(this.#behind, claims)
   }
 
-  /** An error without an SQLSTATE is an error of the connection. */
+  /** Returns whether the connection or the server failed. An error without an SQLSTATE is an error of the connection. */
   isHopeless(error: unknown): boolean {
     return sqlState(error) === null || isServerUnavailable(error)
   }
 
-  /** Results are in the order of the releases. */
+  /** Releases slots. Results are in the order of the releases. */
   release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
     return releaseSlots(this.#releases, releases)
   }

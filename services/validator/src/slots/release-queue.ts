@@ -1,13 +1,12 @@
 /**
- * Collects the releases of all workers and executes them in batches: one statement, and thus one commit, for many machines
- * of many licenses (docs/api.md#s7). Everybody who has an app's API key can send deactivations, so the queue bounds what they
- * cost: after a burst, an organization takes part in one batch every ORGANIZATION_REST_MS and a license in one every
- * LICENSE_REST_MS, with a limited number of machines each, and a limited number waits. Equal releases that wait are one.
- * Two batches may execute at the same time, and an organization takes part in one of them only, so that its batch does not
- * delay another organization.
+ * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
+ * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
+ * cost. After a burst, an organization takes part in one batch every ORGANIZATION_REST_MS, and a license in one every
+ * LICENSE_REST_MS. The number of machines in a batch and the number of waiting releases are limited for both. Equal releases
+ * that wait are combined. Two batches may execute at the same time. An organization takes part in only one of them, so it
+ * does not delay the others.
  *
- * The machines that the index does not contain have the smaller share of a license: anybody can invent them, while the
- * others hold slots.
+ * Machines that the index does not contain have a smaller share of a license, because callers can invent them.
  */
 
 import type { ReleaseAnswer } from '@keyward/database'
@@ -20,14 +19,14 @@ export interface Release {
   organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
-  /** The index says that the machine holds a slot. */
+  /** Whether the machine holds a slot in the index. */
   isKnown: boolean
 }
 
-/** Executes one statement; the results are in the order of the releases. A null result is undecided. */
+/** Executes one statement. Results are in the order of the releases. A null result is undecided. */
 export type ReleaseExecutor = (releases: readonly Release[]) => Promise<readonly (ReleaseAnswer | null)[]>
 
-/** Receives null when the release ended undecided. */
+/** Receives the result, or null when the release ended undecided. */
 type Done = (result: ReleaseAnswer | null) => void
 
 interface Entry {
@@ -46,21 +45,21 @@ interface License {
 }
 
 interface Organization {
-  /** It takes part in a batch that executes. */
+  /** Whether it takes part in a batch that is executing. */
   isExecuting: boolean
-  /** By license id in hexadecimal. */
+  /** The licenses with waiting releases or a rest, by license id in hexadecimal. */
   licenses: Map<string, License>
-  /** How many releases of all its licenses wait. */
+  /** The number of waiting releases of all its licenses. */
   waiting: number
   pace: Pace
 }
 
 const WINDOW_MS = 2
-/** How often a queue of which every organization rests is examined. */
+/** The interval at which the queue is examined while every waiting organization rests. */
 const TICK_MS = 10
 const ORGANIZATION_REST_MS = 50
 const LICENSE_REST_MS = 200
-/** How many batches an organization or license may take part in without a rest. */
+/** The number of batches in which an organization or license may take part without a rest. */
 const BURST = 10
 /** The rest of a license whose row was locked. */
 const BUSY_REST_MS = 25
@@ -70,16 +69,16 @@ const MAX_ORGANIZATION_BATCH = 64
 const MAX_UNKNOWN = 16
 const MAX_ORGANIZATION_WAITING = 1_000
 const MAX_WAITING = 20_000
-/** After this time a release ends undecided. Shorter than the deadline of a request. */
+/** The time after which a release ends undecided. It is shorter than the deadline of a request. */
 const LIMIT_MS = 1_500
 const LICENSE_HEX = 32
 
-/** Allows BURST steps at once, and one every `restMs` in the long run. */
+/** Allows BURST steps at once, and on average one step per `restMs`. */
 class Pace {
   readonly #restMs: number
-  /** When all steps so far are worked off. */
+  /** The time at which the rests of all previous steps have passed. */
   #restedAtMs = 0
-  /** No step before this time. */
+  /** The earliest time of the next step. */
   #notBeforeMs = 0
 
   constructor(restMs: number) {
@@ -90,7 +89,7 @@ class Pace {
     return nowMs >= this.#notBeforeMs && this.#restedAtMs - nowMs <= (BURST - 1) * this.#restMs
   }
 
-  /** Returns whether it is as if no step had ever been made. */
+  /** Returns whether the pace is equal to a new one, because all rests have passed. */
   isRested(nowMs: number): boolean {
     return nowMs >= this.#notBeforeMs && nowMs >= this.#restedAtMs
   }
@@ -107,15 +106,15 @@ class Pace {
 export class ReleaseQueue {
   readonly #execute: ReleaseExecutor
   readonly #clock: Clock
-  /** By row: every organization that has a release waiting, or rests. In the order in which they take part in batches. */
+  /** The organizations that have waiting releases or rest, by row, in the order in which they take part in batches. */
   readonly #organizations = new Map<number, Organization>()
-  /** By license and machine id: every release that is in no batch. In the order of arrival. */
+  /** The releases that are in no batch, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
-  /** How many batches execute. */
+  /** The number of batches that are executing. */
   #running = 0
-  /** Cancels the timer of the next batch. Null while as many batches execute as may, and while nothing waits or rests. */
+  /** Cancels the timer of the next batch. Null while there is no timer. */
   #cancelTimer: (() => void) | null = null
-  /** When the next batch is due, if there is a timer. */
+  /** The time at which the next batch is due, if there is a timer. */
   #dueMs = 0
 
   constructor(execute: ReleaseExecutor, clock: Clock = SYSTEM_CLOCK) {
@@ -123,12 +122,12 @@ export class ReleaseQueue {
     this.#clock = clock
   }
 
-  /** How many releases are in no batch. */
+  /** The number of releases that are in no batch. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Adds a release. Calls back with null at once when too many wait. */
+  /** Adds a release. Calls `done` with null at once when too many releases wait. */
   add(release: Release, done: Done): void {
     const key = machineKey(release.licenseId, release.machineId)
     const equal = this.#entries.get(key)
@@ -177,7 +176,7 @@ export class ReleaseQueue {
       this.#cancelTimer = null
       const batch = this.#take(this.#clock.nowMs())
       if (batch.length > 0) void this.#run(batch)
-      // Others may take part in a second batch.
+      // Other organizations may take part in a second batch.
       this.#schedule(TICK_MS)
     })
   }
@@ -199,7 +198,7 @@ export class ReleaseQueue {
     this.#schedule(WINDOW_MS)
   }
 
-  /** Puts a release of a locked license back, or joins it to an equal one that has come since. */
+  /** Puts a release of a locked license back into the queue, or combines it with an equal release that has arrived since. */
   #repeat(entry: Entry, nowMs: number): void {
     const equal = this.#entries.get(entry.key)
     if (equal) {
@@ -219,7 +218,7 @@ export class ReleaseQueue {
     else license.unknown.push(entry)
   }
 
-  /** Returns the next batch, in turn of the organizations. Forgets the organizations and licenses that wait for nothing. */
+  /** Returns the next batch, in which organizations take turns. Forgets organizations that neither wait nor rest. */
   #take(nowMs: number): Entry[] {
     this.#expire(nowMs)
     const batch: Entry[] = []
@@ -239,7 +238,7 @@ export class ReleaseQueue {
     return batch
   }
 
-  /** Entries that were put back are not in the order of arrival; they expire when they are put back again. */
+  /** Ends expired releases. Entries that were put back are out of order, and expire when they would be put back again. */
   #expire(nowMs: number): void {
     for (const entry of this.#entries.values()) {
       if (entry.expiresMs > nowMs) break
@@ -264,7 +263,7 @@ function licenseOf(organization: Organization, id: string): License {
   return license
 }
 
-/** Takes the next releases of an organization, in turn of its licenses. */
+/** Takes the next releases of an organization, whose licenses take turns. */
 function takeOf(organization: Organization, most: number, nowMs: number): Entry[] {
   const taken: Entry[] = []
   const turn = [...organization.licenses]
@@ -284,7 +283,7 @@ function takeOf(organization: Organization, most: number, nowMs: number): Entry[
   return taken
 }
 
-/** A slot is released once, so of equal releases only the first one has released it (docs/api.md#h10). */
+/** Calls the callbacks of equal releases. Only the first one receives `released` (docs/api.md#h10). */
 function settle({ waiting }: Entry, result: ReleaseAnswer | null): void {
   for (const [i, done] of waiting.entries())
     done(i > 0 && result?.outcome === 'released' ? { outcome: 'unknown', used: null, xid: null } : result)

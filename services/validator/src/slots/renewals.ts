@@ -1,8 +1,8 @@
 /**
- * Renewals of leases behind the checks that asked for them (docs/api.md#l4). They wait for each other, so that many machines cost few
- * statements, and are then executed as claims. Equal renewals are one. An organization has a limited number of them, so that
- * they leave most of its claims to machines that wait for a response; a renewal that finds no place is asked for again by the next
- * check.
+ * Renews leases after the checks that requested it (docs/api.md#l4). Renewals are collected, so that many machines cost few
+ * statements, and then executed as claims. Equal renewals are combined. The number of renewals per organization is limited,
+ * so that they leave capacity for claims of machines that wait for a response. The next check requests a dropped renewal
+ * again.
  */
 
 import { machineKey } from '@keyward/database/ids'
@@ -16,12 +16,12 @@ const MAX_OF_ORGANIZATION = 2_000
 export class Renewals {
   readonly #enqueue: (claim: Claim, done: () => void) => void
   readonly #clock: Clock
-  /** By license and machine: those that wait, and those that are executing, which have left `#waiting`. */
+  /** The renewals that wait or execute, by license and machine. */
   readonly #open = new Set<string>()
   #waiting: { key: string; claim: Claim }[] = []
-  /** By organization: how many are open. */
+  /** The number of open renewals, by organization. */
   readonly #counts = new Map<number, number>()
-  /** Ends the window. Null if and only if none waits. */
+  /** Ends the window. Null exactly when no renewal waits. */
   #cancelWindow: (() => void) | null = null
 
   constructor(enqueue: (claim: Claim, done: () => void) => void, clock: Clock) {

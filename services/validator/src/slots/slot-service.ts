@@ -1,7 +1,7 @@
 /**
  * Claims and releases machine slots for the workers (docs/api.md#machine-slots). A slot is durable in Postgres before its
- * check is `VALID`, and in this validator's index before the response is sent, so the next check of the machine is decided
- * from memory.
+ * check is `VALID`. It is in this validator's index before the response is sent, so the machine's next check is decided from
+ * memory.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -29,15 +29,15 @@ export interface MachineState {
   licenseId: Uint8Array
   machineId: Uint8Array
   held: boolean
-  /** How many slots of the license are taken. */
+  /** The number of slots of the license that are taken. */
   used: number
 }
 
 const UNDECIDED: ClaimDecision = { isDecided: false }
 
-/** The longest time that a released slot stays unnoticed, apart from the interval of rechecks of one license. */
+/** The minimum time between two batches of rechecks. */
 const RECHECK_WINDOW_MS = 200
-/** How many full licenses of one organization are rechecked in a window. */
+/** The maximum number of rechecks of one organization in a window. */
 const MAX_RECHECKS = 32
 
 export class SlotService {
@@ -49,11 +49,11 @@ export class SlotService {
   readonly #renewals: Renewals
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
-  /** By organization: how many of these rechecks are its own. */
+  /** The number of these rechecks by organization. */
   readonly #recheckCounts = new Map<number, number>()
-  /** When the last batch of rechecks was enqueued. */
+  /** The time at which the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
-  /** Ends the window. Null if and only if no recheck waits. */
+  /** Ends the window. Null exactly when no recheck waits. */
   #cancelWindow: (() => void) | null = null
 
   constructor(
@@ -76,19 +76,19 @@ export class SlotService {
     }, this.#clock)
   }
 
-  /** How many claims are waiting for Postgres. */
+  /** The number of claims that wait for Postgres. */
   get waiting(): number {
     return this.#queue.size
   }
 
-  /** How many releases are waiting for Postgres. */
+  /** The number of releases that wait for Postgres. */
   get waitingReleases(): number {
     return this.#releases.size
   }
 
   /**
-   * Claims a slot. Rechecks are batched: at most one batch every 200 ms, so that full licenses cost a few statements per
-   * second in total. A recheck that finds no place in the window of its organization ends undecided at once.
+   * Claims a slot. Rechecks are executed in at most one batch every 200 ms, so that all full licenses together cost a few
+   * statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
@@ -105,12 +105,12 @@ export class SlotService {
     })
   }
 
-  /** Renews the lease of a machine behind its check. */
+  /** Renews the lease of a machine. The check does not wait for the renewal. */
   renew(claim: Claim): void {
     this.#renewals.add(claim)
   }
 
-  /** Releases a slot. */
+  /** Releases a slot, and removes it from the index. */
   release(release: Release, done: (result: ReleaseResult) => void): void {
     this.#releases.add(release, (result) => {
       if (result === null) return done({ released: null })
@@ -163,7 +163,7 @@ function toDecision({ outcome, used, max, expiresAtMs }: ClaimAnswer, leaseEndsM
     case 'known':
     case 'recorded':
     case 'started':
-    case 'capped': // the license has no limit; only the recording of its machines is capped
+    case 'capped': // the license has no machine limit; only the recording of its machines is limited
       return decided(CODE.VALID)
     case 'limit':
       return decided(CODE.TOO_MANY_MACHINES)

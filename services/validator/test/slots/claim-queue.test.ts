@@ -47,7 +47,7 @@ function claimAll(claims: readonly Claim[]): Promise<(string | null)[]> {
   )
 }
 
-test('executes the claims of one window as one statement, over many licenses', async () => {
+test('executes the claims of one window for many licenses as one statement', async () => {
   const licenses = await Promise.all(Array.from({ length: 10 }, () => world.license({ maxMachines: 3 })))
   const outcomes = await claimAll(licenses.flatMap(({ id }) => ['a', 'b', 'c', 'd'].map((name) => claim(id, name))))
   expect(batches).toEqual([40])
@@ -62,7 +62,7 @@ test('treats claims of the same machine and license as one claim', async () => {
   expect(await claimAll([claim(id, 'a'), claim(id, 'b')])).toEqual(['known', 'limit'])
 })
 
-test('a claim that Postgres rejects fails alone', async () => {
+test('ends only the claim undecided that Postgres rejects', async () => {
   const { id } = await world.license({ maxMachines: 100 })
   const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? 'x'.repeat(513) : `machine ${i}`))
   const outcomes = await claimAll(claims)
@@ -89,7 +89,7 @@ test('distinguishes an unavailable server from rejected data', () => {
 describe('beside a flood of one organization', () => {
   const HOSTILE = 1
   const QUIET = 2
-  /** By statement: the organizations of its claims, and the end of it. */
+  /** The statements so far: the organizations of the claims, and a function that ends the statement. */
   let statements: { organizations: number[]; end: () => void }[]
   let fair: ClaimQueue
 
@@ -126,7 +126,7 @@ describe('beside a flood of one organization', () => {
     return new Promise((resolve) => fair.claim(one, (result) => resolve(result?.outcome ?? null)))
   }
 
-  test('the claims of others are in the next batch, on a connection that the flood does not occupy', async () => {
+  test('executes the claims of another organization in the next batch', async () => {
     const hostile = Array.from({ length: 5_000 }, (_, i) => add(HOSTILE, i))
     await expect.poll(() => statements.length).toBe(2)
     await sleep(20)
@@ -147,7 +147,7 @@ describe('beside a flood of one organization', () => {
     await Promise.all(hostile)
   })
 
-  test('a limited number of claims of an organization waits', async () => {
+  test('ends claims beyond the limit of an organization undecided', async () => {
     const hostile = Array.from({ length: 10_001 }, (_, i) => add(HOSTILE, i))
     expect(await hostile.at(-1)).toBeNull()
     expect(fair.size).toBe(10_000)

@@ -1,7 +1,7 @@
 /**
- * Three validators, one Postgres and 200 machines that race for five leased seats, in virtual time. The slot service, its queues and
- * the cache of leases are the real ones. Around them fail what may fail: validators pause or are killed, their wall clocks are up to
- * ten minutes off and jump, Postgres is away or loses responses, and the change log arrives late.
+ * Simulates three validators, one Postgres and 200 machines that race for five leased slots, in virtual time. The slot service,
+ * its queues and the cache of leases are real. Faults disturb them: validators pause or are killed, their wall clocks differ by
+ * up to ten minutes, Postgres is not reachable or loses responses, and the change log arrives late.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -26,7 +26,7 @@ const keyOf = (machine: number): LeaseKey => {
   return { license: 1, licenseGeneration: 1, machineHash0: Math.imul(machine + 1, 0x9e3779b1), machineHash1: machine }
 }
 
-/** The slots of the license, as `claim_slots` keeps them. Its clock is off by a constant. */
+/** Simulates the slots of the license, like `claim_slots`. Its clock differs from the simulated time by a constant. */
 class Postgres {
   readonly ends = new Map<number, number>()
   readonly #time: VirtualTime
@@ -57,10 +57,10 @@ class Postgres {
   }
 }
 
-/** A validator's process. While it is paused, nothing of it runs; what was due meanwhile runs afterwards. */
+/** Simulates a validator's process. The calls that become due during a pause run after the pause. */
 class Validator {
   readonly leases = new Leases(new SharedArrayBuffer(1 << 18))
-  /** The machines that hold slots, as far as the index has them. */
+  /** The machines that hold slots in the index. */
   known = new Set<number>()
   used = 0
   isPaused = false
@@ -70,7 +70,7 @@ class Validator {
   readonly #service: SlotService
   readonly #throttles = { recheck: new RecheckThrottle(), renewal: new RecheckThrottle() }
   readonly #due: (() => void)[] = []
-  /** How far the monotonic clock is from that of the world. */
+  /** The difference between the monotonic clock and the simulated time. */
   readonly #startedMs: number
   readonly wallOffMs: number
 
@@ -96,7 +96,7 @@ class Validator {
     return this.#time.nowMs() + this.#startedMs
   }
 
-  /** Calls at once, or when the process continues. */
+  /** Runs `call` at once, or when the process continues. */
   soon(call: () => void): void {
     if (this.isKilled) return
     if (this.isPaused) this.#due.push(call)
@@ -113,7 +113,7 @@ class Validator {
     this.#service.close()
   }
 
-  /** The index becomes what Postgres holds. */
+  /** Replaces the index with the machines of Postgres. */
   load(): void {
     this.known = new Set(this.#world.postgres.ends.keys())
     this.used = this.known.size
@@ -123,7 +123,7 @@ class Validator {
     return this.known.has(machine) && this.leases.deadlineMs(keyOf(machine), LEASE_S) > this.nowMs()
   }
 
-  /** Decides a check, as `endpoints/validate.ts` does. */
+  /** Decides a check like `endpoints/validate.ts`. */
   check(machine: number): void {
     const lease = keyOf(machine)
     const wallMs = this.#time.nowMs() + this.wallOffMs + 2_000_000
@@ -168,7 +168,7 @@ export class LeaseWorld {
   readonly #time: VirtualTime
   readonly #random: Random
   validators: Validator[]
-  /** The largest number of machines that were VALID at one instant, and how many checks were. */
+  /** The greatest number of machines that were VALID at one instant. */
   most = 0
   validChecks = 0
   statements = 0
@@ -186,7 +186,7 @@ export class LeaseWorld {
     this.#disturbPostgres()
   }
 
-  /** Counts every machine that some validator decides as VALID at this instant. */
+  /** Counts the machines that would be VALID at some validator at this instant. */
   valid(machine: number): void {
     const alive = new Set([machine])
     for (const validator of this.validators)
@@ -210,7 +210,7 @@ export class LeaseWorld {
     return answers
   }
 
-  /** A machine checks for some minutes at any validator, then rests. */
+  /** Simulates a machine, which sends checks to random validators for some minutes, then rests. */
   #live(machine: number): void {
     const random = this.#random
     let left = 0
@@ -227,7 +227,7 @@ export class LeaseWorld {
     next()
   }
 
-  /** Delivers the change log: what Postgres holds now, as long as it is reached. */
+  /** Delivers the change log at random intervals, while Postgres is reachable. */
   #follow(i: number): void {
     this.#time.after(20 + this.#random.int(1_000), () => {
       const validator = this.validators[i]!

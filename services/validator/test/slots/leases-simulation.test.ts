@@ -1,4 +1,4 @@
-/** The limit holds for leases whatever fails (docs/api.md#l4). `KEYWARD_LONG=1` simulates 10,000 minutes instead of 200. */
+/** Tests the limit of leases under faults (docs/api.md#l4). `KEYWARD_LONG=1` simulates 10,000 minutes instead of 200. */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const MINUTES = isLong ? 1_000 : 50
 const SEEDS = isLong ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1, 2, 3, 4]
 
 test.each(SEEDS)(
-  'never more than 5 of 200 machines are VALID at one instant, seed %i',
+  'returns VALID to at most 5 of 200 machines at one instant, with seed %i',
   { timeout: 600_000 },
   async (seed) => {
     const source = random(seed)

@@ -1,4 +1,4 @@
-/** Leases through two validators (docs/api.md#l3, docs/api.md#l4). The database of this file also allows leases of a few seconds. */
+/** Tests leases with two validators (docs/api.md#l3, docs/api.md#l4). The test database allows leases of a few seconds. */
 
 import { insertMachine, type Proxy, startProxy } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -32,13 +32,13 @@ const check = (i: number, license: string, fingerprint: string): Promise<Reply> 
 const codeOf = async (i: number, license: string, fingerprint: string): Promise<string> =>
   /"code":"(\w+)"/.exec((await check(i, license, fingerprint)).text)?.[1] ?? ''
 
-/** Returns when both validators have the rows inserted so far. */
+/** Resolves when both validators have the rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   for (const i of [0, 1]) await until(async () => (await codeOf(i, key, 'any')) === 'SUSPENDED')
 }
 
-/** Returns until when each machine holds its slot. */
+/** Returns the end of each machine's lease. */
 async function renewals(licenseId: string): Promise<Record<string, string>> {
   const { rows } = await world.database.pool.query<{ machine: string; ends: string }>(
     `select convert_from(machine_id, 'UTF8') as machine, lease_ends_at::text as ends from machines where license_id = $1`,
@@ -53,7 +53,7 @@ const end = (licenseId: string, machine: string) =>
     [licenseId, machine],
   )
 
-test('a machine whose lease is alive is decided from memory, each validator by its own renewal', async () => {
+test('decides a machine with a lease from memory in the validator that renewed the lease', async () => {
   const { id, key } = await world.license({ maxMachines: 1, leaseSeconds: 600 })
   await followed()
   expect(await codeOf(0, key, 'a')).toBe('VALID')
@@ -61,7 +61,7 @@ test('a machine whose lease is alive is decided from memory, each validator by i
   for (let i = 0; i < 20; i++) expect(await codeOf(0, key, 'a')).toBe('VALID')
   expect(await renewals(id)).toEqual(granted)
   await followed()
-  // The other validator has learned from the change log that the machine holds a slot, and not until when.
+  // The change log tells the other validator that the machine holds a slot, but it does not contain the end of the lease.
   expect(await codeOf(1, key, 'a')).toBe('VALID')
   const renewed = await renewals(id)
   expect(renewed).not.toEqual(granted)
@@ -69,7 +69,7 @@ test('a machine whose lease is alive is decided from memory, each validator by i
   expect(await renewals(id)).toEqual(renewed)
 })
 
-test('a lease is renewed behind a check after its half, and ends when no check comes', async () => {
+test('renews a lease after its half, and frees the slot when no check follows', async () => {
   const { id, key } = await world.license({ maxMachines: 1, leaseSeconds: 4 })
   await followed()
   expect(await codeOf(0, key, 'a')).toBe('VALID')
@@ -87,7 +87,7 @@ test('a lease is renewed behind a check after its half, and ends when no check c
   expect(rows.map(({ type }) => type).toSorted()).toEqual(['LEASE_ENDED', 'MACHINE_ACTIVATED', 'MACHINE_ACTIVATED'])
 })
 
-test('without Postgres, a lease that is alive is VALID, and after its end the check gets 503', async () => {
+test('returns VALID without Postgres until the lease has ended, then 503', async () => {
   const { key } = await world.license({ maxMachines: 1, leaseSeconds: 3 })
   await followed()
   expect(await codeOf(1, key, 'a')).toBe('VALID')
@@ -98,13 +98,13 @@ test('without Postgres, a lease that is alive is VALID, and after its end the ch
     expect(['VALID', 'UNAVAILABLE'].some((code) => reply.text.includes(code))).toBe(true)
     return reply.status === 503
   })
-  // Another machine is not rejected either: the only lease may have ended.
+  // Another machine receives 503 too, because the only lease may have ended.
   expect((await check(1, key, 'b')).status).toBe(503)
   proxy.heal()
   await until(async () => (await codeOf(1, key, 'a')) === 'VALID')
 })
 
-test('a released machine and a changed policy are not answered from the lease in memory', async () => {
+test('ignores the lease in memory after a release or a change of the policy', async () => {
   const { id, key } = await world.license({ maxMachines: 1, leaseSeconds: 600 })
   await followed()
   expect(await codeOf(0, key, 'a')).toBe('VALID')
@@ -115,7 +115,7 @@ test('a released machine and a changed policy are not answered from the lease in
   await world.database.pool.query('update licenses set lease_seconds = 60 where id = $1', [id])
   await followed()
   await end(id, 'b')
-  // The lease of 600 seconds in memory does not count any more, and the slot is free.
+  // The lease of 600 seconds in memory is ignored now, and the slot is free.
   await until(async () => (await codeOf(0, key, 'a')) === 'VALID')
   expect(await codeOf(0, key, 'b')).toBe('TOO_MANY_MACHINES')
   await world.database.pool.query('update licenses set lease_seconds = null where id = $1', [id])
@@ -125,17 +125,21 @@ test('a released machine and a changed policy are not answered from the lease in
   expect(await renewals(id)).toEqual(before)
 })
 
-test('200 machines race for 5 leased seats, again after leases have ended', { timeout: 60_000 }, async () => {
-  const { id, key } = await world.license({ maxMachines: 5, leaseSeconds: 600 })
-  await followed()
-  const race = async (): Promise<number> => {
-    const codes = await Promise.all(Array.from({ length: 200 }, (_, i) => codeOf(i % 2, key, `machine ${i}`)))
-    return codes.filter((code) => code === 'VALID').length
-  }
-  expect(await race()).toBeLessThanOrEqual(5)
-  const held = Object.keys(await renewals(id))
-  expect(held).toHaveLength(5)
-  for (const machine of held.slice(0, 3)) await end(id, machine)
-  await until(async () => (await codeOf(0, key, 'late')) === 'VALID')
-  expect(Object.keys(await renewals(id)).length).toBeLessThanOrEqual(5)
-})
+test(
+  'grants at most 5 leased slots to 200 machines that race, also after leases have ended',
+  { timeout: 60_000 },
+  async () => {
+    const { id, key } = await world.license({ maxMachines: 5, leaseSeconds: 600 })
+    await followed()
+    const race = async (): Promise<number> => {
+      const codes = await Promise.all(Array.from({ length: 200 }, (_, i) => codeOf(i % 2, key, `machine ${i}`)))
+      return codes.filter((code) => code === 'VALID').length
+    }
+    expect(await race()).toBeLessThanOrEqual(5)
+    const held = Object.keys(await renewals(id))
+    expect(held).toHaveLength(5)
+    for (const machine of held.slice(0, 3)) await end(id, machine)
+    await until(async () => (await codeOf(0, key, 'late')) === 'VALID')
+    expect(Object.keys(await renewals(id)).length).toBeLessThanOrEqual(5)
+  },
+)

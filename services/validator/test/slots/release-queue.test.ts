@@ -6,9 +6,9 @@ import { type Release, ReleaseQueue } from '../../src/slots/release-queue.ts'
 const HOSTILE = 1
 const QUIET = 2
 
-/** Each element is one statement. */
+/** The statements so far, with their releases. */
 let batches: Release[][]
-/** Machine ids of which the license is locked. */
+/** The machine ids whose license is locked. */
 let locked: Set<string>
 let queue: ReleaseQueue
 
@@ -34,7 +34,7 @@ function answerTo({ machineId, isKnown }: Release): ReleaseAnswer {
 const nameOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
 const namesOf = (releases: readonly Release[]): string[] => releases.map(({ machineId }) => nameOf(machineId))
 
-/** Adds a release and returns its outcomes: one, once it is decided. */
+/** Adds a release. Returns an array that receives its outcome. */
 function add(organization: number, license: string, machine: string, isKnown: boolean): (string | null)[] {
   const outcomes: (string | null)[] = []
   const licenseId = Buffer.from(license.padEnd(16))
@@ -44,7 +44,7 @@ function add(organization: number, license: string, machine: string, isKnown: bo
   return outcomes
 }
 
-/** Keeps a queue full of invented machines of one license for this long, with a new one every millisecond. */
+/** Adds ten releases of invented machines of one license every millisecond, for `ms` milliseconds. Returns their outcomes. */
 async function flood(ms: number): Promise<(string | null)[][]> {
   const outcomes: (string | null)[][] = []
   for (let i = 0; i < ms; i++) {
@@ -54,9 +54,9 @@ async function flood(ms: number): Promise<(string | null)[][]> {
   return outcomes
 }
 
-test('asks Postgres about invented machines of a license a few times a second, and rejects the others at once', async () => {
+test('sends few statements for a flood of invented machines of a license', async () => {
   const outcomes = await flood(10_000)
-  // Ten at once, then five a second.
+  // The license may take part in ten batches at once, then in five a second.
   expect(batches.length).toBeLessThanOrEqual(10 + 10 * 5 + 1)
   expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(16)
   await vi.advanceTimersByTimeAsync(5_000)
@@ -64,7 +64,7 @@ test('asks Postgres about invented machines of a license a few times a second, a
   expect(new Set(outcomes.flat())).toEqual(new Set(['unknown', null]))
 })
 
-test('a flood of one organization delays the release of another by one batch', async () => {
+test('executes the release of an organization in the next batch during a flood of another', async () => {
   for (let license = 0; license < 2_000; license++) add(HOSTILE, `license ${license}`, 'm', true)
   const quiet = add(QUIET, 'quiet', 'm', true)
   await vi.advanceTimersByTimeAsync(2)
@@ -72,7 +72,7 @@ test('a flood of one organization delays the release of another by one batch', a
   expect(batches.map((batch) => batch.length)).toEqual([65])
 })
 
-test('an organization has a limited number of releases waiting, and the others have capacity', async () => {
+test('limits the waiting releases of an organization, and keeps capacity for others', async () => {
   const outcomes = Array.from({ length: 2_000 }, (_, i) => add(HOSTILE, `license ${i}`, 'm', true))
   expect(outcomes.filter(([outcome]) => outcome === null)).toHaveLength(1_000)
   expect(queue.size).toBe(1_000)
@@ -82,7 +82,7 @@ test('an organization has a limited number of releases waiting, and the others h
   expect(outcomes.every((outcome) => outcome.length === 1)).toBe(true)
 })
 
-test('machines that hold slots go before invented ones of the same license', async () => {
+test('executes releases of machines with slots before those of invented machines', async () => {
   for (let i = 0; i < 100; i++) add(HOSTILE, 'license', `invented ${i}`, false)
   const known = add(HOSTILE, 'license', 'holder', true)
   await vi.advanceTimersByTimeAsync(2)
@@ -90,14 +90,14 @@ test('machines that hold slots go before invented ones of the same license', asy
   expect(namesOf(batches[0] ?? [])).toHaveLength(17)
 })
 
-test('of equal releases that wait, one is executed and the first is told that it released the slot', async () => {
+test('executes equal releases once, and returns released only to the first', async () => {
   const both = [add(QUIET, 'license', 'm', true), add(QUIET, 'license', 'm', true)]
   await vi.advanceTimersByTimeAsync(2)
   expect(batches.map(namesOf)).toEqual([['m']])
   expect(both).toEqual([['released'], ['unknown']])
 })
 
-test('repeats the release of a locked license, and gives up after a while', async () => {
+test('retries the release of a locked license until its time limit', async () => {
   locked.add('m')
   const first = add(QUIET, 'license', 'm', true)
   const other = add(QUIET, 'other', 'free', true)
@@ -125,7 +125,7 @@ test('ends every release undecided when the statement fails or the queue closes'
   expect(outcomes).toEqual([null, null])
 })
 
-test('an organization whose batch executes delays no other one, and has no second batch', async () => {
+test('executes one batch of an organization at a time, without a delay for others', async () => {
   const executing: { releases: readonly Release[]; end: () => void }[] = []
   const slow = new ReleaseQueue(
     (releases) =>

@@ -70,7 +70,7 @@ test('grants one slot to many concurrent checks of one machine', async () => {
   expect(await rowsOf(license.id)).toEqual({ machines: 1, used: 1 })
 })
 
-test('counts monitored rules of new machines, whatever other checks match meanwhile', async () => {
+test('counts the monitored rules of a new machine, although other checks match meanwhile', async () => {
   const rule = { organizationId: world.organizationId, type: 'HWID' } as const
   const watched = await insertRule(world.database.pool, { ...rule, value: 'watched', mode: 'MONITOR' })
   const blocked = await insertRule(world.database.pool, { ...rule, value: 'blocked' })
@@ -110,11 +110,11 @@ test('decides known machines without Postgres', async () => {
   for (let round = 0; round < 20; round++)
     await Promise.all(Array.from({ length: 100 }, (_, i) => check(i, license.key, 'known')))
   const seconds = (performance.now() - startedMs) / 1_000 + 3
-  // Each of the two validators reads the log, writes its heartbeat and flushes about once a second anyway.
+  // In any case, each of the two validators reads the log, writes its heartbeat and flushes about once a second.
   expect((await transactions()) - before).toBeLessThan(20 * seconds + 20)
 }, 60_000)
 
-test('a released slot is free at once on the same validator, and soon on others', async () => {
+test('frees a released slot at once on the same validator, and soon on others', async () => {
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)
   expect(codeOf(await check(0, license.key, 'a'))).toBe('VALID')
@@ -126,7 +126,7 @@ test('a released slot is free at once on the same validator, and soon on others'
   await until(async () => codeOf(await check(1, license.key, 'b')) === 'TOO_MANY_MACHINES')
 })
 
-test('deactivation returns false for unknown keys and machines, and works for any status', async () => {
+test('deactivates a machine of a license in any status, and returns false for unknown keys and machines', async () => {
   const license = await world.license({ maxMachines: 2, status: 'revoked' })
   await insertMachine(world.database.pool, { licenseId: license.id, machineId: 'm' })
   await until(async () => codeOf(await check(0, license.key, 'm')) === 'REVOKED')
@@ -146,7 +146,7 @@ test('deactivation returns false for unknown keys and machines, and works for an
   expect((await send(portOf(0), path, { body: {} })).status).toBe(401)
 })
 
-test('deactivation releases a machine that is not recorded yet', async () => {
+test('deactivates a machine that is not recorded yet', async () => {
   const license = await world.license({ maxMachines: null })
   for (let i = 0; i < 2; i++) {
     const path = { body: { license: license.key }, secret: world.secret }
@@ -213,7 +213,7 @@ test('records the machines of a license without a limit, up to 10,000', async ()
   expect(await rowsOf(license.id)).toEqual({ machines: 10_000, used: 10_000 })
 })
 
-test('a locked license delays no other license', async () => {
+test('decides checks of other licenses while a license is locked', async () => {
   const held = await world.license({ maxMachines: 5 })
   const other = await world.license({ maxMachines: 5 })
   await loaded(held.key)
@@ -226,7 +226,7 @@ test('a locked license delays no other license', async () => {
     const waiting = check(0, held.key, 'new')
     expect(codeOf(await check(0, other.key, 'new'))).toBe('VALID')
     expect(codeOf(await check(0, held.key, 'known'))).toBe('VALID')
-    const reply = await waiting // while the row is still held
+    const reply = await waiting // while the row is still locked
     expect([reply.status, codeOf(reply)]).toEqual([503, 'UNAVAILABLE'])
   } finally {
     await client.query('rollback')

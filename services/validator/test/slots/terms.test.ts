@@ -1,4 +1,4 @@
-/** Terms that start with the first use of a license (docs/api.md#l1), through three validators, one of which loses Postgres. */
+/** Tests terms that start with the first check (docs/api.md#l1), with three validators, one of which loses Postgres. */
 
 import { Agent } from 'node:http'
 
@@ -33,7 +33,7 @@ afterAll(async () => {
 const check = (i: number, license: string, fingerprint?: string): Promise<Reply> =>
   send(validators[i % 3]?.port ?? 0, V2, { body: { license, fingerprint }, secret: world.secret, agent })
 
-/** Returns when every validator has the rows inserted so far. */
+/** Resolves when every validator has the rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   for (const i of [0, 1, 2]) await until(async () => (await check(i, key)).text.includes('SUSPENDED'))
@@ -50,14 +50,14 @@ async function endOf(id: string): Promise<{ expiresAt: string | null; starts: nu
 }
 
 test(
-  '1,000 simultaneous first checks start a term once, and all get the same expiresAt',
+  'starts a term once for 1,000 concurrent first checks, and returns the same expiresAt to all',
   { timeout: 60_000 },
   async () => {
     const license = await world.license({ durationDays: 30, maxMachines: 1_000 })
     await followed()
     const fromMs = Date.now()
     const replies = await Promise.all(Array.from({ length: 1_000 }, (_, i) => check(i, license.key, `machine ${i}`)))
-    // A claim that waited too long behind the others gets 503, and succeeds when it is repeated.
+    // A claim that waits too long behind others receives 503. It succeeds when it is retried.
     const retried = await Promise.all(
       replies.map(async (reply, i) => (reply.status === 503 ? check(i, license.key, `machine ${i}`) : reply)),
     )
@@ -74,7 +74,7 @@ test(
   },
 )
 
-test('a check that an exclusion or a blacklist decides, or that has no machine id, starts no term', async () => {
+test('does not start a term for an excluded or blacklisted check, or without a machine id', async () => {
   const license = await world.license({ durationDays: 30, maxMachines: 5 })
   const { pool } = world.database
   const rule = { organizationId: world.organizationId, licenseId: license.id, type: 'HWID' } as const
@@ -87,7 +87,7 @@ test('a check that an exclusion or a blacklist decides, or that has no machine i
   expect(await endOf(license.id)).toEqual({ expiresAt: null, starts: 0 })
 })
 
-test('without Postgres, a check that would start a term gets 503, and one of a started term is decided from memory', async () => {
+test('returns 503 without Postgres for a check that would start a term, and decides others from memory', async () => {
   const started = await world.license({ durationDays: 1, maxMachines: null })
   const waiting = await world.license({ durationDays: 1, maxMachines: null })
   await followed()
