@@ -1,11 +1,10 @@
 /**
- * Decides which machines are named in the activity feed (docs/api.md#d3). A machine id is any text of a caller, so without a
- * bound one caller could fill the feed, and the disk, with invented machines. Of each license and minute, a limited number
- * of machines is named; of each organization, a limited number a day and a fair share of this memory. The checks of the
- * others are counted for their license. An organization whose entries of licenses are very many in a day gets one for each
- * hour instead of each minute from then on.
+ * Decides which machines are named in the activity feed (docs/api.md#d3). A caller can invent machine ids, so without a limit
+ * one caller could fill the feed and the disk. The number of named machines is limited for each license and minute, and for
+ * each organization and day. An organization also has a fair share of the memory. Checks of other machines are counted for
+ * their license. After a limit of license entries per day, an organization has one entry per hour instead of one per minute.
  *
- * The machines of a minute are a set of their keyed hashes, because the same machine appears in each flush of the minute.
+ * The machines of a minute are stored as a set of keyed hashes, because a machine may appear in each flush of the minute.
  */
 
 import { FairShare } from '../shared/fair-share.ts'
@@ -14,7 +13,7 @@ const DAY_MS = 86_400_000
 const MAX_STEPS = 64
 
 export interface ActivityLimits {
-  /** Machines of one license and minute with `VALID` checks. They hold slots, so they cannot all be invented. */
+  /** Machines of one license and minute with `VALID` checks. Machine limits bound how many of them can be invented. */
   valid: number
   /** Machines of one license and minute with other checks. */
   rejected: number
@@ -41,14 +40,14 @@ export interface NamedCheck {
 export class ActivityBudget {
   readonly #limits: ActivityLimits
   readonly #mask: number
-  /** Pairs of words, of which the second is never 0. Open addressing with linear probing from the first. */
+  /** A hash table of pairs of words with linear probing from the first word. The second word of a pair is never 0. */
   readonly #words: Int32Array
   readonly #share: FairShare
-  /** The number of machines of a license that are named in this minute. The key is twice the license's row, plus 1 for `VALID`. */
+  /** The number of named machines of a license in this minute. The key is twice the license's row, plus 1 for `VALID`. */
   #named = new Map<number, number>()
-  /** By the organization's row: how many machines were named today. */
+  /** The number of machines that were named today, by the organization's row. */
   #today = new Map<number, number>()
-  /** By the organization's row: how many entries of licenses were added today. */
+  /** The number of license entries that were added today, by the organization's row. */
   #licensesToday = new Map<number, number>()
   #minuteMs = 0
   #day = 0
@@ -61,7 +60,7 @@ export class ActivityBudget {
     this.#share = new FairShare(limits.minute)
   }
 
-  /** Returns whether the machine of the check may be named, and counts it if it was not named before in the minute. */
+  /** Returns whether the machine of the check may be named. Counts the machine if it was not named before in the minute. */
   allows(check: NamedCheck, minuteMs: number, isValid: boolean): boolean {
     this.#startMinute(minuteMs)
     const { organization, license, licenseGeneration: generation } = check
@@ -82,7 +81,7 @@ export class ActivityBudget {
     return true
   }
 
-  /** Counts an entry of a license, without a machine. */
+  /** Counts an entry of a license without a machine. */
   countLicense(organization: number): void {
     this.#licensesToday.set(organization, (this.#licensesToday.get(organization) ?? 0) + 1)
   }
@@ -93,7 +92,7 @@ export class ActivityBudget {
     return (this.#licensesToday.get(organization) ?? 0) >= this.#limits.dayLicenses
   }
 
-  /** Starts anew for a later minute, or after the clock was set back. The last records of a minute may come after it. */
+  /** Clears the set for a later minute, or after the clock was set back. Late records of the last two minutes do not clear it. */
   #startMinute(minuteMs: number): void {
     if (minuteMs <= this.#minuteMs && minuteMs >= this.#minuteMs - 120_000) return
     this.#minuteMs = minuteMs
@@ -108,7 +107,7 @@ export class ActivityBudget {
     this.#day = day
   }
 
-  /** Returns the index of the pair, or of the free slot for it, or -1 if there is neither within MAX_STEPS. */
+  /** Returns the index of the pair or of a free slot for it. Returns -1 if neither exists within MAX_STEPS. */
   #find(high: number, low: number): number {
     for (let step = 0; step < MAX_STEPS; step++) {
       const at = ((high + step) & this.#mask) * 2

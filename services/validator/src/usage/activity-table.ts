@@ -1,8 +1,8 @@
 /**
- * The activity of one flush (docs/api.md#d3): an entry for each license, code, machine and minute, in an open hash table
- * over typed arrays. A check of a known entry costs a probe and three stores, and a new entry a few copies; neither
- * allocates. Maps of objects cost 6 us a check here, and as much again for the garbage collector. A machine is identified
- * by its keyed hash, as in the index. Entries are never removed one by one: `take` empties the table.
+ * Stores the activity of one flush (docs/api.md#d3), with an entry for each license, code, machine and minute. The entries are
+ * in an open hash table over typed arrays. A check of a known entry costs a probe and three stores, and a new entry a few
+ * copies. Neither allocates. Maps of objects would cost 6 us per check, and as much again for the garbage collector. A machine
+ * is identified by its keyed hash, as in the index. `take` removes all entries at once.
  */
 
 import { randomInt } from 'node:crypto'
@@ -14,9 +14,9 @@ import { CODES } from '@keyward/engine'
 export interface Machine {
   bytes: Uint8Array
   machineAt: number
-  /** 0 without a machine id. */
+  /** The length of the machine id in bytes, or 0 without one. */
   machineLength: number
-  /** Half of the keyed hash of the machine id; 0 and 0 without one. */
+  /** The keyed hash of the machine id in two words. Both are 0 without a machine id. */
   machineHash0: number
   machineHash1: number
 }
@@ -30,12 +30,12 @@ export interface MachineRow {
 }
 
 const NONE = -1
-/** The longest distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
+/** The maximum distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
 const MAX_STEPS = 64
 /** The average capacity for machine ids. */
 export const BYTES_PER_ENTRY = 64
 
-/** The columns of the entries, as they are written to Postgres. */
+/** The columns of the entries in the form that is written to Postgres. */
 class Columns {
   readonly codes: Uint8Array
   readonly minutesMs: Float64Array
@@ -63,11 +63,11 @@ class Columns {
 export class ActivityTable {
   readonly #capacity: number
   readonly #mask: number
-  /** Random, so that callers cannot choose ids that collide. */
+  /** The seed of the hash. It is random, so that callers cannot choose ids that collide. */
   readonly #seed = randomInt(2 ** 31)
-  /** By slot: the number of its entry plus one, or 0. At most half of the slots are taken. */
+  /** The number of each slot's entry plus one, or 0 for a free slot. At most half of the slots are taken. */
   readonly #slots: Int32Array
-  // By entry: what identifies it, besides its code and minute.
+  // These arrays identify the license and machine of each entry.
   readonly #licenses: Int32Array
   readonly #generations: Int32Array
   readonly #machines0: Int32Array
@@ -77,7 +77,7 @@ export class ActivityTable {
   /** The columns that `take` returned last. */
   #taken: Columns
   #size = 0
-  /** Overwritten by each call of `machineOf`. */
+  /** The result of `machineOf`. Each call overwrites it. */
   readonly #row: MachineRow = { license: 0, generation: 0, machineHash0: 0, machineHash1: 0 }
 
   constructor(capacity: number) {
@@ -97,7 +97,7 @@ export class ActivityTable {
     return this.#size
   }
 
-  /** Returns what identifies the machine of an entry. It stays readable after `take`, until the next `add`. */
+  /** Returns the license and machine of an entry. They stay readable after `take` until the next `add`. */
   machineOf(entry: number): MachineRow {
     const row = this.#row
     row.license = this.#licenses[entry]!
@@ -107,7 +107,7 @@ export class ActivityTable {
     return row
   }
 
-  /** Returns the entry of this license, code, machine and minute, or -1. */
+  /** Returns the entry of this license, code, machine and minute, or -1 if there is none. */
   find(license: number, generation: number, code: number, minuteMs: number, machine: Machine): number {
     const hash = hashOf(this.#seed ^ license, code, machine)
     for (let step = 0; step < MAX_STEPS; step++) {
@@ -122,14 +122,14 @@ export class ActivityTable {
   count(entry: number, atMs: number): void {
     const { counts, firstsMs, lastsMs } = this.#columns
     counts[entry] = counts[entry]! + 1
-    // The records of several workers are not in the order of their times.
+    // The records of several workers are not in chronological order.
     if (atMs > lastsMs[entry]!) lastsMs[entry] = atMs
     if (atMs < firstsMs[entry]!) firstsMs[entry] = atMs
   }
 
   /**
-   * Adds an entry that `find` did not find, with one check. Returns false if it does not fit. Copies `licenseId` (16 bytes)
-   * and the machine id.
+   * Adds an entry with one check. The table must not contain the entry yet. Returns false if the entry does not fit. Copies
+   * `licenseId` (16 bytes) and the machine id.
    */
   add(
     license: number,
@@ -183,7 +183,7 @@ export class ActivityTable {
     }
   }
 
-  /** Stores the entry in a free slot. Returns false if there is none within MAX_STEPS. */
+  /** Stores the entry in a free slot. Returns false if there is no free slot within MAX_STEPS. */
   #place(entry: number, hash: number): boolean {
     for (let step = 0; step < MAX_STEPS; step++) {
       const at = (hash + step) & this.#mask
@@ -213,7 +213,7 @@ export class ActivityTable {
   }
 }
 
-/** Returns a hash whose low bits are well mixed, since they select the slot. */
+/** Returns a hash. Its low bits, which select the slot, are well mixed. */
 function hashOf(seed: number, code: number, { machineHash0, machineHash1 }: Machine): number {
   const hash = Math.imul(Math.imul(seed, 0x2c1b3c6d) ^ code ^ machineHash0, 0x297a2d39) ^ machineHash1
   return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 7

@@ -1,11 +1,11 @@
 /**
  * Aggregates checks in memory until the next flush: matches of rules, analytics, activity and the last use of machines
- * (docs/api.md#recorded-data). Of a check that an exclusion decided, only the matches of its rules count
- * (docs/api.md#v7). No address and no country reaches this class.
+ * (docs/api.md#recorded-data). A check that an exclusion decided counts only in the matches of its rules (docs/api.md#v7).
+ * The records contain no address and no country.
  *
- * Memory is bounded, also during a Postgres outage, and divided fairly between organizations: what one of them fills does not
- * empty the feed of another. Checks of a machine that finds no place are counted for its license; those of a license that
- * finds no place are dropped and counted in `dropped`. Overuse is counted apart, so alerts are complete all the same.
+ * Memory is bounded, also during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
+ * fit are counted for its license. Checks of a license that does not fit are dropped and counted in `dropped`. Overuse has a
+ * separate capacity, so alerts do not depend on the activity.
  */
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'
@@ -32,20 +32,20 @@ export interface AggregatorLimits {
   valid: number
   /** The capacity for activity of machines with other checks, in the same units. */
   machines: number
-  /** The capacity for activity of licenses as a whole. */
+  /** The capacity for activity of licenses without a machine. */
   licenses: number
-  /** The capacity for rules, for analytics, and for overuse, each. */
+  /** The capacity for rules, and the same again for analytics and for overuse. */
   entries: number
-  /** How many machines' last use is written in one flush. */
+  /** The maximum number of machines whose last use is written in one flush. */
   seen: number
-  /** How many names of machines are written in one flush. */
+  /** The maximum number of hostnames that are written in one flush. */
   hostnames: number
 }
 
-/** How many checks were dropped, by what they are missing from. */
+/** The number of dropped checks, by the part of the usage that lacks them. */
 export type Dropped = Record<'activity' | 'analytics' | 'rules' | 'alerts', number>
 
-/** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row was deleted since. */
+/** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row has been deleted. */
 export type Ids = Pick<IndexReader, 'licenseId' | 'productId' | 'ruleId' | 'organizationId'>
 
 type IsDue = (activity: ActivityTable, entry: number) => boolean
@@ -53,14 +53,14 @@ type Overuse = { -readonly [K in keyof RecordBatch['overuse'][number]]: RecordBa
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
 type Checks = RecordBatch['checks'][number]
 
-/** The checks of one product in one hour, or those of an organization with unknown keys. */
+/** Counts the checks of one product in one hour, or an organization's checks with unknown keys in one hour. */
 interface Tally {
   generation: number
   hourMs: number
   organizationId: Uint8Array
-  /** Null for unknown keys. */
+  /** The product's id, or null for unknown keys. */
   productId: Uint8Array | null
-  /** Indexed by the engine's number of the code. */
+  /** The counts by the engine's number of the code. */
   counts: Float64Array
 }
 
@@ -69,29 +69,29 @@ export class Aggregator {
   readonly #limits: AggregatorLimits
   readonly #activity: ActivityTable
   readonly #budget: ActivityBudget
-  /** The capacity of the activity of machines with `VALID` checks, of machines with others, and of licenses. */
+  /** The shares of the activity of machines with `VALID` checks, of machines with other checks, and of licenses. */
   readonly #shares: { valid: FairShare; machines: FairShare; licenses: FairShare }
-  /** By the license's row: its checks that ended in `TOO_MANY_MACHINES`. */
+  /** The checks that ended in `TOO_MANY_MACHINES`, by the license's row. */
   #overuse = new Map<number, Overuse & { generation: number }>()
-  /** Those of licenses whose row belongs to another license now. */
+  /** The overuse of licenses whose row belongs to another license now. */
   #formerOveruse: Overuse[] = []
   readonly #ruleShare: FairShare
   readonly #tallyShare: FairShare
   readonly #overuseShare: FairShare
-  /** By license and machine id. */
+  /** The hostnames to write, by license and machine id. */
   #hostnames = new Map<string, RecordBatch['hostnames'][number]>()
   readonly #hostnameShare: FairShare
-  /** By the rule's row: the matches of the rule that has the row now. */
+  /** The matches of the rules, by the rule's row. */
   #rules = new Map<number, Rule & { generation: number }>()
   /** The matches of rules whose row belongs to another rule now. */
   #formerRules: Rule[] = []
-  /** The tally of the current hour, by the product's row; for unknown keys by -1 minus the organization's row. */
+  /** The tallies of the current hour, by the product's row. For unknown keys the index is -1 minus the organization's row. */
   #tallies = new Map<number, Tally>()
   /** The tallies of earlier hours, and of products whose row belongs to another product now. */
   #finished: Tally[] = []
   readonly #minute = new Period(MINUTE_MS)
   readonly #hour = new Period(HOUR_MS)
-  /** The license of the current check. One buffer serves all checks; one for each would burden the garbage collector. */
+  /** The license of the current check. All checks share one buffer, because allocations would burden the garbage collector. */
   readonly #licenseId = createId()
   readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0, alerts: 0 }
 
@@ -109,12 +109,12 @@ export class Aggregator {
     this.#hostnameShare = new FairShare(limits.hostnames)
   }
 
-  /** Since the start. */
+  /** The number of checks that were dropped since the start. */
   get dropped(): Readonly<Dropped> {
     return this.#dropped
   }
 
-  /** How many rows the next `take` returns, about. */
+  /** The approximate number of rows that the next `take` returns. */
   get rows(): number {
     const rules = this.#rules.size + this.#formerRules.length
     const overuse = this.#overuse.size + this.#formerOveruse.length
@@ -133,15 +133,15 @@ export class Aggregator {
   }
 
   /**
-   * Returns everything that was added since the previous call, and starts anew. The activity in the result is valid until
-   * the next call. Contains no uses of API keys. `isDue` returns whether the last use of an entry's machine is to be written.
+   * Returns everything that was added since the previous call, and empties the aggregator. The activity in the result is valid
+   * until the next call. `keyUses` is empty. `isDue` returns whether to write the last use of an entry's machine.
    */
   take(isDue: IsDue): RecordBatch {
     const activity = this.#activity.take()
     markSeen(activity, this.#limits.seen, (entry) => isDue(this.#activity, entry))
     const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
     const rules = [...this.#formerRules, ...this.#rules.values()]
-    // Replaced instead of cleared: the old table of a cleared Map refers to its next one, and keeps all later ones alive.
+    // The Maps are replaced, because the old table of a cleared Map refers to the next one and so keeps all later tables alive.
     this.#rules = new Map()
     this.#formerRules = []
     this.#tallies = new Map()
@@ -208,7 +208,7 @@ export class Aggregator {
     else this.#budget.countLicense(record.organization)
   }
 
-  /** Returns whether the feed has a place for an entry of the machine. */
+  /** Returns whether the feed has capacity for an entry of the machine. */
   #mayName(record: RecordView, minuteMs: number): boolean {
     const isValid = record.code === CODE.VALID
     const share = isValid ? this.#shares.valid : this.#shares.machines
@@ -237,7 +237,7 @@ export class Aggregator {
     this.#overuse.set(license, { generation, licenseId, count: 1, firstAtMs: atMs, lastAtMs: atMs })
   }
 
-  /** A name that finds no place is recorded again with a later check. */
+  /** Adds a hostname. A later check adds a name that does not fit now. */
   #addHostname(record: RecordView, hostname: string): void {
     const licenseId = createId()
     const { bytes, machineAt, machineLength, organization } = record
@@ -248,7 +248,7 @@ export class Aggregator {
     this.#hostnames.set(key, { licenseId, machineId, hostname })
   }
 
-  /** Counts the check in an existing entry. Returns false if there is none. */
+  /** Counts the check in an existing entry. Returns false if the entry does not exist. */
   #countActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     const entry = this.#activity.find(license, licenseGeneration, code, minuteMs, machine)
     if (entry < 0) return false
@@ -258,7 +258,7 @@ export class Aggregator {
 
   /** Starts an entry with the check. Returns false if it does not fit. */
   #startActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
-    // Nothing is recorded for a license that was deleted since.
+    // Checks of a license that has been deleted since are not recorded.
     if (!this.#ids.licenseId(license, licenseGeneration, this.#licenseId)) return true
     return this.#activity.add(license, licenseGeneration, code, minuteMs, machine, this.#licenseId, atMs)
   }
@@ -268,7 +268,7 @@ function createId(): Uint8Array {
   return new Uint8Array(16)
 }
 
-/** Computes the start of the minute or hour of a time. It caches the last one, because the division is expensive. */
+/** Computes the start of a time's minute or hour. It caches the last start, because the division is expensive. */
 class Period {
   readonly #lengthMs: number
   #startMs = 0
@@ -284,7 +284,7 @@ class Period {
   }
 }
 
-/** Marks at most `limit` machines whose last use is due. The others are due again with their next check. */
+/** Marks at most `limit` machines whose last use is to be written. The other machines are due again with their next check. */
 function markSeen(activity: ActivityColumns, limit: number, isDue: (entry: number) => boolean): void {
   const { codes, machineAt, seen } = activity
   for (let entry = 0, count = 0; entry < codes.length && count < limit; entry++) {

@@ -1,16 +1,16 @@
 /**
- * Writes batches of usage one after the other, each under the next number. A batch is sent under the same number until it is
- * known to be applied, so every check is counted exactly once, even when connections are lost (docs/api.md#d5).
+ * Writes batches of usage one after the other, each with the next number. A batch is sent with the same number until Postgres
+ * confirms it. Therefore every check is counted exactly once, even when connections are lost (docs/api.md#d5).
  */
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
-/** A batch that Postgres rejects for its data is dropped after this many attempts, because it blocks the batches after it. */
+/** The number of attempts after which a batch that Postgres rejects for its data is dropped. It blocks the batches after it. */
 const MAX_REJECTIONS = 3
 
 export interface FlusherEvents {
   onError(error: unknown): void
-  /** A batch was dropped. */
+  /** Called when a batch was dropped. */
   onRejected(): void
 }
 
@@ -18,13 +18,13 @@ export class Flusher {
   readonly #validatorId: string
   readonly #events: FlusherEvents
   readonly #pool: ReturnType<typeof createPool>
-  /** The batches that are not known to be applied, in the order of their numbers. */
+  /** The batches that Postgres has not confirmed, in the order of their numbers. */
   #queue: RecordBatch[] = []
   /** The number of the last batch that was applied or dropped. */
   #number = 0
-  /** How often Postgres has rejected the first batch of the queue. */
+  /** The number of times that Postgres has rejected the first batch of the queue. */
   #rejections = 0
-  /** The flush in progress. Null between flushes. */
+  /** The flush in progress, or null. */
   #running: Promise<void> | null = null
 
   constructor(url: string, validatorId: string, events: FlusherEvents) {
@@ -38,12 +38,12 @@ export class Flusher {
     })
   }
 
-  /** Whether no batch waits to be written, so that another may be added. */
+  /** Whether all batches are written, so that another one may be added. */
   get isIdle(): boolean {
     return this.#running === null && this.#queue.length === 0
   }
 
-  /** How many rows wait to be written. */
+  /** The number of rows that wait to be written. */
   get rows(): number {
     return this.#queue.reduce((sum, batch) => sum + countRows(batch), 0)
   }
@@ -52,7 +52,7 @@ export class Flusher {
     this.#queue.push(...splitBatch(batch))
   }
 
-  /** Writes the batches until all are written or a write fails. The next call continues there. */
+  /** Writes batches until all are written or a write fails. The next call continues with the failed batch. */
   flush(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null

@@ -1,13 +1,14 @@
 /**
- * Decides whether a worker records the name that a known machine sends (docs/api.md#s6): about once in a period, because
- * nearly always the name is stored already. Two machines of one entry displace each other, so they are recorded more often.
+ * Decides whether a worker records the hostname that a known machine sends (docs/api.md#s6). It does so about once per period,
+ * because the name is usually stored already. Two machines that share an entry displace each other and are recorded more
+ * often.
  */
 
 const ENTRIES = 1 << 16
 const PERIOD_MS = 5 * 60_000
 
 export class HostnameFilter {
-  /** By the first word of the machine's hash: the second one. */
+  /** The second words of machine hashes, at an index from the first word. */
   readonly #machines = new Int32Array(ENTRIES)
   #sinceMs = 0
 

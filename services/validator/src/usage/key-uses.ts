@@ -1,6 +1,6 @@
 /**
- * The last use of API keys, to the minute. Each worker reports a key about once a minute;
- * the reports of all workers are one row a minute.
+ * Collects the last use of API keys, with a resolution of one minute. Each worker reports a key about once a minute. The
+ * reports of all workers yield one row per minute.
  */
 
 import { toHex } from '@keyward/database/ids'
@@ -14,7 +14,7 @@ export interface KeyUse {
 }
 
 export class KeyUses {
-  /** By id in hexadecimal: the last use that was taken or waits. */
+  /** The last recorded use of each key, by id in hexadecimal. */
   #recorded = new Map<string, number>()
   #waiting: KeyUse[] = []
 
@@ -22,7 +22,7 @@ export class KeyUses {
     return this.#waiting.length
   }
 
-  /** Keeps `id`. */
+  /** Adds a use. The caller must not write to `id` after the call. */
   add(id: Uint8Array, atMs: number): void {
     const key = toHex(id)
     const sinceMs = atMs - (this.#recorded.get(key) ?? -Infinity)

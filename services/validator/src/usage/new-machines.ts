@@ -1,7 +1,7 @@
 /**
- * Machines of licenses without a limit, which are recorded in batches behind the response (docs/api.md#s4). Postgres stores
- * a limited number per license. Once a license reaches it, its machines are skipped for a while, so that many new machines
- * cause no load. Organizations share the memory fairly and take turns in a batch.
+ * Records machines of licenses without a machine limit in batches, after the response (docs/api.md#s4). Postgres stores a
+ * limited number of machines per license. When a license has reached it, its machines are skipped for a while, so that many
+ * new machines cause no load. Organizations share the memory fairly and take turns in a batch.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -11,7 +11,7 @@ import { FairQueue } from '../shared/fair-queue.ts'
 import { FairShare } from '../shared/fair-share.ts'
 import type { Claim } from '../slots/claim-queue.ts'
 
-/** One organization alone may use half of it. */
+/** The capacity in machines. One organization alone may use half of it. */
 const MAX_WAITING = 20_000
 const BATCH = 200
 const CAPPED_MS = 30_000
@@ -22,26 +22,26 @@ export interface Machine {
 }
 
 export interface NewMachinesOptions {
-  /** Results are in the order of the claims. */
+  /** Records machines in Postgres. Results are in the order of the claims. */
   recordMachines(claims: readonly Claim[]): Promise<ClaimAnswer[]>
   onMachine(claim: Claim, result: ClaimAnswer): void
 }
 
 export class NewMachines {
   readonly #options: NewMachinesOptions
-  /** By license and machine id: the machines that are not written yet, at most MAX_WAITING. */
+  /** The machines that are not written yet, by license and machine id, at most MAX_WAITING. */
   readonly #waiting = new Map<string, Claim>()
-  /** The keys of all waiting machines that no write has taken, and of some that were written. */
+  /** The keys of all waiting machines that are in no batch, and of some machines that have been written. */
   readonly #order = new FairQueue<string>((key) => !this.#waiting.has(key) || this.#writingNow.has(key))
   /** The keys of the waiting machines that `writeNow` is writing. */
   readonly #writingNow = new Set<string>()
   readonly #share = new FairShare(MAX_WAITING)
-  /** By license in hex: until when its machines are skipped. */
+  /** The time until which the machines of a license are skipped, by license id in hexadecimal. */
   readonly #cappedUntil = new Map<string, number>()
   #dropped = 0
-  /** The machines of the batch that is being written, and the end of that write. Null between batches. */
+  /** The batch that is being written, and a promise for its end. Null between batches. */
   #writing: { keys: ReadonlySet<string>; done: Promise<void> } | null = null
-  /** The flush in progress. Null between flushes. */
+  /** The flush in progress, or null. */
   #flushing: Promise<void> | null = null
 
   constructor(options: NewMachinesOptions) {
@@ -52,17 +52,17 @@ export class NewMachines {
     return this.#waiting.size
   }
 
-  /** How many machines did not fit. Each of them is added again with its next check. */
+  /** The number of machines that did not fit. The next check of such a machine adds it again. */
   get dropped(): number {
     return this.#dropped
   }
 
-  /** Returns whether the machine is not written yet. */
+  /** Returns whether the machine still waits to be written. */
   isWaiting(licenseId: Uint8Array, machineId: Uint8Array): boolean {
     return this.#waiting.has(machineKey(licenseId, machineId))
   }
 
-  /** Adds a machine, or drops it if there is no capacity. Copies `machineId`, keeps `licenseId`. */
+  /** Adds a machine, or drops it if there is no capacity. Copies `machineId`. The caller must not write to `licenseId`. */
   add(organization: number, licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
     const key = machineKey(licenseId, machineId)
     if (this.#waiting.has(key)) return
@@ -85,7 +85,7 @@ export class NewMachines {
 
   /**
    * Writes all machines, or joins the flush in progress, which also writes machines that are added meanwhile. Rejects when a
-   * batch fails; its machines stay for the next flush.
+   * batch fails. The machines of that batch wait for the next flush.
    */
   flush(): Promise<void> {
     this.#flushing ??= this.#flushAll().finally(() => {
@@ -94,13 +94,13 @@ export class NewMachines {
     return this.#flushing
   }
 
-  /** Writes those of the machines that are waiting, before all others. Rejects when that fails; they stay. */
+  /** Writes the given machines immediately, if they wait. Rejects when the write fails; the machines then still wait. */
   async writeNow(machines: readonly Machine[]): Promise<void> {
     const keys = machines.map(({ licenseId, machineId }) => machineKey(licenseId, machineId))
     const { keys: written, done } = this.#writing ?? { keys: new Set<string>(), done: null }
-    // A machine that is written once more after its release would hold a slot again.
+    // A machine that is written again after its release would hold a slot again.
     if (keys.some((key) => written.has(key))) await done
-    // No flush may write it too. A machine that another call is writing now is left to that call.
+    // Each machine is written only once. A machine that another call is writing now is left to that call.
     const own = keys.filter((key) => this.#waiting.has(key) && !this.#writingNow.has(key))
     if (own.length === 0) return
     for (const key of own) this.#writingNow.add(key)
@@ -129,7 +129,7 @@ export class NewMachines {
     return new Set(this.#order.take(BATCH))
   }
 
-  /** Rejects when the statement fails; the machines then wait again. */
+  /** Writes a batch. Rejects when the statement fails; the machines then wait again. */
   async #write(keys: readonly string[]): Promise<void> {
     const claims = keys.map((key) => this.#waiting.get(key)!)
     let results: ClaimAnswer[]

@@ -1,6 +1,6 @@
 /**
  * Records usage: reads the workers' rings several times a second, aggregates the checks, and writes them about once a second
- * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. Closing it writes the rest.
+ * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. `close` writes the rest.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,9 +18,9 @@ import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
 const FLUSH_MS = 1_000
-/** One organization alone may use half of each. */
+/** The limits of the aggregator. One organization alone may use half of each. */
 const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
-/** How long closing continues to retry. */
+/** The time for which `close` retries. */
 const CLOSE_MS = 5_000
 const CLOSE_RETRY_MS = 50
 
@@ -28,7 +28,7 @@ export interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex
-  /** Records machines of licenses without a limit in Postgres. */
+  /** Records machines of licenses without a machine limit in Postgres. */
   recordMachines: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
   /** Receives the result for each of these machines. */
   onMachine: (claim: Claim, result: ClaimAnswer) => void
@@ -36,17 +36,17 @@ export interface RecorderOptions {
 }
 
 export interface RecorderStatus {
-  /** How many rows wait to be written. */
+  /** The number of rows that wait to be written. */
   readonly waiting: number
-  /** How many checks were dropped since the start because memory was full, by what they are missing from. */
+  /** The number of checks that were dropped since the start because memory was full, by the part that lacks them. */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
-  /** How many batches Postgres rejected permanently since the start. */
+  /** The number of batches that Postgres has rejected permanently since the start. */
   readonly rejectedBatches: number
 }
 
 export class Recorder {
   readonly #options: RecorderOptions
-  /** By shared memory: the ring of each running worker. */
+  /** The ring of each running worker, by its shared memory. */
   readonly #rings = new Map<SharedArrayBuffer, RingReader>()
   readonly #aggregator: Aggregator
   readonly #seenMachines = new SeenMachines()
@@ -74,20 +74,20 @@ export class Recorder {
     return { waiting, dropped, rejectedBatches: this.#rejectedBatches }
   }
 
-  /** Returns the shared memory of a ring for a new worker. */
+  /** Creates a ring for a new worker. Returns its shared memory. */
   addRing(): SharedArrayBuffer {
     const shared = createRing()
     this.#rings.set(shared, new RingReader(shared))
     return shared
   }
 
-  /** Reads the rest of the ring. Call it when its worker has ended. */
+  /** Reads the rest of a ring and removes it. Call it when the worker has ended. */
   removeRing(shared: SharedArrayBuffer): void {
     this.#rings.get(shared)?.drain((record) => this.#add(record))
     this.#rings.delete(shared)
   }
 
-  /** Records that an API key was used. Row and generation are those of the index. */
+  /** Records the use of an API key, which is given by its row and generation in the index. */
   keyUsed(row: number, generation: number, atMs: number): void {
     const id = new Uint8Array(16)
     if (this.#ids.credentialId(row, generation, id)) this.#keyUses.add(id, atMs)
@@ -99,8 +99,8 @@ export class Recorder {
   }
 
   /**
-   * Writes those of the machines that are to be recorded behind, so that they can be released. Returns the ones that could
-   * not be written. Never rejects.
+   * Writes the given machines immediately if they wait to be recorded, so that they can be released. Returns the machines that
+   * could not be written. Never rejects.
    */
   async recordNow<M extends Machine>(machines: readonly M[]): Promise<M[]> {
     this.#drain()
@@ -108,7 +108,7 @@ export class Recorder {
     return machines.filter(({ licenseId, machineId }) => this.#newMachines.isWaiting(licenseId, machineId))
   }
 
-  /** Writes everything, with retries for up to 5 seconds. */
+  /** Writes all usage, with retries for up to 5 seconds. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#drain()
@@ -146,7 +146,7 @@ export class Recorder {
 
   async #flush(): Promise<void> {
     const recording = this.#newMachines.flush().catch(this.#options.onError)
-    // A batch that is not written yet must be sent again unchanged, so nothing is added to it.
+    // A batch that is not confirmed yet must be sent again unchanged, so new usage waits for the next batch.
     if (this.#flusher.isIdle) {
       const usage = this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry))
       this.#flusher.add({ ...usage, keyUses: this.#keyUses.take() })

@@ -1,7 +1,7 @@
 /**
- * The ring in which a worker records its checks for the main thread: words in shared memory with one writer and one reader.
- * Recording a check costs a few stores and no message. When the ring is full the record is dropped and counted; a check
- * never waits. The ring contains no address and no country (docs/api.md#d1).
+ * Implements the ring in which a worker records its checks for the main thread. It consists of words in shared memory, with
+ * one writer and one reader. Recording a check costs a few stores and no message. When the ring is full, the record is dropped
+ * and counted, so checks never wait. The ring contains no address and no country (docs/api.md#d1).
  *
  *   A record in words:
  *   | size | code, flags, machine id length | organization | license, generation | product, generation | time (2) |
@@ -13,7 +13,7 @@
 import { type Check, MATCHED_CAPACITY, RECORD_MACHINE, type Verdict } from '@keyward/engine'
 
 const DATA_WORDS = 1 << 20
-// The head and the tail have a cache line each. Both count words since the start, modulo 2^32.
+// The head and the tail are in separate cache lines. Both count words since the start, modulo 2^32.
 const HEADER_WORDS = 32
 const HEAD = 0
 const TAIL = 16
@@ -23,15 +23,15 @@ const EXCLUDED = 1
 const NEW_MACHINE = 2
 const MAX_HOSTNAME_BYTES = 512
 
-/** A record, read in place. The next record overwrites it. */
+/** A record that is read in place. The next record overwrites it. */
 export interface RecordView {
   /** The engine's number of the code. */
   code: number
   excluded: boolean
-  /** The license has no machine limit, and the machine is not recorded yet. */
+  /** Whether the license has no machine limit and the machine is not recorded yet. */
   isNewMachine: boolean
   organization: number
-  /** -1 for an unknown key. */
+  /** The row of the license, or -1 for an unknown key. */
   license: number
   licenseGeneration: number
   product: number
@@ -40,9 +40,9 @@ export interface RecordView {
   /** The ring's memory, which contains the machine id. Copy the id before the next record is read. */
   readonly bytes: Uint8Array
   machineAt: number
-  /** 0 without a machine id. */
+  /** The length of the machine id in bytes, or 0 without one. */
   machineLength: number
-  /** Half of the keyed hash of the machine id; 0 and 0 without one. */
+  /** The keyed hash of the machine id in two words. Both are 0 without a machine id. */
   machineHash0: number
   machineHash1: number
   hostname: string | null
@@ -62,9 +62,9 @@ export class RingWriter {
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #onDrop: () => void
-  /** Equals HEAD, which only the writer changes. */
+  /** The value of HEAD, which only the writer changes. */
   #head = 0
-  /** TAIL at the last read. The real one may be further on, never behind. */
+  /** The last value read from TAIL. The current value is never smaller. */
   #tail = 0
   readonly #hostname = new Uint8Array(MAX_HOSTNAME_BYTES)
 
@@ -114,7 +114,7 @@ export class RingWriter {
     Atomics.store(words, HEAD, this.#head)
   }
 
-  /** Returns the index of `size` contiguous free words, or -1. Skips the end of the ring if it is too short. */
+  /** Returns the index of `size` contiguous free words, or -1 if there are none. Skips the end of the ring if it is too short. */
   #reserve(size: number): number {
     const offset = this.#head & (DATA_WORDS - 1)
     const toEnd = DATA_WORDS - offset
@@ -125,7 +125,7 @@ export class RingWriter {
     }
     if (size <= toEnd) return HEADER_WORDS + offset
     this.#words[HEADER_WORDS + offset] = -toEnd
-    // The reader sees this together with the record after it.
+    // The skipped words become visible to the reader together with the next record.
     this.#head = (this.#head + toEnd) | 0
     return HEADER_WORDS
   }
@@ -163,7 +163,7 @@ export class RingReader {
     }
   }
 
-  /** Passes every record that is in the ring now to `take`, oldest first. Returns how many. */
+  /** Passes every record that is in the ring now to `take`, oldest first. Returns the number of records. */
   drain(take: (record: RecordView) => void): number {
     const words = this.#words
     const head = Atomics.load(words, HEAD)
@@ -178,7 +178,7 @@ export class RingReader {
         count++
       }
       tail = (tail + Math.abs(size)) | 0
-      // The tail is stored every 256 records, so that the writer gets space during a long drain.
+      // The tail is stored every 256 steps, so that the writer gains space during a long drain.
       if ((++steps & 255) === 0) Atomics.store(words, TAIL, tail)
     }
     Atomics.store(words, TAIL, tail)

@@ -1,31 +1,30 @@
 /**
- * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set; membership
- * means that the machine was written within the last one to two periods. The sets store hashes in typed arrays, because
- * hundreds of thousands of strings would burden the main thread's garbage collector. The hash is the keyed one of the
- * verdict, so nobody can choose machine ids that collide. If two machines have the same 64 bits, one of them is not written
- * for a period.
+ * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set. A machine in
+ * either set was written within the last two periods. The sets store hashes in typed arrays, because hundreds of thousands of
+ * strings would burden the main thread's garbage collector. The hashes are the keyed hashes of verdicts, so callers cannot
+ * choose machine ids that collide. If two machines have the same 64 bits, one of them is not written for a period.
  */
 
 import type { ActivityTable } from './activity-table.ts'
 
 const PERIOD_MS = 5 * 60_000
 const CAPACITY = 200_000
-/** The longest distance of a pair from its slot. Beyond it, a machine is not remembered and is due again. */
+/** The maximum distance of a pair from its slot. A machine that finds no slot within it is due again at its next check. */
 const MAX_STEPS = 64
 
 export class SeenMachines {
   #current: HashSet
   #previous: HashSet
-  /** When the current generation began. */
+  /** The time at which the current generation began. */
   #sinceMs = performance.now()
 
-  /** `capacity` is the size of one generation. When it is full, the next one begins early. */
+  /** `capacity` is the size of one generation. When a generation is full, the next one begins early. */
   constructor(capacity = CAPACITY) {
     this.#current = new HashSet(capacity)
     this.#previous = new HashSet(capacity)
   }
 
-  /** Returns true once per period for the machine and license of the entry, and counts them as written. */
+  /** Returns whether the last use of the entry's machine is due, about once per period. Counts the machine as written then. */
   isDue(activity: Pick<ActivityTable, 'machineOf'>, entry: number): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) this.#rotate()
     const { license, generation, machineHash0, machineHash1 } = activity.machineOf(entry)
@@ -45,7 +44,7 @@ export class SeenMachines {
   }
 }
 
-/** A set of pairs of words, of which the second is never 0. Open addressing with linear probing, from the first word. */
+/** A set of pairs of words, as a hash table with linear probing from the first word. The second word is never 0. */
 class HashSet {
   readonly #capacity: number
   readonly #mask: number
@@ -82,7 +81,7 @@ class HashSet {
     this.#size = 0
   }
 
-  /** Returns the index of the pair, or of the free slot for it, or -1 if there is neither within MAX_STEPS. */
+  /** Returns the index of the pair or of a free slot for it. Returns -1 if neither exists within MAX_STEPS. */
   #find(high: number, low: number): number {
     for (let step = 0; step < MAX_STEPS; step++) {
       const at = ((high + step) & this.#mask) * 2

@@ -40,13 +40,13 @@ const blank = {
   matchedGenerations: new Int32Array(4),
 }
 
-/** Returns a hash that is unique for each machine id of these tests: its bytes, at most five. */
+/** Returns a hash that is unique for each machine id of these tests. It consists of the at most five bytes of the id. */
 function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number } {
   const padded = Buffer.concat([machine, Buffer.alloc(8)])
   return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }
 }
 
-/** Returns random records of few entities, so that most of them repeat. Rows are reused under other generations. */
+/** Returns random records of few entities, so that most entities repeat. Rows are reused with other generations. */
 function records(seed: number, count: number): RecordView[] {
   const { int } = random(seed)
   return Array.from({ length: count }, () => {
@@ -80,7 +80,7 @@ interface Sum {
   last: number
 }
 
-/** The expected result, computed in the shortest way. */
+/** Computes the expected result without regard for speed. */
 function expected(all: readonly RecordView[]): {
   activity: Map<string, Sum>
   checks: Map<string, number>
@@ -109,7 +109,7 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
-test.each([1, 2, 3])('equals a plain count of all records, over several flushes (seed %i)', (seed) => {
+test.each([1, 2, 3])('equals a plain count of all records in each of several flushes (seed %i)', (seed) => {
   const aggregator = new Aggregator(ids, {
     valid: 20_000,
     machines: 20_000,
@@ -156,7 +156,7 @@ test.each([1, 2, 3])('equals a plain count of all records, over several flushes 
   expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
 })
 
-test('records nothing of deleted rows, and keeps what was recorded before their deletion', () => {
+test('ignores checks of deleted rows, and keeps the usage from before their deletion', () => {
   const gone = { license: -1, product: -1, rule: -1 }
   const aggregator = new Aggregator(
     {
@@ -192,7 +192,7 @@ test('records nothing of deleted rows, and keeps what was recorded before their 
   expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
 })
 
-test('a taken batch stays unchanged until the next one is taken', () => {
+test('leaves a taken batch unchanged until the next one is taken', () => {
   const aggregator = new Aggregator(ids, {
     valid: 20_000,
     machines: 20_000,
@@ -219,7 +219,7 @@ test('a taken batch stays unchanged until the next one is taken', () => {
   expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
 })
 
-/** Returns a check of a machine of this name. */
+/** Returns the record of a check of the machine with this name. */
 function checkOf(organization: number, license: number, machine: string, code: number = CODE.VALID): RecordView {
   const digest = createHash('sha256').update(machine).digest()
   return {
@@ -244,7 +244,7 @@ function named({ activity }: ReturnType<Aggregator['take']>): (string | number |
   return toActivityRows(activity).map(({ machineId, count }) => [machineId && Buffer.from(machineId).toString(), count])
 }
 
-test('counts for the license when there is no place for a machine, then drops activity, and keeps analytics exact', () => {
+test('counts for the license when machines do not fit, then drops activity, with exact analytics', () => {
   const aggregator = new Aggregator(ids, { valid: 6, machines: 6, licenses: 4, entries: 100, seen: 10, hostnames: 10 })
   for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) aggregator.add(checkOf(0, license, `of ${license}`))
   aggregator.add(checkOf(0, 1, 'of 1'))
@@ -271,7 +271,7 @@ describe('a flood of some organizations', () => {
     ['valid machines of many licenses', 1, (n: number) => checkOf(1, n, `m ${n}`)],
     ['many organizations', 5, (n: number) => checkOf(n % 5, n, `m ${n}`, n % 2 === 0 ? CODE.VALID : CODE.EXPIRED)],
     ['checks without a machine', 1, (n: number) => checkOf(1, n, '')],
-  ] as const)('leaves each machine of a quiet one in its feed (%s)', (_, __, flood) => {
+  ] as const)('leaves capacity for each machine of another organization (%s)', (_, __, flood) => {
     const aggregator = new Aggregator(ids, LIMITS)
     for (let n = 0; n < 50_000; n++) aggregator.add(flood(n))
     for (let n = 0; n < 50; n++) {
@@ -317,11 +317,11 @@ describe('a flood of some organizations', () => {
     expect(allowed(dayMs + 24 * HOUR_MS)).toBe(500)
   })
 
-  test('combines the licenses of an organization by hour when they have very many entries in a day', () => {
+  test('combines the checks of licenses by hour after the daily limit of entries', () => {
     const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 10, dayLicenses: 100, minute: 1_000 })
     const aggregator = new Aggregator(ids, LIMITS, budget)
     const dayMs = Date.UTC(2026, 0, 3)
-    /** Returns how many checks were recorded, and in how many different entries. */
+    /** Returns the number of recorded checks, and the number of distinct entries. */
     const record = (organization: number, fromMs: number, minutes: number): { checks: number; entries: number } => {
       const entries = new Set<string>()
       let checks = 0
@@ -335,14 +335,14 @@ describe('a flood of some organizations', () => {
       }
       return { checks, entries: entries.size }
     }
-    // Ten minutes in entries of a minute, the other fifty in one of the hour, at whose start an entry of a minute exists.
+    // Each of the first ten minutes has an entry. The other fifty share an entry of the hour, which starts with the first minute.
     expect(record(1, dayMs, 60)).toEqual({ checks: 600, entries: 100 })
     expect(record(1, dayMs + HOUR_MS, 60)).toEqual({ checks: 600, entries: 10 })
     expect(record(2, dayMs + HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })
     expect(record(1, dayMs + 24 * HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })
   })
 
-  test('leaves the counters of rules and analytics to others', () => {
+  test('leaves capacity for the rules and analytics of another organization', () => {
     const aggregator = new Aggregator(ids, LIMITS)
     const matching = (organization: number, n: number): RecordView => ({
       ...checkOf(organization, n, ''),
@@ -360,7 +360,7 @@ describe('a flood of some organizations', () => {
     ])
   })
 
-  test('loses no alert of overuse', () => {
+  test('counts every check that exceeds the machine limit, for alerts', () => {
     const aggregator = new Aggregator(ids, { ...LIMITS, valid: 10, machines: 10 })
     for (let n = 0; n < 5_000; n++) aggregator.add(checkOf(1, n % 7, long(n), CODE.TOO_MANY_MACHINES))
     for (let n = 0; n < 5_000; n++) aggregator.add(checkOf(2, 10_000 + n, `m ${n}`, CODE.EXPIRED))
@@ -372,7 +372,7 @@ describe('a flood of some organizations', () => {
   })
 })
 
-test('keeps the name of a machine that has sent one, once', () => {
+test('returns the hostname of a known machine once', () => {
   const aggregator = new Aggregator(ids, {
     valid: 100,
     machines: 100,

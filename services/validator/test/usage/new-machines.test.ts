@@ -35,7 +35,7 @@ const recorded = (): ClaimAnswer => ({
 })
 const add = (organization: number, name: string): void => machines.add(organization, LICENSE, Buffer.from(name), null)
 
-test('a flood of one organization leaves others memory, and they are in the next batch', async () => {
+test('keeps capacity for other organizations during a flood, and writes them in the next batch', async () => {
   for (let i = 0; i < 30_000; i++) add(HOSTILE, `hostile ${i}`)
   expect([machines.waiting, machines.dropped]).toEqual([10_000, 20_000])
   for (let i = 0; i < 90; i++) add(QUIET, `quiet ${i}`)
@@ -47,7 +47,7 @@ test('a flood of one organization leaves others memory, and they are in the next
   expect(machines.waiting).toBe(0)
 })
 
-test('writes some machines before all others, each once', async () => {
+test('writes the given machines before all others, and each machine once', async () => {
   for (let i = 0; i < 1_000; i++) add(HOSTILE, `m ${i}`)
   const both = [999, 5, 5_000].map((i) => ({ licenseId: LICENSE, machineId: Buffer.from(`m ${i}`) }))
   const now = machines.writeNow(both)
@@ -59,7 +59,7 @@ test('writes some machines before all others, each once', async () => {
   expect(batches.flat()).toHaveLength(1_000)
 })
 
-test('waits for the batch that contains the machine', async () => {
+test('waits for a batch in progress that contains the machine', async () => {
   add(QUIET, 'm')
   const flush = machines.flush()
   await machines.writeNow([{ licenseId: LICENSE, machineId: Buffer.from('m') }])

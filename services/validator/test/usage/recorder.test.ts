@@ -79,8 +79,8 @@ test('counts checks of unknown keys for the organization', async () => {
   expect((await counted())[0]?.n).toBeGreaterThanOrEqual(7)
 })
 
-test('records only rule matches of an excluded check, and everything of a blacklisted one', async () => {
-  // Suspended, so that no check is VALID before the rules are applied.
+test('records only the rule matches of an excluded check, and the full usage of a blacklisted check', async () => {
+  // The license is suspended, so that no check is VALID before the rules are applied.
   const license = await world.license({ maxMachines: 5, status: 'suspended' })
   const { pool } = world.database
   const given = { organizationId: world.organizationId, type: 'HWID' as const }
@@ -88,7 +88,7 @@ test('records only rule matches of an excluded check, and everything of a blackl
   const exclusion = await insertRule(pool, { ...lets, licenseId: license.id, value: 'vip' })
   const beside = await insertRule(pool, { ...given, productId: license.productId, value: 'vip' })
   const blacklist = await insertRule(pool, { ...given, licenseId: license.id, value: 'bad' })
-  // The blacklist was inserted last: once it is applied, the others are too.
+  // The blacklist was inserted last, so the other rules are applied when it is.
   await until(async () => (await check(license.key, 'bad')).text.includes('BLACKLISTED'))
   await check(license.key, 'vip')
   const countOf = async (id: string): Promise<number> =>
@@ -139,7 +139,7 @@ test('writes the usage of the last second when it stops', async () => {
   expect(await activityOf(license.id)).toEqual([{ code: 'VALID', machine: null, count: 123 }])
 })
 
-test('counts exactly although its connections are terminated repeatedly', async () => {
+test('counts every check once when its connections are terminated repeatedly', async () => {
   const license = await world.license({ maxMachines: null })
   await until(async () => (await check(license.key)).status === 200)
   let sent = 1
@@ -168,7 +168,7 @@ test('stores the name that a known machine sends later', async () => {
   await expect.poll(name).toEqual([{ hostname: 'build-7' }])
 })
 
-test('writes the last use of an API key, also of one that is spelled unusually', async () => {
+test('writes the last use of an API key whose header is spelled unusually', async () => {
   const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
   const headers = { authorization: `bearer   ${secret} ` }
   const license = await world.license({ maxMachines: null })

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import type { MachineRow } from '../../src/usage/activity-table.ts'
 import { SeenMachines } from '../../src/usage/seen-machines.ts'
 
-/** Returns what the index would have for the machine of a license: the hash of its id is keyed. */
+/** Returns the row of a license's machine, with a hash of the machine id in place of the keyed hash. */
 function rowOf(license: string, machine: string): MachineRow {
   const hash = createHash('sha256').update(machine).digest()
   const number = Number(/\d+$/.exec(license)?.[0] ?? 0)
@@ -17,7 +17,7 @@ function isDue(seen: SeenMachines, license: string, machine: string): boolean {
   return seen.isDue({ machineOf: () => rowOf(license, machine) }, 0)
 }
 
-test('a machine is due once, as in a set of strings', () => {
+test('returns true once per machine and license, like a set of strings', () => {
   const { int } = random(11)
   const seen = new SeenMachines(100_000)
   const model = new Set<string>()
@@ -29,7 +29,7 @@ test('a machine is due once, as in a set of strings', () => {
   }
 })
 
-test('a machine is due again after two generations, and not before', () => {
+test('returns true again after two generations, and not before', () => {
   const seen = new SeenMachines(10)
   const due = (name: string): boolean => isDue(seen, 'license', name)
   expect(due('first')).toBe(true)
@@ -39,12 +39,12 @@ test('a machine is due again after two generations, and not before', () => {
   expect(due('first')).toBe(true)
 })
 
-test('looks at a bounded number of slots when hashes collide', () => {
+test('searches a bounded number of slots when hashes collide', () => {
   const seen = new SeenMachines(1_000)
   const due = (machineHash1: number): boolean =>
     seen.isDue({ machineOf: () => ({ license: 0, generation: 0, machineHash0: 5, machineHash1 }) }, 0)
   for (let i = 1; i <= 64; i++) expect(due(i)).toBe(true)
   for (let i = 1; i <= 64; i++) expect(due(i)).toBe(false)
-  // A machine beyond the bound is not remembered: it is due each time.
+  // A machine beyond the bound is not stored, so it is due each time.
   expect([due(65), due(65)]).toEqual([true, true])
 })
