@@ -1,7 +1,7 @@
 /**
- * Accepts the connections of all workers in the main thread and passes them on in turn, so that every worker has an equal
- * share. With SO_REUSEPORT the busiest of four workers had a quarter to a third more than its share. A worker must be
- * removed before it closes: a connection that is passed to a closed worker aborts the process.
+ * Accepts connections in the main thread and passes them to the workers in turn, so that every worker has an equal share. With
+ * SO_REUSEPORT, the busiest of four workers had a quarter to a third more than its share. A worker must be removed before it
+ * closes, because a connection that is passed to a closed worker aborts the process.
  */
 
 import { createServer } from 'node:net'
@@ -17,13 +17,13 @@ export class Acceptor {
   #stopListening: (() => void) | null = null
 
   constructor() {
-    // Reached only while there is no worker.
+    // The route is reached only while there is no worker.
     this.#app.any('/*', (response) => {
       response.close()
     })
   }
 
-  /** Resolves with the port; port 0 lets the system choose one. Rejects when the address or port is not available. */
+  /** Resolves to the port. With port 0 the system chooses one. Rejects when the address or port is not available. */
   async listen(host: string, port: number): Promise<number> {
     if (port !== 0) await assertFree(host, port)
     return new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ export class Acceptor {
     this.#app.addChildAppDescriptor(worker)
   }
 
-  /** Passes no further connection to this worker. */
+  /** Removes a worker, which then receives no further connections. */
   remove(worker: AppDescriptor): void {
     if (this.#workers.delete(worker)) this.#app.removeChildAppDescriptor(worker)
   }
@@ -50,14 +50,14 @@ export class Acceptor {
     this.#stopListening = null
   }
 
-  /** Closes the listener. Call it when no worker is left. */
+  /** Closes the listener. Call it when all workers have ended. */
   close(): void {
     this.stopListening()
     this.#app.close()
   }
 }
 
-/** Rejects when the port is in use. The native listener would silently share it with a program that allows sharing. */
+/** Rejects when the port is in use. The native listener would silently share the port with a program that allows it. */
 function assertFree(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

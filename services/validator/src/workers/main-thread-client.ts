@@ -1,7 +1,7 @@
 /**
  * Sends a worker's requests to the main thread and calls back with each response. The requests of one turn of the event loop
- * are sent as one message. The number of requests that wait is bounded, and divided between organizations: while the main
- * thread is busy, a flood of one organization neither fills the memory nor delays the requests of another.
+ * are sent as one message. The number of waiting requests is bounded and divided fairly between organizations. While the main
+ * thread is busy, a flood of one organization does not delay the requests of another.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -17,7 +17,7 @@ import type {
   WorkResponse,
 } from '../shared/messages.ts'
 
-/** The most requests of a worker that wait for the main thread; one organization alone may have half of them. */
+/** The maximum number of a worker's requests that wait for the main thread. One organization alone may use half of it. */
 const MAX_WAITING = 20_000
 
 type Waiting = { organization: number } & WaitingRequest
@@ -28,7 +28,7 @@ type WaitingRequest =
 
 export class MainThreadClient {
   readonly #port: MessagePort
-  /** By request id: the callback of each request without a response. */
+  /** The callbacks of the requests without a response, by request id. */
   readonly #waiting = new Map<number, Waiting>()
   /** The requests of this turn, which are not sent yet. */
   #requests: WorkRequest[] = []
@@ -53,7 +53,10 @@ export class MainThreadClient {
     })
   }
 
-  /** Claims a slot. Decides nothing, immediately, when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /**
+   * Claims a slot. The claim ends undecided at once when too many requests wait. The caller must not write to the arrays before
+   * the turn of the event loop has ended.
+   */
   claim(
     organization: number,
     licenseId: Uint8Array,
@@ -70,7 +73,10 @@ export class MainThreadClient {
     )
   }
 
-  /** Renews a lease, unless too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /**
+   * Renews a lease, unless too many requests wait. The caller must not write to the arrays before the turn of the event loop has
+   * ended.
+   */
   renew(
     organization: number,
     licenseId: Uint8Array,
@@ -91,7 +97,10 @@ export class MainThreadClient {
     this.#request({ kind: 'renew', ...request }, { kind: 'renew', organization })
   }
 
-  /** Releases a slot. Undecided at once when too many requests wait. Keeps the arrays until the turn ends, so the caller must not write to them. */
+  /**
+   * Releases a slot. The release ends undecided at once when too many requests wait. The caller must not write to the arrays
+   * before the turn of the event loop has ended.
+   */
   release(
     organization: number,
     licenseId: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * The worker threads: starts them, passes connections and responses to them, stops them, and replaces one that failed. A
- * failed worker closes its own connections before it ends, so its clients see a closed connection and retry.
+ * Manages the worker threads: starts and stops them, sends them connections and responses, and replaces failed ones. A failed
+ * worker closes its connections before it ends, so its clients can retry.
  */
 
 import { type MessagePort, Worker } from 'node:worker_threads'
@@ -13,23 +13,23 @@ import { Acceptor } from './acceptor.ts'
 export interface WorkerPoolOptions {
   count: number
   host: string
-  /** 0 lets the system choose. */
+  /** The TCP port. With 0 the system chooses one. */
   port: number
-  /** Everything that the workers share. */
+  /** The parts of the setup that all workers share. */
   setup: Omit<WorkerSetup, 'counters' | 'ring' | 'publicKeys'>
   /** Returns the ring for a new worker. */
   createRing(): SharedArrayBuffer
-  /** The worker of this ring has ended. */
+  /** Called when the worker of this ring has ended. */
   releaseRing(ring: SharedArrayBuffer): void
   /** Returns the port that delivers the public keys to a new worker. */
   openPublicKeys(): MessagePort
-  /** Calls `respond` once, now or later. */
+  /** Handles a request. It calls `respond` once, now or later. */
   onRequest(request: WorkRequest, respond: (response: WorkResponse) => void): void
   onKeyUsed(row: number, generation: number, atMs: number): void
   onError(error: Error, fatal: boolean): void
 }
 
-/** The delay before a failed worker is replaced, so that one that fails at its start does not restart in a loop. */
+/** The delay before a failed worker is replaced. It limits the restarts of workers that fail at their start. */
 const RESTART_MS = 200
 
 export interface RunningWorker {
@@ -47,7 +47,7 @@ export class WorkerPool {
   /** The sums of the counters of ended workers. */
   readonly #past = new Counters()
   readonly #acceptor = new Acceptor()
-  /** All first workers are ready. Only then is an ended worker replaced. */
+  /** Whether all initial workers are ready. Ended workers are replaced only from then on. */
   #isStarted = false
   #isStopping = false
 
@@ -67,7 +67,7 @@ export class WorkerPool {
     return totals
   }
 
-  /** Resolves with the port when every worker is ready. Rejects when one is not, or when the port is not available. */
+  /** Resolves to the port when every worker is ready. Rejects when a worker fails or the port is not available. */
   async start(): Promise<number> {
     const { count, host, port } = this.#options
     await Promise.all(Array.from({ length: count }, () => this.#startOne()))
@@ -144,7 +144,7 @@ export class WorkerPool {
   }
 }
 
-/** Returns an error of a worker as an error of this thread, so that the log shows it as one. */
+/** Converts the message of a worker to an error object for the log. */
 function toError({ name, message, stack }: { name: string; message: string; stack: string }): Error {
   return Object.assign(new Error(message), { name, stack })
 }

@@ -1,4 +1,4 @@
-/** A worker's requests to the main thread: what waits is bounded and divided between organizations. */
+/** Tests that the waiting requests of a worker are bounded and divided between organizations. */
 
 import { MessageChannel } from 'node:worker_threads'
 
@@ -11,7 +11,7 @@ const HOSTILE = 1
 const QUIET = 2
 const LEASE = { license: 1, licenseGeneration: 1, machineHash0: 1, machineHash1: 1 }
 
-test('rejects requests of an organization that has its share waiting, and sends those of others', async () => {
+test("rejects requests beyond an organization's share, and sends those of others", async () => {
   const { port1, port2 } = new MessageChannel()
   const client = new MainThreadClient(port1, () => undefined, 100)
   const received: number[] = []
@@ -42,7 +42,7 @@ test('rejects requests of an organization that has its share waiting, and sends 
   expect(received.filter((organization) => organization === HOSTILE)).toHaveLength(50)
   expect(received.filter((organization) => organization === QUIET)).toHaveLength(1)
   expect(decisions.filter(({ isDecided }) => isDecided)).toHaveLength(51)
-  // What has ended gives its place back.
+  // Requests that have ended free their capacity.
   claim(HOSTILE)
   while (decisions.length < 1_002) await new Promise((resolve) => setImmediate(resolve))
   expect(decisions.at(-1)).toMatchObject({ isDecided: true })
