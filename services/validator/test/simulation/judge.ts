@@ -1,11 +1,11 @@
 /**
- * Judges what the index of a validator shows at one moment. All checks of an organization together must have the verdicts of
- * one version. That version must not be older than one that the organization's checks have shown before, than the snapshot
- * that the validator has published as applied, and, while the validator is ready and nothing disturbs it, than the
- * propagation bound.
+ * Judges the verdicts of a validator's index at one moment. All checks of an organization together must have the verdicts of
+ * one version. That version must not be older than the versions that its checks have shown before. It must not be older than
+ * the snapshot that the validator has published as applied. While the validator is ready and undisturbed, it must also not be
+ * older than the propagation bound.
  *
- * A claim or release of this validator is applied at once, so a machine may be newer than the version; the machine is
- * then as that claim or release left it.
+ * A claim or release of this validator is applied at once, so a machine may be newer than the version. The machine then has the
+ * state after that claim or release.
  */
 
 import {
@@ -25,16 +25,16 @@ import { bytesOf, idOf, keyOf, secretHashOf } from './rows.ts'
 import { type Policy, policyOf, type WatchedCheck, wordOf } from './verdicts.ts'
 import { machineName, type State, usedOf } from './world.ts'
 
-/** A validator that is ready and undisturbed shows every version that is this old. */
+/** The propagation bound: a ready and undisturbed validator shows a version at most this long after its commit. */
 export const BOUND_MS = 2_000
 
-/** A heartbeat counts for this long. */
+/** The time for which a heartbeat counts. */
 const LIVE_MS = 5_000
 
 /**
- * wrongly allowed: a check is valid that every version rejects which could be shown. backwards: an older version than one
- * shown before. mixed: no version at all. late: ready, undisturbed, and older than the bound. applied too early: older than
- * what was published as applied.
+ * The kinds of problems. `wrongly allowed`: a check is VALID although every possible version rejects it. `backwards`: the version
+ * is older than one shown before. `mixed`: the verdicts match no version. `late`: the version is older than the bound. `applied
+ * too early`: the version is older than the published snapshot.
  */
 export type Problem = 'wrongly allowed' | 'backwards' | 'mixed' | 'late' | 'applied too early'
 
@@ -50,17 +50,17 @@ export interface Shown {
   readonly used: number
 }
 
-/** The result of a claim or release of this validator, by the version that was current when it committed. */
+/** The result of a claim or release of this validator, with the version that was current when it committed. */
 interface OwnMachine {
   readonly version: number
-  /** False for what was only seen: the feed may still deliver an older state of the machine. */
+  /** Whether the transaction wrote the machine. If it only read it, the feed may still deliver an older state. */
   readonly isWrite: boolean
 }
 
 export interface Condition {
   readonly nowMs: number
   readonly isReady: boolean
-  /** When a fault last disturbed the validator. */
+  /** The time at which a fault last disturbed the validator. */
   readonly troubledMs: number
 }
 
@@ -69,11 +69,11 @@ export class Judge {
   readonly #reader: IndexReader
   readonly #checks: readonly WatchedCheck[]
   readonly #organizations: readonly number[]
-  /** By organization: the oldest version that explains what its checks have shown. */
+  /** The oldest version that explains the verdicts shown so far, by organization. */
   readonly #shown = new Map<number, number>()
   readonly #policies = new Map<WatchedCheck, Policy[]>()
   readonly #ownMachines = new Map<string, OwnMachine[]>()
-  /** Organizations of which a large change is being applied in pages. */
+  /** The organizations whose large change is being applied in pages. */
   #paged: readonly number[] = []
   readonly #check = createCheck()
   readonly #verdict = createVerdict()
@@ -86,8 +86,8 @@ export class Judge {
   }
 
   /**
-   * A large change of these organizations is applied in pages from now on. Until `endPages`, their checks may be rejected
-   * too often, and may be old, but what is allowed must be allowed by a version.
+   * Records that a large change of these organizations is applied in pages from now on. Until `endPages`, their verdicts may be
+   * old, and checks may be rejected without reason. A check may be VALID only if a version allows it.
    */
   beginPages(organizations: readonly number[]): void {
     this.#paged = [...this.#paged, ...organizations]
@@ -97,17 +97,17 @@ export class Judge {
     this.#paged = []
   }
 
-  /** A claim or release was applied to the index. */
+  /** Records that a claim or release was applied to the index. */
   own(license: number, machine: string, xid: bigint, isWrite: boolean): void {
     const { versionOfTransaction, firstFreshXid } = this.#postgres
     const version = versionOfTransaction.get(xid) ?? 0
-    // A number that is given out again may count as read already. The claim then arrives with the load that follows.
+    // A transaction number that is used again may count as read already. The claim then arrives with the next load.
     const own = { version, isWrite: isWrite && xid >= firstFreshXid }
     const name = machineName(license, machine)
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
   }
 
-  /** Returns what is wrong with what the index shows now, or null. `isWritten`: the index has changed since the last call. */
+  /** Returns the problem of the current verdicts, or null. `isWritten` means that the index has changed since the last call. */
   judge(condition: Condition, isWritten: boolean): Finding | null {
     const bound = this.#boundVersion(condition)
     const applied = this.#appliedVersion(condition.nowMs)
@@ -139,7 +139,7 @@ export class Judge {
     return null
   }
 
-  /** Returns the first check whose verdict is not exactly that of the latest version, and other remains. For the end. */
+  /** Returns a description of the first check whose verdict or slot count differs from the latest version, or null. */
   judgeEnd(): string | null {
     const { state } = this.#postgres
     for (const check of this.#checks) {
@@ -150,7 +150,7 @@ export class Judge {
       const isHeld = this.#holds(this.#postgres.latest, check)
       const isRight =
         policy === 'SLOT' ? isSlotVerdict(license?.max ?? null, isHeld, used, shown) : isPolicy(policy, shown)
-      if (!isRight) return `${nameOf(check)} is ${shown.code}, but Postgres says ${policy}`
+      if (!isRight) return `${nameOf(check)} is ${shown.code} instead of ${policy}`
       if (license !== undefined && policy !== 'NOT_FOUND' && shown.used !== used)
         return `license ${check.license} counts ${shown.used} machines instead of ${used}`
     }
@@ -164,7 +164,7 @@ export class Judge {
     return { code: verdict.busy ? 'busy' : CODES[verdict.code]!, slot, used: verdict.used }
   }
 
-  /** Returns whether the check is rejected, or allowed by one of the versions. */
+  /** Returns whether the check is rejected, or a version from `from` on allows it. */
   #mayBe(check: WatchedCheck, { code }: Shown, from: number): boolean {
     const isAllowed = (version: number): boolean => ['VALID', 'SLOT'].includes(this.#policy(version, check))
     return code !== 'VALID' || this.#find(from, isAllowed) !== null
@@ -184,7 +184,7 @@ export class Judge {
     )
   }
 
-  /** The latest version that a management service would count as applied by this validator. */
+  /** Returns the latest version that a management service would count as applied by this validator. */
   #appliedVersion(nowMs: number): number {
     const { versions, historyStart, heartbeat } = this.#postgres
     if (heartbeat === null || heartbeat.applied === null || nowMs - heartbeat.seenMs > LIVE_MS) return 0
@@ -208,8 +208,8 @@ export class Judge {
     )
     const held = new Set(own.map((one) => this.#holds(one.version, check)))
     if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
-    // The machines of a deleted license belong to no organization in the change log: they may be removed before it, or
-    // after another license was given its number.
+    // In the change log, the machines of a deleted license belong to no organization. They may be removed before the license, or
+    // after another license has received its number.
     if (versions.some(({ state }, i) => i > version && !state.license.has(check.license))) held.add(false)
     if (versions.some(({ state }, i) => i < version && !state.license.has(check.license))) held.add(true)
     const { max } = versions[version]!.state.license.get(check.license)!

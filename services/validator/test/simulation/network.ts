@@ -1,6 +1,6 @@
 /**
- * The way between a validator and Postgres: what travels takes time, may be held up or lost, and connections break. Also
- * what travels: the change feed, claims of slots, and heartbeats.
+ * Simulates the network between a validator and Postgres: messages take time, may be delayed or lost, and connections break. It
+ * also simulates the clients of Postgres: the change feed, claims and releases of slots, and heartbeats.
  */
 
 import {
@@ -27,21 +27,21 @@ import { changeOf, idOf, loadOf } from './rows.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { draftOf, machineName, type TableName, usedOf } from './world.ts'
 
-/** How long a statement may take before its connection is given up. */
+/** The timeout of a statement. */
 const STATEMENT_TIMEOUT_MS = 1_500
 
 export class Network {
   readonly time: VirtualTime
   readonly random: Random
-  /** Connections are refused until then. */
+  /** The time until which connections are refused. */
   downUntilMs = 0
-  /** Nothing arrives until then. */
+  /** The time until which no message arrives. */
   stalledUntilMs = 0
-  /** Notifications are lost until then. */
+  /** The time until which notifications are lost. */
   mutedUntilMs = 0
-  /** When a fault last held up or broke a connection. */
+  /** The time at which a fault last delayed messages or broke connections. */
   troubledMs = -Infinity
-  /** Receives what happens, for the story of a run. */
+  /** Receives a line for each event of the run. */
   tell: (line: string) => void = () => undefined
   readonly #lines = new Set<Line>()
 
@@ -60,7 +60,7 @@ export class Network {
     this.#lines.delete(line)
   }
 
-  /** Breaks every connection, or each with the given probability. */
+  /** Breaks each connection with the given probability. */
   cut(probability = 1): void {
     this.troubledMs = this.time.nowMs()
     for (const line of this.#lines) if (this.random.chance(probability)) line.break()
@@ -96,7 +96,7 @@ export class Line {
     this.#onLost()
   }
 
-  /** Rejects what is under way. */
+  /** Closes the connection. Rejects the messages that are being sent. */
   close(): void {
     this.#isBroken = true
     this.#network.drop(this)
@@ -104,7 +104,7 @@ export class Line {
     this.#pending.clear()
   }
 
-  /** Resolves when one message has arrived. Rejects when the connection breaks first, or after the timeout. */
+  /** Simulates one message. Resolves when it has arrived. Rejects when the connection breaks first, or after the timeout. */
   async travel(longestMs = 20): Promise<void> {
     const { time, random, downUntilMs, stalledUntilMs } = this.#network
     if (this.#isBroken) throw new Error('The connection is closed.')
@@ -122,7 +122,7 @@ export class Line {
     }
   }
 
-  /** Sends a statement, which the server executes at one moment, and resolves to its result. */
+  /** Sends a statement, which the server executes atomically, and resolves to its result. */
   async query<T>(execute: () => T): Promise<T> {
     await this.travel()
     const result = execute()
@@ -146,19 +146,19 @@ export class SimulatedSource implements FeedSource {
   readonly #network: Network
   readonly #pageMs: number
   readonly #wakers = new Set<() => void>()
-  /** The changes of these organizations are read in pages from now on. */
+  /** Called when the changes of these organizations are read in pages from now on. */
   onPages: (organizations: readonly number[]) => void = () => undefined
-  /** How many reads of the change log Postgres has executed. */
+  /** The number of reads of the change log that Postgres has executed. */
   reads = 0
 
-  /** `pageMs`: how long a page of a load may take to arrive. */
+  /** `pageMs` is the maximum time that a page of a load takes to arrive. */
   constructor(postgres: SimulatedPostgres, network: Network, pageMs: number) {
     this.#postgres = postgres
     this.#network = network
     this.#pageMs = pageMs
   }
 
-  /** A transaction has notified the listeners. */
+  /** Notifies the listeners of a transaction. */
   notify(): void {
     const { time, random, mutedUntilMs } = this.#network
     if (mutedUntilMs > time.nowMs()) return
@@ -194,7 +194,7 @@ export class SimulatedSource implements FeedSource {
     }
   }
 
-  /** Like `readFeed`. */
+  /** Simulates `readFeed`. */
   #read(since: string, { except = [], suspects = [], maxChanges }: FeedReadOptions = {}): FeedReading {
     const reading = this.#postgres.read(since, {
       except: except.map(numberOf),
@@ -209,7 +209,7 @@ export class SimulatedSource implements FeedSource {
     return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)), reloads }
   }
 
-  /** Like `loadFeed`: a connection of its own, and one snapshot. */
+  /** Simulates `loadFeed`, which uses a separate connection and one snapshot. */
   #load(identity: string, onBatch: OnBatch): Load {
     const line = this.#network.open()
     const load = async (): Promise<LoadOutcome> => {
@@ -235,7 +235,7 @@ export class SimulatedSource implements FeedSource {
     return { done: load(), close: () => line.close() }
   }
 
-  /** Like `readLargeChange`. */
+  /** Simulates `readLargeChange`. */
   #readLarge(since: string, organizations: readonly number[], onPage: (page: LargePage) => void): LargeChange {
     this.onPages(organizations)
     this.#network.tell(`the changes of organization ${organizations.join(' and ')} are read apart`)
@@ -261,7 +261,7 @@ export class SimulatedSource implements FeedSource {
     return { done: read(), close: () => line.close() }
   }
 
-  /** Divides rows as the chunks of a stream happen to. */
+  /** Divides rows into pages of random lengths, like the chunks of a stream. */
   *#pages(rows: readonly FeedChange[]): Generator<readonly FeedChange[]> {
     for (let from = 0; from < rows.length;) {
       const to = from + 1 + this.#network.random.int(8)
@@ -271,11 +271,11 @@ export class SimulatedSource implements FeedSource {
   }
 }
 
-/** Executes claims and releases as `claim_slots` and `release_slots` do. */
+/** Simulates `claim_slots` and `release_slots`. */
 export class SimulatedSlots implements SlotStore {
   readonly #postgres: SimulatedPostgres
   readonly #network: Network
-  /** Licenses whose slots a transaction has locked. */
+  /** The licenses whose slots a transaction has locked. */
   readonly #locked = new Set<number>()
 
   constructor(postgres: SimulatedPostgres, network: Network) {
@@ -330,7 +330,7 @@ export class SimulatedSlots implements SlotStore {
     })
   }
 
-  /** Begins a transaction, locks what is free, and after a while decides and commits. */
+  /** Begins a transaction and locks the licenses that are not locked. After a random time it calls `decide`, which commits. */
   async #transact<T>(
     licenses: readonly number[],
     decide: (transaction: Transaction, isBusy: (license: number) => boolean) => T,
@@ -354,7 +354,7 @@ export class SimulatedSlots implements SlotStore {
   }
 }
 
-/** Stores heartbeats over a connection of their own. */
+/** Stores heartbeats over separate connections. */
 export class SimulatedHeartbeats implements HeartbeatStore {
   readonly #postgres: SimulatedPostgres
   readonly #network: Network

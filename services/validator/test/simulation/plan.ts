@@ -1,6 +1,6 @@
 /**
- * The events of a run, as data: a run can be repeated exactly, and shortened by leaving steps out. A step chooses what it
- * acts on by its own number, so it does not depend on the steps before it.
+ * Plans the events of a run as data, so that a run can be repeated exactly, and shrunk by omitting steps. A step chooses its rows
+ * with its own seed, so the choice does not depend on other steps.
  */
 
 import { type Random, random } from '@keyward/testkit'
@@ -20,23 +20,23 @@ import {
 export const FAULTS = [
   'cut', // connections break
   'refuse', // connections break and are refused for a while
-  'stall', // nothing arrives for a while
+  'stall', // no message arrives for a while
   'mute', // notifications are lost for a while
   'crash', // Postgres crashes and loses the latest commits and all open transactions
-  'fail over', // another server takes over that lacks the latest commits
-  'restore', // an older copy of a running server is put in place
+  'fail over', // another server without the latest commits takes over
+  'restore', // the server is replaced by an older copy of itself
   'dump', // an older dump is restored on a new server
   'standby', // connections reach a standby for a while
-  'prune', // the change log forgets what was visible a while ago
-  'void', // somebody requests a reload
+  'prune', // the change log loses the entries that were visible a while ago
+  'void', // an operator requests a reload
 ] as const
 export type FaultName = (typeof FAULTS)[number]
 
 interface Timed {
   readonly atMs: number
-  /** How long a transaction stays open, or a fault lasts. */
+  /** The duration of the transaction or fault. */
   readonly lastsMs: number
-  /** The seed of what the step chooses. */
+  /** The seed of the step's choices. */
   readonly pick: number
 }
 
@@ -44,11 +44,15 @@ export type Step = Timed &
   (
     | {
         readonly kind: 'transaction'
-        /** The name of a random operation, or an operation. */
+        /** The operations, or the names of random operations. */
         readonly operations: readonly (OperationName | Operation)[]
         readonly isRolledBack: boolean
       }
-    | { readonly kind: 'fault'; readonly fault: FaultName; /** How many versions are lost. */ readonly lost: number }
+    | {
+        readonly kind: 'fault'
+        readonly fault: FaultName
+        /** The number of versions that are lost. */ readonly lost: number
+      }
     | { readonly kind: 'check' | 'deactivate'; readonly license: number; readonly machine: string }
   )
 
@@ -58,17 +62,17 @@ export interface Plan {
   readonly checks: readonly WatchedCheck[]
   /** The latest start of the last step, in milliseconds from the beginning. */
   readonly lastsMs: number
-  /** How long a page of a load may take to arrive. */
+  /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs: number
-  /** The most changes that one read of the log returns. */
+  /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges: number
 }
 
 export interface PlanOptions {
   readonly faults?: readonly FaultName[]
-  /** One of them is the most changes that a read returns. */
+  /** The values from which the plan chooses `maxChanges`. */
   readonly maxChanges?: readonly number[]
-  /** One of them is how long a page of a load may take. */
+  /** The values from which the plan chooses `pageMs`. */
   readonly pageMs?: readonly number[]
 }
 

@@ -1,7 +1,7 @@
 /**
- * A model of what a client of Postgres can observe: transactions with numbers, snapshots, the change log and its functions
- * (packages/database/migrations), crashes, failovers and restored copies. Every state that was visible is a version; versions
- * are numbered in the order in which they were visible, so one that a crash brings back has a new number.
+ * Models the behavior of Postgres that a client can observe: numbered transactions, snapshots, the change log and its functions
+ * (packages/database/migrations), crashes, failovers and restored copies. Every visible state is a version. Versions are numbered
+ * in the order in which they became visible, so a state that a crash restores has a new number.
  */
 
 import type { Random } from '@keyward/testkit'
@@ -9,7 +9,7 @@ import type { Random } from '@keyward/testkit'
 import { parseSnapshot } from '../../src/feed/own-writes.ts'
 import { firstState, type State, TABLES, type TableName } from './world.ts'
 
-/** A row that a transaction changed: an entry of the change log. */
+/** An entry of the change log: a row that a transaction changed. */
 export interface Entry {
   readonly xid: bigint
   readonly table: TableName
@@ -22,14 +22,14 @@ export interface Entry {
 export interface Version {
   readonly state: State
   readonly atMs: number
-  /** The transaction. Null for what a crash, a failover or a restored copy left. */
+  /** The transaction. Null for the state after a crash, a failover or a restore. */
   readonly xid: bigint | null
 }
 
-/** The snapshot that a validator has published as applied, and when. */
+/** A heartbeat of a validator, with the snapshot that it has published as applied. */
 export interface Heartbeat {
   readonly applied: string | null
-  /** The latest snapshot that it has published in the history of this server. */
+  /** The latest snapshot that the validator has published in the history of this server. */
   readonly landmark: string | null
   readonly seenMs: number
 }
@@ -38,31 +38,31 @@ export interface Heartbeat {
 interface Disk {
   readonly state: State
   readonly log: readonly Entry[]
-  /** `feed_state`: entries that are visible in this snapshot may be gone. */
+  /** `feed_state`: the snapshot whose visible entries may have been removed from the log. */
   readonly gone: string
-  /** `feed_state`: how many reloads have been requested. */
+  /** `feed_state`: the number of reloads that have been requested. */
   readonly reloads: number
-  /** `feed_state`: where the log was written. */
+  /** `feed_state`: the server that has written the log. */
   readonly writtenBy: string
-  /** `validators`: what the validator has published. */
+  /** `validators`: the row of the validator. */
   readonly heartbeat: Heartbeat | null
-  /** The transaction that wrote this. */
+  /** The transaction that wrote this content. */
   readonly xid: bigint
-  /** Its number among the versions. */
+  /** The number of the version. */
   readonly version: number
 }
 
 /** A transaction that has a number. */
 export interface Transaction {
   readonly xid: bigint
-  /** It has ended, or a crash has rolled it back. */
+  /** Whether the transaction has ended, or a crash has rolled it back. */
   isOver: boolean
 }
 
 export interface Reading {
   readonly snapshot: string
   readonly behind: boolean
-  /** The organizations that are to be read apart. */
+  /** The organizations that must be read apart. */
   readonly large: readonly number[]
   readonly entries: readonly Pick<Entry, 'table' | 'row'>[]
   readonly state: State
@@ -72,7 +72,7 @@ export interface Reading {
 export interface ReadOptions {
   readonly except?: readonly number[]
   readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
-  /** The read may return more changes than others. */
+  /** Whether the read may return ten times as many changes. */
   readonly isLong?: boolean
 }
 
@@ -82,16 +82,16 @@ export class SimulatedPostgres {
   readonly versions: Version[] = []
   /** The version that was current when each snapshot was last taken. */
   readonly versionOfSnapshot = new Map<string, number>()
-  /** The version that was current when each transaction ended. A number that is given out again overwrites its entry. */
+  /** The version that was current when each transaction ended. A number that is used again overwrites its entry. */
   readonly versionOfTransaction = new Map<bigint, number>()
-  /** The first version of the current history: what transactions before it did may have been lost. */
+  /** The first version of the current history. Transactions before it may have been lost. */
   historyStart = 0
-  /** A number below this may have been given out by an earlier history, too. */
+  /** The first transaction number that no earlier history has used. */
   firstFreshXid = FIRST_XID
-  /** A read that finds more changes than this reports the organizations with most of them. */
+  /** The number of changes above which a read reports the organizations with most changes instead. */
   maxChanges = 20_000
   onCommit: () => void = () => undefined
-  /** Connections reach a standby until then, which refuses to be followed. */
+  /** The time until which connections reach a standby, which cannot be followed. */
   standbyUntilMs = 0
   readonly #nowMs: () => number
   readonly #random: Random
@@ -121,20 +121,20 @@ export class SimulatedPostgres {
     return this.versions.length - 1
   }
 
-  /** Begins a transaction and returns its number. */
+  /** Begins a transaction. */
   begin(): Transaction {
     const transaction = { xid: this.#nextXid++, isOver: false }
     this.#open.set(transaction.xid, transaction)
     return transaction
   }
 
-  /** Ends a transaction without a change of a row. */
+  /** Ends a transaction that has changed no row. */
   end(transaction: Transaction): void {
     this.#complete(transaction)
     this.versionOfTransaction.set(transaction.xid, this.latest)
   }
 
-  /** Commits a transaction that makes this state. */
+  /** Commits a transaction whose result is `state`. */
   commit(transaction: Transaction, state: State): void {
     const { xid } = transaction
     const entries = changesBetween(this.state, state, xid)
@@ -145,7 +145,7 @@ export class SimulatedPostgres {
     this.onCommit()
   }
 
-  /** `pg_current_snapshot()`. */
+  /** Simulates `pg_current_snapshot()`. */
   snapshot(): string {
     const xmax = this.#latestCompleted + 1n
     const open = this.#openNumbers().filter((xid) => xid < xmax)
@@ -162,7 +162,7 @@ export class SimulatedPostgres {
     return this.#disk.reloads
   }
 
-  /** `note_validator()`. */
+  /** Simulates `note_validator()`. */
   noteValidator(snapshot: string | null, server: string): void {
     const isOfHistory = server === this.#identity
     const applied = snapshot === null || isOfHistory ? snapshot : '1:1:'
@@ -172,7 +172,7 @@ export class SimulatedPostgres {
     this.#write({ ...this.#disk, heartbeat: { applied, landmark, seenMs: this.#nowMs() }, xid: transaction.xid })
   }
 
-  /** `open_change_log()`. */
+  /** Simulates `open_change_log()`. */
   openChangeLog(): string {
     if (this.#nowMs() < this.standbyUntilMs) throw new Error('This server is a standby.')
     if (this.#disk.writtenBy !== this.#place || this.#run === null) {
@@ -184,7 +184,7 @@ export class SimulatedPostgres {
     return this.#identity
   }
 
-  /** `void_change_log()`: requests a reload. */
+  /** Simulates `void_change_log()`, which requests a reload. */
   voidChangeLog(): void {
     const transaction = this.begin()
     this.end(transaction)
@@ -192,7 +192,7 @@ export class SimulatedPostgres {
     this.onCommit()
   }
 
-  /** `forget_change_log()`: no snapshot that was taken before covers what it sets. */
+  /** Simulates `forget_change_log()`. No earlier snapshot covers the snapshot that it stores in `gone`. */
   #forgetChangeLog(): void {
     const open = this.#openNumbers()
     const transaction = this.begin()
@@ -203,7 +203,7 @@ export class SimulatedPostgres {
     this.versionOfTransaction.set(xid, this.latest)
   }
 
-  /** `prune_change_log()` with the mark of an earlier call: entries that are visible in the mark are forgotten. */
+  /** Simulates `prune_change_log()` with the mark of an earlier call. Removes the entries that are visible in the mark. */
   prune(mark: string): void {
     if (!covers(this.snapshot(), mark)) return
     const isVisible = parseSnapshot(mark)
@@ -218,7 +218,7 @@ export class SimulatedPostgres {
     })
   }
 
-  /** The statement of `readFeed`. */
+  /** Simulates the statement of `readFeed`. */
   read(since: string, { except = [], suspects = [], isLong = false }: ReadOptions = {}): Reading {
     const snapshot = this.snapshot()
     const { state, gone, reloads } = this.#disk
@@ -234,7 +234,7 @@ export class SimulatedPostgres {
     return { ...reading, behind: large.length === 0, large, entries: [] }
   }
 
-  /** The content that `readLargeChange` reads: the changes of these organizations and of none. */
+  /** Simulates the statements of `readLargeChange`: reads the changes of these organizations, and those of no organization. */
   readApart(since: string, organizations: readonly number[]): Reading {
     if (!covers(since, this.#disk.gone)) throw new Error('The change log was pruned before a large change was read.')
     const entries = this.#changedSince(since).filter(
@@ -243,7 +243,7 @@ export class SimulatedPostgres {
     return { snapshot: this.snapshot(), behind: false, large: [], entries, state: this.state, reloads: 0 }
   }
 
-  /** `changed_since()`. */
+  /** Simulates `changed_since()`. */
   #changedSince(since: string): readonly Entry[] {
     const [, xmax = '0', open = ''] = since.split(':')
     const wasOpen = new Set(open === '' ? [] : open.split(',').map(BigInt))
@@ -251,15 +251,15 @@ export class SimulatedPostgres {
   }
 
   /**
-   * Crashes and recovers. `lost`: how many of the latest versions are gone, with all that was written since; some of the numbers given out since are given
-   * out again. Open transactions are rolled back, and unlogged tables are empty.
+   * Crashes and recovers. The latest `lost` versions and all later writes are lost. Some of their transaction numbers are used
+   * again. Open transactions are rolled back, and unlogged tables are empty.
    */
   crash(lost: number): void {
     const numbers = [...new Set(this.#history.map(({ version }) => version))]
     const last = numbers[Math.max(0, numbers.length - 1 - lost)]!
     const isKept = lost === 0 ? (): boolean => true : ({ version }: Disk): boolean => version <= last
     this.#history = this.#history.filter(isKept)
-    // Heartbeats, which do not wait for the disk, are lost with it.
+    // Some of the latest heartbeats are lost too, because their commits do not wait for the disk.
     for (let i = lost === 0 ? 0 : this.#random.int(4); i > 0 && this.#history.at(-2)?.state === this.state; i--)
       this.#history.pop()
     // Recovery continues after the greatest number that it finds on disk.
@@ -275,13 +275,13 @@ export class SimulatedPostgres {
     this.historyStart = this.latest
   }
 
-  /** Another server takes over that has not received the latest commits. */
+  /** Simulates a failover to a server that has not received the latest commits. */
   failOver(lost: number): void {
     this.#timeline++
     this.crash(lost)
   }
 
-  /** A dump without the latest versions is restored on a new server, whose transaction numbers start again. */
+  /** Restores a dump without the latest versions on a new server, whose transaction numbers start from the beginning. */
   restoreDump(lost: number): void {
     this.crash(lost)
     this.#system++
@@ -306,7 +306,7 @@ export class SimulatedPostgres {
     this.#history.push(disk)
   }
 
-  /** In ascending order. */
+  /** Returns the numbers of the open transactions in ascending order. */
   #openNumbers(): bigint[] {
     return [...this.#open.keys()].toSorted((a, b) => (a < b ? -1 : 1))
   }
@@ -324,7 +324,7 @@ export class SimulatedPostgres {
   }
 }
 
-/** `snap_covers(a, b)`: everything that is visible in `b` is visible in `a`. */
+/** Simulates `snap_covers(a, b)`. Returns whether everything that is visible in `b` is visible in `a`. */
 export function covers(a: string, b: string): boolean {
   const [, xmaxA = '0', openA = ''] = a.split(':')
   const [, xmaxB = '0'] = b.split(':')
@@ -354,7 +354,7 @@ function organizationOf(state: State, row: object): number | null {
   return 'license' in row ? (state.license.get(Number(row.license))?.organization ?? null) : null
 }
 
-/** The organizations with most changes, so many of them that the others' changes are few. */
+/** Returns the organizations with most changes. The others together have at most half of `maxChanges`. */
 function largestOf(entries: readonly Entry[], maxChanges: number): number[] {
   const counts = new Map<number, number>()
   for (const { organization } of entries)

@@ -1,4 +1,4 @@
-/** The simulated rows as the change feed delivers them. */
+/** Converts simulated rows to the form in which the change feed delivers them. */
 
 import type { FeedChange } from '@keyward/database'
 
@@ -9,7 +9,7 @@ const utf8 = new TextEncoder()
 
 export const bytesOf = (text: string): Uint8Array => utf8.encode(text)
 
-/** Ids of different tables differ, and later rows have greater ids. */
+/** Returns the id of a row. Ids of different tables differ, and later rows of a table have greater ids. */
 export function idOf(table: TableName, number: number): Uint8Array {
   const id = new Uint8Array(16)
   id[0] = TABLES.indexOf(table) + 1
@@ -25,7 +25,7 @@ export function secretHashOf(credential: number): Uint8Array {
   return new Uint8Array(32).fill(credential)
 }
 
-/** Returns the change of a row as it is in a state. `isLoaded`: in a load, which leaves the slot count of machines out. */
+/** Returns the change that delivers a row of a state. With `isLoaded` it omits the slot count of machines, like a load. */
 export function changeOf(
   state: State,
   { table, row: key }: Pick<Entry, 'table' | 'row'>,
@@ -52,7 +52,7 @@ export function changeOf(
     }
     case 'credential': {
       const row = state.credential.get(number)
-      // The feed contains no revoked credential.
+      // The feed contains no revoked credentials.
       if (row === undefined || row.revoked) return { entity: table, id, row: null }
       const organizationId = idOf('organization', row.organization)
       const secretHash = secretHashOf(number)
@@ -112,7 +112,7 @@ function ruleRow(state: State, number: number, id: Uint8Array): Extract<FeedChan
   }
 }
 
-/** Returns the rows of a state in the order of a load: what others refer to first, machines last. */
+/** Returns the rows of a state in the order of a load. Rows follow the rows to which they refer, and machines come last. */
 export function loadOf(state: State): FeedChange[] {
   return LOAD_ORDER.flatMap((table) => [...state[table].keys()].map((row) => changeOf(state, { table, row }, true)))
 }

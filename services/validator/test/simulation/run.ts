@@ -1,6 +1,6 @@
 /**
- * One run: a plan is carried out on virtual time against the model of Postgres and the real feed, slots and index of a
- * validator. The index is judged after every write section and after every event.
+ * Runs a plan on virtual time, with the model of Postgres and the real feed, slots and index of a validator. The index is judged
+ * after every write section and after every event.
  */
 
 import { createIndex, type IndexReader, openIndex } from '@keyward/engine'
@@ -23,25 +23,25 @@ import { draftOf, OPERATIONS, organizationOfLicense } from './world.ts'
 
 export interface RunResult {
   readonly finding: Finding | null
-  /** One line an event. */
+  /** The events of the run, one line each. */
   readonly story: readonly string[]
-  /** How often the index was judged. */
+  /** The number of times that the index was judged. */
   readonly judged: number
   readonly loads: number
-  /** How many reads of the change log Postgres has executed. */
+  /** The number of reads of the change log that Postgres has executed. */
   readonly reads: number
-  /** How often the validator was not ready after it had been, since the reads that follow its first load. */
+  /** The number of judgments at which the validator was not ready although it had been ready before. */
   readonly unready: number
 }
 
-/** Longer than the interval of reads, and shorter than the bound of the judge. */
+/** The staleness limit. It is longer than the interval of reads, and shorter than the bound of the judge. */
 const STALE_AFTER_MS = 1_500
-/** The validator starts before the first step. */
+/** The time of the first step. The validator starts at 0. */
 const START_MS = 500
-/** After the last step everything heals, and the validator has this long to become equal to Postgres. */
+/** The time after the end of all faults in which the validator must become equal to Postgres. */
 const END_MS = 6_000
 
-/** `wrap` replaces the target of the follower, to show that a defect in it is found. */
+/** Runs a plan. `wrap` replaces the target of the follower, so that a test can inject a defect. */
 export async function runPlan(
   plan: Plan,
   wrap: (target: FeedTarget) => FeedTarget = (target) => target,
@@ -67,7 +67,7 @@ class Run {
   readonly #story: string[] = []
   #finding: Finding | null = null
   #judged = 0
-  /** The index has changed since it was judged. */
+  /** Whether the index has changed since it was judged. */
   #isWritten = true
   #loads = 0
   #hasBeenReady = false
@@ -172,7 +172,7 @@ class Run {
         this.#postgres.crash(lost)
         return this.#network.refuse(untilMs)
       case 'fail over':
-        this.#tell(`a server takes over after ${lastsMs} ms that lacks ${lost} versions`)
+        this.#tell(`a server without the last ${lost} versions takes over after ${lastsMs} ms`)
         this.#postgres.failOver(lost)
         return this.#network.refuse(untilMs)
       case 'restore':
@@ -197,7 +197,7 @@ class Run {
     }
   }
 
-  /** Prunes what is visible now after `keepMs`, unless the server has been replaced meanwhile. */
+  /** Prunes the entries that are visible now after `keepMs`, unless the server has been replaced meanwhile. */
   #prune(keepMs: number): void {
     const mark = this.#postgres.snapshot()
     const { historyStart } = this.#postgres
@@ -208,7 +208,7 @@ class Run {
     })
   }
 
-  /** A request of an app, as the endpoints handle it. */
+  /** Handles a request of an app like the endpoints. */
   #request({ kind, license, machine }: Extract<Step, { kind: 'check' | 'deactivate' }>): void {
     if (!this.#freshness.isLoaded) return
     const [licenseId, machineId] = [idOf('license', license), bytesOf(machine)]
@@ -234,7 +234,7 @@ class Run {
     )
   }
 
-  /** Passes claims and releases on to the index, and to the judge once the index has them. */
+  /** Returns an index that also reports claims and releases to the judge. */
   #slotIndex(): SlotIndex {
     const pass = (isWrite: boolean) => (change: MachineState, xid: bigint) => {
       this.#judge.own(numberOf(change.licenseId), new TextDecoder().decode(change.machineId), xid, isWrite)

@@ -1,6 +1,6 @@
 /**
- * Named scenarios: histories that have shown a defect, here or in other systems of the same design, each with the step and
- * the window in which the defect showed. docs/reliability.md lists them by number.
+ * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design. Each explains the step
+ * and the time window of the defect. docs/reliability.md lists them by number.
  */
 
 import type { FaultName, Plan, Step } from './plan.ts'
@@ -9,16 +9,16 @@ import { type License, machineName, MAX_LICENSES, type Operation, type Rule, org
 
 export interface Scenario {
   readonly name: string
-  /** Which step, in which window. */
+  /** The step that failed, and the time window of the failure. */
   readonly explanation: string
   readonly steps: readonly Step[]
-  /** How long a page of a load may take to arrive. */
+  /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs?: number
-  /** The most changes that one read of the log returns. */
+  /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges?: number
-  /** How often the validator may load everything at most. */
+  /** The maximum number of loads. */
   readonly maxLoads?: number
-  /** The validator stays ready from its first load on. */
+  /** Whether the validator must stay ready from its first load on. */
   readonly isAlwaysReady?: boolean
 }
 
@@ -28,7 +28,7 @@ function transact(atMs: number, ...operations: Operation[]): Step {
   return { atMs, lastsMs: 0, pick: 1, kind: 'transaction', operations, isRolledBack: false }
 }
 
-/** A transaction that stays open before it commits. */
+/** Returns a transaction that stays open for `lastsMs` before it commits. */
 function open(atMs: number, lastsMs: number, ...operations: Operation[]): Step {
   return { ...transact(atMs, ...operations), lastsMs }
 }
@@ -84,7 +84,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'a license is reinstated and blocked at once while the change log is pruned',
     explanation:
       'A reload wrote the license before the rules of licenses. Between the two write sections the license was active and ' +
-      'its rule unknown, so a check was VALID that both states reject.',
+      'its rule was unknown. A check that both states reject was VALID.',
     steps: [
       transact(500, update(3, { status: 'suspended' })),
       fail(1_990, 'mute', { lastsMs: MUTED }),
@@ -95,8 +95,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a blacklist moves from a license to its organization while the change log is pruned',
     explanation:
-      'A reload wrote added rules at once and removed others at its end, so for a while two changes of one transaction ' +
-      'were in force one after the other.',
+      'A reload wrote added rules at once and removed others at its end. The two changes of one transaction therefore took ' +
+      'effect at different times.',
     steps: [
       transact(500, blacklist(1, { ...OF_LICENSE_3, kind: 'EXCLUSION', allowSuspendedOrExpired: true })),
       fail(1_990, 'mute', { lastsMs: MUTED }),
@@ -107,8 +107,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a failover loses a transaction of two changes',
     explanation:
-      'The reload wrote the rows of the older state one table after the other. Between two write sections one change of ' +
-      'the lost transaction was undone and the other in force.',
+      'The reload wrote the rows of the older state one table after the other. Between two write sections, one change of ' +
+      'the lost transaction was undone and the other was still in force.',
     steps: [
       transact(
         1_000,
@@ -120,10 +120,10 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a read returns more changes than fit',
+    name: 'a read finds more changes than it may return',
     explanation:
-      'More changes than one read returns made the validator reload everything, in place, with mixed states in between ' +
-      'and without enforcing later changes until its end.',
+      'The validator reloaded all rows in place when one read could not return all changes. Meanwhile the index showed ' +
+      'mixed states, and later changes were not enforced.',
     maxChanges: 3,
     steps: [
       transact(500, update(3, { status: 'suspended' }), update(4, { status: 'suspended' })),
@@ -137,10 +137,10 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a license is revoked while a reload is under way',
+    name: 'a license is revoked during a reload',
     explanation:
-      'The log was not read before the end of a reload, which may take minutes. The validator stayed ready and enforced ' +
-      'the revocation only then.',
+      'The log was not read before the end of a reload, which may take minutes. The validator stayed ready, but enforced ' +
+      'the revocation only after the reload.',
     pageMs: 1_500,
     steps: [
       ...['m1', 'm2', 'm3'].map((machine) => transact(300, hold(2, machine))),
@@ -150,9 +150,9 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'the first load takes long while changes are made',
+    name: 'changes are committed during a long first load',
     explanation:
-      'A validator was ready as soon as its first load ended, although what was committed during the load was read later.',
+      'A validator was ready as soon as its first load ended, but read the changes committed during the load later.',
     pageMs: 1_500,
     steps: [
       ...['m1', 'm2', 'm3'].map((machine) => transact(0, hold(2, machine))),
@@ -161,10 +161,10 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a crash gives transaction numbers out again',
+    name: 'transaction numbers are used again after a crash',
     explanation:
-      'The heartbeat went on publishing the snapshot of before the crash. It contains the numbers of lost transactions, so ' +
-      'new transactions with these numbers counted as applied (x-applied-by) before they were read.',
+      'The heartbeat continued to publish the snapshot from before the crash, which contains the numbers of lost ' +
+      'transactions. New transactions with these numbers counted as applied (x-applied-by) before they were read.',
     pageMs: 900,
     steps: [
       ...[1_000, 1_020, 1_040].map((atMs) => transact(atMs, update(4, { max: atMs }))),
@@ -176,8 +176,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'SpiceDB: overlapping transactions make a watch repeat or skip changes',
     explanation:
-      'A transaction commits after others with greater numbers. A position that is one number either skips it or returns ' +
-      'the later ones again and again. A position that is a snapshot does neither.',
+      'A transaction commits after others with greater numbers. If a position is one number, a watch either skips this ' +
+      'transaction or returns the others repeatedly. If a position is a snapshot, a watch does neither.',
     maxLoads: 1,
     steps: [
       open(300, 2_500, update(1, { status: 'revoked' })),
@@ -188,8 +188,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'SpiceDB: foreign transactions do not move the watermark',
     explanation:
-      'Transactions that change nothing for validators produce no entries. A position that only entries move falls behind ' +
-      'them, and pruning then forces a load.',
+      'Transactions without relevance for validators produce no entries. A position that advances only with entries falls ' +
+      'behind them, and pruning then forces a load.',
     maxLoads: 1,
     steps: [
       ...Array.from({ length: 30 }, (_, i) => open(300 + 50 * i, 10)),
@@ -198,10 +198,10 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'SpiceDB: counters are behind after a dump is restored',
+    name: 'SpiceDB: transaction numbers start again after a dump is restored',
     explanation:
-      'On a new server transaction numbers start again. What a validator remembers by number, such as its own claims and ' +
-      'its position, must not be compared with the new numbers.',
+      'On a new server, transaction numbers start again. A validator must not compare its position or its own claims, which ' +
+      'contain old numbers, with the new numbers.',
     pageMs: 20,
     steps: [
       request(600, 'check', 1, 'm1'),
@@ -216,7 +216,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'SpiceDB: connections reach a replica',
     explanation:
-      'A replica lags, and its snapshots lack open transactions, so a position that is taken there loses changes. A ' +
+      'A replica lags, and its snapshots lack open transactions. A position from a replica therefore loses changes, so a ' +
       'validator must not follow a replica.',
     steps: [
       open(1_000, 1_200, update(3, { status: 'revoked' })),
@@ -225,9 +225,9 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a license is revoked while a requested reload is under way',
+    name: 'a license is revoked during a requested reload',
     explanation:
-      'A request for a reload voided the log, so changes waited for the end of the reload. The log is kept now, and changes ' +
+      'A request for a reload voided the log, so changes waited for the end of the reload. Now the log is kept, and changes ' +
       'are followed while the rows are compared.',
     pageMs: 900,
     isAlwaysReady: true,
@@ -243,8 +243,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'the change log is pruned before a large change is read apart',
     explanation:
-      'The read that found the large change was followed by another statement on another connection. The log had lost ' +
-      'entries by then, and nobody noticed.',
+      'The large change was read by a later statement on another connection. The log had lost entries by then, which the ' +
+      'validator did not detect.',
     maxChanges: 3,
     steps: [
       transact(
@@ -258,10 +258,10 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a large change is through before the other organizations have been read',
+    name: 'a large change ends before the other organizations have been read up to its snapshot',
     explanation:
-      'The feed went on from the snapshot of the large change for all organizations. The last read of the others was ' +
-      'older, because its result was on its way when the last page arrived, so changes in between were lost.',
+      'The feed continued from the snapshot of the large change for all organizations. The last read of the other ' +
+      'organizations was older, so their changes in between were lost.',
     maxChanges: 3,
     pageMs: 2,
     steps: [

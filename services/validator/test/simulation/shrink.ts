@@ -1,4 +1,4 @@
-/** Shortens a plan while it still fails in the same way, so that its story is short enough to read. */
+/** Shrinks a failing plan as long as it fails in the same way, so that its list of events is short enough to read. */
 
 import type { Plan, Step } from './plan.ts'
 import { type RunResult, runPlan } from './run.ts'
@@ -8,7 +8,7 @@ export interface Failure {
   readonly result: RunResult
 }
 
-/** Runs at most this many shortened plans. */
+/** The maximum number of runs. */
 const MAX_RUNS = 500
 
 export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunResult> = runPlan): Promise<Failure> {
@@ -33,7 +33,7 @@ export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunR
   return best
 }
 
-/** Removes as many consecutive steps at once as possible: first halves, in the end single steps. */
+/** Removes consecutive steps: first half of them at once, then ever fewer, and finally single steps. */
 async function removeSteps(current: () => Plan, attempt: (plan: Plan) => Promise<boolean>): Promise<void> {
   for (let length = Math.ceil(current().steps.length / 2); length >= 1; length = Math.floor(length / 2)) {
     for (let from = 0; from < current().steps.length;) {
@@ -69,7 +69,7 @@ function sizeOf({ steps, checks }: Plan): number {
   return checks.length + sizes.reduce((sum, size) => sum + size, 0)
 }
 
-/** Returns the story of a failed run as text. */
+/** Returns the events of a failed run as text. */
 export function storyOf({ plan, result }: Failure): string {
   return [
     `seed ${plan.seed}, ${plan.steps.length} steps, a page of a load takes up to ${plan.pageMs} ms`,

@@ -1,4 +1,4 @@
-/** The verdict of a check in a state of the simulated database: rules V1 to V8 of docs/api.md, over plain rows. */
+/** Computes the verdict of a check in a state of the simulated database, by the rules V1 to V8 of docs/api.md. */
 
 import type { License, Rule, State } from './world.ts'
 
@@ -10,7 +10,7 @@ export interface WatchedCheck {
   readonly country: string
 }
 
-/** `SLOT`: the license is good, and its machine slots decide. */
+/** The verdict before machine slots are considered. `SLOT` means that the machine slots of the license decide. */
 export type Policy = 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'VALID' | 'SLOT'
 
 export function policyOf(state: State, check: WatchedCheck): Policy {

@@ -1,7 +1,7 @@
 /**
- * Virtual time and the scheduler of a simulation. Events run one at a time, in the order of their times; between two of
- * them every promise that can continue does. Events of the same time run in random order. Nothing depends on real time,
- * so the same seed yields the same run.
+ * Provides virtual time and the scheduler of a simulation. Events run one at a time, in the order of their times. Events of the
+ * same time run in random order. After each event, every resolved promise continues. Real time has no influence, so the same seed
+ * yields the same run.
  */
 
 import { setImmediate as settled } from 'node:timers/promises'
@@ -12,14 +12,14 @@ import type { Clock } from '../../src/shared/clock.ts'
 
 interface Event {
   atMs: number
-  /** Orders the events of one time. */
+  /** The order among events of the same time. */
   rank: number
   call: () => void
 }
 
 export class VirtualTime implements Clock {
   readonly #random: Random
-  /** Sorted, the next event last. */
+  /** The events in descending order of time, so that the next event is last. */
   readonly #events: Event[] = []
   #nowMs = 0
 
@@ -56,7 +56,7 @@ export class VirtualTime implements Clock {
     })
   }
 
-  /** Runs the events up to `untilMs`, and calls `afterEach` when the promises that one has resolved have continued. */
+  /** Runs the events up to `untilMs`. After each event, and after its promises have continued, it calls `afterEach`. */
   async run(untilMs: number, afterEach: () => void): Promise<void> {
     await settled()
     for (let event = this.#events.at(-1); event !== undefined && event.atMs <= untilMs; event = this.#events.at(-1)) {

@@ -1,6 +1,6 @@
 /**
- * The rows of a simulated database, and random transactions on them. A row is never changed in place: an update replaces
- * it, so two states can share rows, and a row that differs is another object.
+ * Defines the rows of a simulated database, and random transactions on them. An update replaces the object of a row. Therefore
+ * states can share rows, and a changed row is another object.
  */
 
 import type { Random } from '@keyward/testkit'
@@ -17,10 +17,10 @@ export interface Rule {
   readonly organization: number
   readonly kind: 'BLACKLIST' | 'EXCLUSION'
   readonly type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
-  /** The number of the customer. */
+  /** The value to match. For `CUSTOMER` it is the number of the customer. */
   readonly value: string
   readonly scope: 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
-  /** The number of the license or product. */
+  /** The number of the license or product. Null for an organization. */
   readonly scopeId: number | null
   readonly allowSuspendedOrExpired: boolean
 }
@@ -46,12 +46,12 @@ interface Tables {
 
 export type TableName = keyof Tables
 
-/** Each row by its number; a machine by `machineName`. */
+/** The key of a row: its number, or for machines the result of `machineName`. */
 type KeyOf<Name> = Name extends 'machine' ? string : number
 export type State = { readonly [Name in TableName]: ReadonlyMap<KeyOf<Name>, Tables[Name]> }
 export type Draft = { readonly [Name in TableName]: Map<KeyOf<Name>, Tables[Name]> }
 
-/** The tables, those that others refer to first. */
+/** The tables, with referenced tables before those that refer to them. */
 export const TABLES = ['organization', 'product', 'customer', 'credential', 'rule', 'license', 'machine'] as const
 
 export const MACHINES = ['m1', 'm2', 'm3']
@@ -59,10 +59,10 @@ export const ADDRESSES = ['10.1.2.3', '10.2.0.1']
 export const COUNTRIES = ['DE', 'FR']
 const NETWORKS = ['10.1.0.0/16', '10.1.2.3', '10.0.0.0/8']
 export const ORGANIZATIONS = [1, 2]
-/** Licenses have the numbers from 1 to this. */
+/** The greatest number of a license. The first is 1. */
 export const MAX_LICENSES = 7
 
-/** A license belongs to the same organization whenever it exists, since its id does. */
+/** Returns the organization of a license. A license that is created again belongs to the same organization. */
 export function organizationOfLicense(license: number): number {
   return license === 3 || license === 4 || license === 6 ? 2 : 1
 }
@@ -90,7 +90,7 @@ export function usedOf(state: State, license: number): number {
   return used
 }
 
-/** Two organizations with two products, two customers, an API key and two licenses each. */
+/** Returns two organizations with two products, three customers, an API key and two licenses each. */
 export function firstState(): State {
   const draft = draftOf(EMPTY)
   for (const organization of ORGANIZATIONS) {
@@ -122,7 +122,7 @@ const EMPTY: State = {
   machine: new Map(),
 }
 
-/** Changes the draft and returns what it did, or null when the state does not allow it. */
+/** Changes the draft. Returns a description of the change, or null when the state does not allow it. */
 export type Operation = (draft: Draft, random: Random) => string | null
 
 function pickLicense(draft: Draft, random: Random): [number, License] | null {
@@ -136,12 +136,12 @@ function nextNumber(rows: ReadonlyMap<number, unknown>, first: number): number {
   return next
 }
 
-/** Rules of the same identity do not exist twice. */
+/** Adds a rule, unless a duplicate exists. */
 function addRule(draft: Draft, rule: Rule, random: Random): string | null {
   const identity = ({ kind, type, value, scope, scopeId, organization }: Rule): string =>
     [organization, kind, type, value, scope, scopeId].join()
   for (const other of draft.rule.values()) if (identity(other) === identity(rule)) return null
-  // Ids are not used again, least of all by another organization.
+  // The numbers of rules are rarely used again, and never by another organization.
   const number = 2 * (1 + random.int(100_000)) + (rule.organization % 2)
   draft.rule.set(number, rule)
   const where = rule.scope === 'ORGANIZATION' ? `organization ${rule.organization}` : `${rule.scope} ${rule.scopeId}`
@@ -257,7 +257,7 @@ const releaseMachine: Operation = (draft, random) => {
   return `releases ${name} through another validator`
 }
 
-/** One transaction that reinstates a license and blocks it by a rule: both the state before and the one after reject. */
+/** Reinstates a license and blocks it by a rule in one transaction. The states before and after both reject its checks. */
 const reinstateAndBlock: Operation = (draft, random) => {
   const suspended = [...draft.license].filter(([, row]) => row.status !== 'active')
   if (suspended.length === 0) return null
@@ -266,7 +266,7 @@ const reinstateAndBlock: Operation = (draft, random) => {
   return blockAnywhere(draft, number, random) ? `reinstates license ${number} and blocks it` : null
 }
 
-/** One transaction that suspends a license and removes what blocks it. */
+/** Suspends a license and removes its blacklists in one transaction. */
 const suspendAndUnblock: Operation = (draft, random) => {
   const found = pickLicense(draft, random)
   if (found === null) return null
@@ -276,7 +276,7 @@ const suspendAndUnblock: Operation = (draft, random) => {
   return `suspends license ${found[0]} and removes its blacklist`
 }
 
-/** One transaction that replaces an exclusion by a blacklist of the same value, or the other way round. */
+/** Replaces an exclusion with a blacklist of the same value, or a blacklist with an exclusion, in one transaction. */
 const turnRule: Operation = (draft, random) => {
   const turnable = [...draft.rule].filter(([, row]) => row.type === 'IP' || row.type === 'HWID')
   if (turnable.length === 0) return null
