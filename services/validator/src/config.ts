@@ -1,4 +1,4 @@
-/** The configuration of the validator, read from environment variables. */
+/** Defines the configuration of the validator, which is read from environment variables. */
 
 import { isIPv6 } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
@@ -27,26 +27,26 @@ export interface ValidatorConfig {
   port: number
   adminHost: string
   adminPort: number
-  /** Where management reaches the admin port. Null: `adminUrl` derives it. */
+  /** The address at which management reaches the admin port. If it is null, `adminUrl` derives it. */
   adminUrl: string | null
   workers: number
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
-  /** After this long without contact with Postgres the validator reports not ready. Checks are still decided. */
+  /** The time without contact with Postgres after which the validator reports not ready. It still decides checks. */
   staleAfterMs: number
-  /** After this long without contact with Postgres checks get a 503. */
+  /** The time without contact with Postgres after which checks receive a 503. */
   staleLimitMs: number
   logLevel: LogLevel
-  /** The copy of the index. Null: none. */
+  /** The index file, or null to write none. */
   indexFile: { path: string; intervalMs: number } | null
-  /** How long a stopping validator still accepts connections, so that a balancer notices that it is not ready. */
+  /** The time for which a stopping validator still accepts connections, so that a balancer can notice that it is not ready. */
   drainMs: number
 }
 
 const trustedProxies = (): z.ZodType<OriginResolverOptions['trustedProxies'], string> =>
   variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)
 
-/** The environment variables, by their names. */
+/** The schema of each environment variable, by name. */
 export const variables = z.object({
   DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_DATABASE_URL: postgresUrl().optional(),
@@ -106,8 +106,8 @@ export const environment = variables.transform((env, context): ValidatorConfig =
 })
 
 /**
- * Returns where management reaches the admin port. If it listens on all addresses, this is the name of the machine, which
- * other containers can resolve.
+ * Returns the address at which management reaches the admin port. If the port listens on all addresses, the address contains
+ * the host name, which other containers can resolve.
  */
 export function adminUrl(config: Pick<ValidatorConfig, 'adminHost' | 'adminUrl'>, listeningPort: number): string {
   if (config.adminUrl !== null) return config.adminUrl

@@ -14,15 +14,15 @@ import {
 import { environment, variables } from './config.ts'
 import { startValidator } from './validator.ts'
 
-/** Low enough to yield to a worker on the same core, and high enough for about a quarter of that core. */
+/** The niceness of the main thread. It yields to a worker on the same core, and still receives about a quarter of the core. */
 const MAIN_THREAD_NICENESS = 5
 
 leaveMemoryOutOfCoreDumps()
 try {
   const validator = await startValidator(readConfig(environment))
   onStop(() => validator.close())
-  // Checks have priority over recording them. On Linux this affects the main thread alone, since the workers run already.
-  // It is never lowered: a process may not become less nice than it was started.
+  // Checks have priority over their recording. On Linux the call affects only the main thread, because the workers run already.
+  // The niceness never decreases, because unprivileged processes may not decrease it.
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening(validator)
 } catch (error) {

@@ -1,6 +1,6 @@
 /**
  * Composes the validator. The main thread follows the change feed, writes the index, claims slots, records usage and serves
- * the admin port. The worker threads decide checks from the index. Data flows one way: change log, index, check.
+ * the admin port. The worker threads decide checks from the index. Data flows from the change log to the index to the checks.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -49,12 +49,12 @@ export interface RunningValidator {
   close(): Promise<void>
 }
 
-/** Longer than the deadline of a request. */
+/** The time that a stop leaves to open requests. It is longer than the deadline of a request. */
 const STOP_GRACE_MS = 2_500
 
 /**
- * Starts a validator. It listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when a port
- * is not available. `reserve` is the size of the index; tests use a small one.
+ * Starts a validator. The validator listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when
+ * a port is not available. `reserve` is the size of the index. Tests use a small index.
  */
 export async function startValidator(
   config: ValidatorConfig,
@@ -80,7 +80,7 @@ class Validator {
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
-  /** The index was restored from a file, and Postgres has not been reached yet. */
+  /** The restored index, until Postgres has been reached or the index is in service. Null otherwise. */
   #restored: RestoredIndex | null = null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
@@ -94,7 +94,7 @@ class Validator {
   readonly #callerKey: CallerKey
   readonly #pool: WorkerPool
   readonly #loaded = Promise.withResolvers<void>()
-  /** Null until it listens. */
+  /** The server of the admin port. Null until it listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
   #isClosing = false
 
@@ -159,7 +159,7 @@ class Validator {
     const { adminHost, adminPort } = this.#config
     const { reservedBytes } = this.#index.stats()
     if (reservedBytes < LARGE_INDEX_BYTES) {
-      collectGarbage() // failed attempts to reserve a large index hold all memory that the system offers
+      collectGarbage() // frees the memory of failed attempts to reserve a large index
       this.#log.warn({ reservedBytes }, 'index reserved less memory than a large index needs')
     }
     this.#restore()
@@ -187,8 +187,8 @@ class Validator {
   }
 
   /**
-   * Reports not ready first, so that the balancer sends no further requests. Then finishes the requests in flight, and
-   * writes the recorded usage last.
+   * Stops the validator. It first reports not ready, so that the balancer sends no further requests. Then it finishes the open
+   * requests and writes the recorded usage.
    */
   async close(): Promise<void> {
     if (this.#isClosing) return
@@ -206,7 +206,7 @@ class Validator {
     this.#log.info('stopped')
   }
 
-  /** Restores the index from its file, if that is one of this program. Otherwise everything is loaded. */
+  /** Restores the index from its file if this program wrote it. Otherwise the follower loads all rows. */
   #restore(): void {
     if (this.#indexFile === null) return
     const startedMs = performance.now()
@@ -222,11 +222,11 @@ class Validator {
     }
   }
 
-  /** Postgres cannot be followed at the start: checks are decided from the file, as by a validator that lost Postgres. */
+  /** Puts the restored index into service when Postgres is not reachable at the start. */
   #serveRestored(): void {
     const restored = this.#restored
     this.#restored = null
-    // A clock that went back says nothing about the age of the file.
+    // The age of the file is unknown when the clock has been set back.
     const ageMs = restored === null ? -1 : Date.now() - restored.currentAtMs
     if (restored === null || !restored.isOfSource || ageMs < 0) return
     this.#updater.serveRestored()
@@ -248,7 +248,7 @@ class Validator {
     })
   }
 
-  /** Holds a result back while the index must not be written. */
+  /** Delays a result while the index must not be written. */
   async #whenThawed<T>(result: Promise<T>): Promise<T> {
     const value = await result
     const thawed = this.#indexFile?.thawed
@@ -283,7 +283,7 @@ class Validator {
       },
       onLoadProgress: () => this.#freshness.loadProgress(),
       onLoaded: (tookMs, rows, rowsOverCapacity) => {
-        if (!this.#freshness.isLoaded) collectGarbage() // no check is delayed by it yet
+        if (!this.#freshness.isLoaded) collectGarbage() // no checks are decided yet that it could delay
         this.#metrics.reloads.inc()
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },
@@ -300,7 +300,7 @@ class Validator {
         this.#migrationStatus.clear()
         this.#restored = null
         const isComplete = this.#updater.missingRows === 0
-        // Checks are not decided before everything has fitted once. A validator that serves goes on with what it has.
+        // Checks are decided only after all rows have fitted once. A validator that already serves continues with a full index.
         if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
         if (!isComplete) return
         this.#heartbeat.applied(snapshot, identity)
@@ -337,7 +337,7 @@ class Validator {
     })
   }
 
-  /** Handles a request of a worker, which needs Postgres. */
+  /** Handles a request of a worker that needs Postgres. */
   #handle(request: WorkRequest, respond: (response: WorkResponse) => void): void {
     const { requestId } = request
     switch (request.kind) {
@@ -356,7 +356,7 @@ class Validator {
     }
   }
 
-  /** Releases machines. One that was to be recorded behind is recorded first; if that fails, its release is undecided. */
+  /** Releases machines. A machine that waits to be recorded is recorded first. If that fails, its release is undecided. */
   async #release(releases: readonly Release[]): Promise<(ReleaseAnswer | null)[]> {
     const unknown = releases.filter(({ isKnown }) => !isKnown)
     const unrecorded = unknown.length === 0 ? [] : await this.#recorder.recordNow(unknown)
@@ -364,7 +364,7 @@ class Validator {
     return answers.map((answer, i) => (unrecorded.includes(releases[i]!) ? null : answer))
   }
 
-  /** Returns a handler that logs errors, except those that a missing migration explains. It calls `also` for every error. */
+  /** Returns a handler that calls `also` for every error, and logs the errors that no missing migration explains. */
   #warning(message: string, also?: () => void): (error: unknown) => void {
     const warn = throttledWarning(this.#log, message)
     return (error) => {
@@ -374,7 +374,7 @@ class Validator {
   }
 }
 
-/** Returns null when there is none, or when its folder is not writable. */
+/** Returns the index file, or null when none is configured or its folder is not writable. */
 function openIndexFile({ indexFile, databaseUrl }: ValidatorConfig, log: Logger): IndexFile | null {
   if (indexFile === null) return null
   try {

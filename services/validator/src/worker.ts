@@ -1,7 +1,7 @@
 /**
- * A worker thread: one HTTP server over the shared index, on connections that the main thread accepts. After an uncaught
- * error it asks to be removed, closes its connections and ends; another worker replaces it. A worker that ended with open
- * connections, or that received another one afterwards, would abort the whole process.
+ * Runs a worker thread: an HTTP server over the shared index, on connections that the main thread accepts. After an uncaught
+ * error the worker requests its removal, closes its connections and ends. Another worker replaces it. The process would abort
+ * if a worker ended with open connections or received another connection afterwards.
  */
 
 import { parentPort } from 'node:worker_threads'
@@ -25,7 +25,7 @@ import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { RingWriter } from './usage/ring.ts'
 import { MainThreadClient } from './workers/main-thread-client.ts'
 
-/** How often a stopping worker checks for open requests. The first check is delayed, since a connection may be on its way. */
+/** The interval at which a stopping worker looks for open requests. A connection may still arrive before the first look. */
 const STOP_TICK_MS = 20
 
 function errorMessage(error: unknown, fatal: boolean): MessageToMain {
@@ -65,7 +65,7 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   })
 }
 
-/** Waits for the open requests, for at most `graceMs`, then closes every connection. */
+/** Waits at most `graceMs` for the open requests, then closes every connection. */
 function stopServer(server: Server, graceMs: number, onClosed: () => void): void {
   const startedMs = performance.now()
   const timer = setInterval(() => {

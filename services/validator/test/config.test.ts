@@ -21,7 +21,7 @@ test('applies the documented defaults', () => {
   expect(read({ VALIDATOR_DATABASE_URL: 'postgres://v@localhost/keyward' }).databaseUrl).toContain('v@')
 })
 
-test('reads every variable', () => {
+test('reads proxies, edge preset, origins and durations from variables', () => {
   const config = read({
     TRUSTED_PROXIES: '10.0.0.0/8, ::1',
     COUNTRY_HEADER: 'CF-IPCountry',

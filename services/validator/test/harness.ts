@@ -1,4 +1,4 @@
-/** Starts validators with databases of their own, and sends requests to them. */
+/** Starts validators with separate databases, and sends requests to them. */
 
 import { type Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
@@ -41,7 +41,7 @@ export interface World {
   license(given?: Partial<LicenseToInsert>): Promise<Awaited<ReturnType<typeof insertLicense>>>
 }
 
-/** Creates an organization with an API key, in a database of its own unless one is given. */
+/** Creates an organization with an API key, in a new database unless one is given. */
 export async function createWorld(existing?: TestDatabase): Promise<World> {
   const database = existing ?? (await createTestDatabase())
   const organizationId = await insertOrganization(database.pool)
@@ -93,7 +93,7 @@ export interface Sent {
   headers?: Record<string, string>
   body?: unknown
   secret?: string
-  /** Without an agent, the request opens a connection of its own. */
+  /** The agent that provides the connection. Without one, the request opens a connection. */
   agent?: Agent
 }
 
@@ -161,15 +161,15 @@ function parse(text: string): unknown {
 }
 
 export interface Wanted {
-  /** Returns whether everything expected has arrived. Without it, the peer is expected to close. */
+  /** Returns whether the expected data has arrived. Without this function, the peer is expected to close. */
   enough?: (text: string) => boolean
-  /** How long to wait for unexpected data after that. */
+  /** The time to wait for unexpected data after `enough` returned true. */
   silentMs?: number
   /** The timeout of the whole call. */
   limitMs?: number
 }
 
-/** Writes raw bytes. Returns what arrives until the peer closes, or until everything expected has arrived. */
+/** Writes raw bytes. Returns the data that arrives until the peer closes, or until the expected data has arrived. */
 export function raw(
   port: number,
   bytes: string | Uint8Array,
@@ -201,7 +201,7 @@ export function raw(
   })
 }
 
-/** Returns a function that tests for this number of responses, each with a complete body. */
+/** Returns a function that returns whether a text contains this number of responses with complete bodies. */
 export const responses =
   (count: number) =>
   (text: string): boolean => {

@@ -9,10 +9,10 @@ import { createWorld, raw, send, until, type World } from './harness.ts'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const V2 = '/api/v2/license/validate'
-/** Letters that occur in no id, hash or code, but may occur in the prefix of a secret. */
+/** A country whose letters occur in no id, hash or code. They may occur in the prefix of a secret. */
 const COUNTRY = 'QX'
 const ADDRESSES = ['198.51.100.77', '2001:db8:dead:beef::77']
-/** Every form in which an address or country could be stored, including hex dumps of bytes. */
+/** The forms in which an address or country could be stored, including hexadecimal bytes. */
 const SPELLINGS = [
   '198.51.100',
   'c6336447',
@@ -22,7 +22,7 @@ const SPELLINGS = [
   '2001:0db8:dead',
   COUNTRY,
 ]
-/** The country as bytes in Postgres's hex format. */
+/** The country as bytes in the hex format of Postgres. */
 const COUNTRY_BYTES = new RegExp(`x${Buffer.from(COUNTRY).toString('hex')}\\b`)
 
 let world: World
@@ -33,7 +33,7 @@ afterAll(async () => {
   await world.database.drop()
 })
 
-/** Returns every row of every table as text, without the prefixes of secrets, which are random. */
+/** Returns every row of every table as text, without the random prefixes of secrets. */
 async function everythingInTheDatabase(): Promise<string> {
   const { pool } = world.database
   const secrets = await pool.query<{ prefix: string }>('select prefix from credentials')

@@ -26,7 +26,7 @@ interface Started {
   child: ChildProcess
   output: () => string
   exit: Promise<number | null>
-  /** The exit code, after all output has arrived. Never resolves for a child that was disconnected. */
+  /** Resolves to the exit code after all output has arrived. Never resolves for a child that was disconnected. */
   closed: Promise<number | null>
 }
 
@@ -56,7 +56,7 @@ async function ports(child: ChildProcess): Promise<{ port: number; adminPort: nu
   )
 }
 
-test('starts from the environment, and on SIGTERM under load fails no request and loses no usage', async () => {
+test('completes every request and writes all usage on SIGTERM under load', async () => {
   const started = start({})
   const { port, adminPort } = await ports(started.child)
   await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 200)
@@ -80,7 +80,7 @@ test('starts from the environment, and on SIGTERM under load fails no request an
   await new Promise((resolve) => setTimeout(resolve, 300))
   started.child.kill('SIGTERM')
   await until(async () => (await send(adminPort, '/readyz', { method: 'GET' })).status === 503)
-  // A balancer stops sending requests now. Requests in flight get their responses.
+  // A balancer would stop sending requests now. Open requests still receive their responses.
   state.isStopping = true
   await Promise.all(load)
   expect(failures).toEqual([])
@@ -97,7 +97,7 @@ test('starts from the environment, and on SIGTERM under load fails no request an
 function niceOf(pid: number): Map<number, number> {
   const threads = readdirSync(`/proc/${pid}/task`).map((thread): [number, number] => {
     const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
-    // The name may contain spaces, so fields are counted from its end.
+    // The name of the thread may contain spaces, so the fields are counted from its end.
     return [Number(thread), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])]
   })
   return new Map(threads)
@@ -120,10 +120,10 @@ test('stops when its parent disconnects', async () => {
   expect(await started.exit).toBe(0)
 })
 
-test('exits with one line on an invalid variable', async () => {
+test('exits with 1 and one line of output for an invalid variable', async () => {
   const started = start({ VALIDATOR_WORKERS: 'many' })
   expect(await started.closed).toBe(1)
-  expect(started.output().trim()).toBe('VALIDATOR_WORKERS got "many"; it takes a whole number from 1 to 256')
+  expect(started.output().trim()).toBe('VALIDATOR_WORKERS must be a whole number from 1 to 256; got "many"')
 })
 
 test('does not load the modules that only the management service needs', async () => {
@@ -137,7 +137,7 @@ test('does not load the modules that only the management service needs', async (
   expect(started.output()).not.toMatch(/node_modules\/(?:kysely|@noble)\//)
 })
 
-test('names a port that is in use', async () => {
+test('exits with 1 and names the port when it is in use', async () => {
   const first = start({})
   const { port } = await ports(first.child)
   const second = start({ VALIDATOR_PORT: String(port) })

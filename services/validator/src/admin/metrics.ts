@@ -1,4 +1,4 @@
-/** The metrics of the validator. The workers count in shared memory, which is read at each scrape. */
+/** Defines the metrics of the validator. The workers count in shared memory, which is read at each scrape. */
 
 import { CODES, type IndexWriter } from '@keyward/engine'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
@@ -32,7 +32,7 @@ export class Metrics {
   })
   readonly feedErrors = new Counter({
     name: 'keyward_feed_errors_total',
-    help: 'Times that following the change log failed.',
+    help: 'Failures to follow the change feed.',
     ...this.#register,
   })
   readonly feedReads = new Histogram({
@@ -48,27 +48,27 @@ export class Metrics {
   })
   readonly indexFileErrors = new Counter({
     name: 'keyward_index_file_errors_total',
-    help: 'Times that the index file could not be written.',
+    help: 'Failures to write the index file.',
     ...this.#register,
   })
   readonly indexFileRestored = new Gauge({
     name: 'keyward_index_file_restored',
-    help: 'Whether the index was restored from its file at the start.',
+    help: '1 when the index was restored from its file at the start, otherwise 0.',
     ...this.#register,
   })
   readonly #indexFileBytes = new Gauge({
     name: 'keyward_index_file_bytes',
-    help: 'Size of the index file that was written last.',
+    help: 'Size of the last index file that was written.',
     ...this.#register,
   })
   readonly #indexFileTime = new Gauge({
     name: 'keyward_index_file_written_timestamp_seconds',
-    help: 'When the index file was written last.',
+    help: 'Unix time at which the index file was last written.',
     ...this.#register,
   })
   readonly #indexFilePause = new Gauge({
     name: 'keyward_index_file_pause_seconds',
-    help: 'How long no change was applied while the index file was written last.',
+    help: 'Time for which no changes were applied while the index file was last written.',
     ...this.#register,
   })
   readonly claimBatches = new Histogram({
@@ -100,9 +100,10 @@ export class Metrics {
     this.#indexFilePause.set(pausedMs / 1_000)
   }
 
-  /** Adds the metrics that are read from other parts at each scrape. */
+  /** Adds the metrics whose values are read from other parts at each scrape. */
   observe(sources: MetricSources): void {
-    for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0) // Prometheus sees an increase only after a zero
+    // Prometheus detects an increase only if it has an earlier value.
+    for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0)
     this.#observeWorkers(sources.pool)
     this.#gauge(
       'keyward_feed_silence_seconds',
@@ -111,7 +112,7 @@ export class Metrics {
     )
     this.#gauge(
       'keyward_index_missing_rows',
-      'Rows that the index lacks because it is full. The validator is not ready while there are any.',
+      'Rows that the index lacks because it is full. The validator is ready only at 0.',
       sources.missingRows,
     )
     this.#gauge('keyward_claims_waiting', 'Claims that are waiting for Postgres.', sources.waitingClaims)
@@ -120,7 +121,7 @@ export class Metrics {
     this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({
       name: 'keyward_records_dropped_total',
-      help: 'Checks that were dropped from the recorded usage because memory was full, by what they are missing from.',
+      help: 'Checks that are missing from the recorded usage because memory was full, by the part that lacks them.',
       labelNames: ['reason'],
       ...this.#register,
       collect: () => {
@@ -139,7 +140,7 @@ export class Metrics {
   #observeIndex(index: IndexWriter): void {
     const bytes = new Gauge({
       name: 'keyward_index_bytes',
-      help: 'Bytes of the index: in use, and reserved as address space. Only the bytes in use take memory.',
+      help: 'Bytes of the index that are in use, and bytes reserved as address space. Only the bytes in use take memory.',
       labelNames: ['kind'],
       ...this.#register,
       collect: () => {

@@ -1,6 +1,6 @@
 /**
- * The durations of checks as a Prometheus histogram. The workers count into buckets in shared memory, and this class sums
- * them up for a scrape. prom-client's own histogram would need every value.
+ * Exposes the durations of checks as a Prometheus histogram. The workers count into buckets in shared memory, and this class
+ * adds up their buckets at each scrape. The histogram of prom-client would need every single value.
  */
 
 import { Histogram } from 'prom-client'
@@ -17,7 +17,7 @@ export class SampledDurations extends Histogram {
   constructor(totals: () => Counters) {
     super({
       name: NAME,
-      help: 'Time from the headers of a request to its verdict, of every 64th check.',
+      help: 'Time from the headers of a request to its verdict, for every 64th check.',
       buckets: [...DURATION_BOUNDS],
       registers: [],
     })

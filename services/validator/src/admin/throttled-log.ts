@@ -1,12 +1,12 @@
-/** Logs a warning that may occur many times a second, as in every outage: at most once per interval, with a count. */
+/** Limits warnings that may occur many times a second, such as those of an outage, to one log entry per interval. */
 
 import type { Logger } from '@keyward/process'
 
 const INTERVAL_MS = 5_000
 
 /**
- * Returns a function that logs the message with some fields. It logs the first call at once. In each following interval it
- * logs at most one call, with the number of calls in between as `suppressed`.
+ * Returns a function that logs the message with the given fields. It logs the first call immediately, and then at most one
+ * call per interval. `suppressed` is the number of calls that were not logged in between.
  */
 export function throttledWarning(log: Logger, message: string, intervalMs = INTERVAL_MS): (fields: object) => void {
   let silentUntilMs = -Infinity

@@ -1,19 +1,19 @@
 /**
- * Monotonic time, the same in all threads, and timers. What reads time receives a clock, so that the simulation can run it on
- * virtual time.
+ * Provides monotonic time, which is the same in all threads, and timers. Classes that depend on time receive a clock, so that
+ * the simulation can run them on virtual time.
  */
 
 export interface Clock {
-  /** Milliseconds since a fixed moment. Never goes back, whatever happens to the wall clock. */
+  /** Returns the milliseconds since a fixed moment. The value never decreases, even if the wall clock is changed. */
   nowMs(): number
   /** Calls `call` once after `delayMs`. Returns a function that cancels the call. */
   after(delayMs: number, call: () => void): () => void
 }
 
-/** `performance.now()` counts from the start of a thread, the operating system's monotonic clock does not. */
+/** The start of this thread on the operating system's monotonic clock. `performance.now()` counts from there. */
 const THREAD_STARTED_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
-/** Returns milliseconds on the operating system's monotonic clock. All threads have the same, up to microseconds. */
+/** Returns the milliseconds on the operating system's monotonic clock. All threads agree to within microseconds. */
 export function monotonicMs(): number {
   return THREAD_STARTED_MS + performance.now()
 }

@@ -1,9 +1,9 @@
 /**
- * State that the main thread publishes to its workers in shared memory: whether checks may be decided, whether Postgres is
- * reachable, and the version of the public keys. The main thread is the only writer; workers read it at every request.
+ * Publishes state of the main thread to the workers in shared memory: whether checks may be decided, whether Postgres is
+ * reachable, and the version of the public keys. Only the main thread writes it. The workers read it at every request.
  */
 
-/** `loading`: there is no index yet. `stale`: the last contact with Postgres is too long ago to trust the index. */
+/** `loading` means that there is no index yet. `stale` means that the index is too old to decide checks. */
 export const STATES = ['loading', 'serving', 'stale'] as const
 export type State = (typeof STATES)[number]
 
@@ -32,12 +32,12 @@ export class Control {
     Atomics.store(this.#words, STATE, STATES.indexOf(state))
   }
 
-  /** Whether checks may be decided. Like `isStopping`, a plain read: at most a few requests late, and without a call. */
+  /** Whether checks may be decided. A plain read suffices here and in `isStopping`: a change may be seen a few requests later. */
   get isServing(): boolean {
     return this.#words[STATE] === SERVING
   }
 
-  /** False during an outage of Postgres: rechecks of full licenses are not attempted then. */
+  /** Whether Postgres responds. During an outage, rechecks of full licenses are not attempted. */
   get isDatabaseReachable(): boolean {
     return Atomics.load(this.#words, DATABASE) === 1
   }
@@ -46,7 +46,7 @@ export class Control {
     Atomics.store(this.#words, DATABASE, isReachable ? 1 : 0)
   }
 
-  /** The version of the last change of a public key. A replica with another version has messages to read. */
+  /** The version of the last change of a public key. A replica with another version has unread messages. */
   get publicKeysVersion(): number {
     return Atomics.load(this.#words, PUBLIC_KEYS)
   }
@@ -55,7 +55,7 @@ export class Control {
     Atomics.store(this.#words, PUBLIC_KEYS, version)
   }
 
-  /** True once the program stops: every response then closes its connection. */
+  /** Whether the program is stopping. Every response then closes its connection. */
   get isStopping(): boolean {
     return this.#words[STOPPING] === 1
   }

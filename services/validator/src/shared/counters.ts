@@ -1,6 +1,6 @@
 /**
- * The counters of one worker: numbers in shared memory with one writer, which the main thread reads at a scrape. Counting
- * costs a nanosecond and no message.
+ * Stores the counters of one worker in shared memory. The worker alone writes them, and the main thread reads them at each
+ * scrape. Counting costs a nanosecond and no message.
  */
 
 import { CODE, CODES, type Code } from '@keyward/engine'
@@ -18,7 +18,7 @@ export const EVENTS = [
   'NOT_FOUND',
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
-  // Clients that left before the response. One that leaves while its request waits for Postgres is not noticed.
+  // Clients that disconnected before the response. A disconnect while the request waits for Postgres is not counted.
   'aborted',
   'failed',
   'slowBody',
@@ -29,7 +29,7 @@ export const EVENTS = [
 ] as const
 export type Event = (typeof EVENTS)[number]
 
-/** The upper bounds of the duration buckets, in seconds. One more bucket, without a bound, follows the last one. */
+/** The upper bounds of the duration buckets in seconds. One more bucket without a bound follows. */
 export const DURATION_BOUNDS = [
   0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ] as const
@@ -49,7 +49,7 @@ export class Counters {
     this.#slots = new Float64Array(shared)
   }
 
-  /** `api` is the index in CHECK_APIS, `code` the engine's number. */
+  /** Counts a check. `api` is the index in CHECK_APIS, and `code` is the engine's number. */
   countCheck(api: 0 | 1, code: number): void {
     const slot = api * CODES.length + code
     this.#slots[slot] = this.#slots[slot]! + 1
@@ -68,7 +68,7 @@ export class Counters {
     this.#slots[SUM_SLOT] = this.#slots[SUM_SLOT]! + seconds
   }
 
-  /** Returns how many durations each bucket has, and their sum in seconds. */
+  /** Returns the number of durations in each bucket, and the sum of all durations in seconds. */
   durations(): { buckets: number[]; sum: number } {
     const buckets = [...this.#slots.subarray(DURATION_SLOT, SUM_SLOT)]
     return { buckets, sum: this.#slots[SUM_SLOT]! }

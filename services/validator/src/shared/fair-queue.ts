@@ -1,11 +1,11 @@
-/** A queue that organizations take turns in: one that adds many items delays its own, and not those of others. */
+/** Queues items so that organizations take turns. An organization that adds many items delays only its own items. */
 
-/** How many items of one organization are taken in its turn. */
+/** The number of items of one organization that are taken in its turn. */
 const TURN = 8
 
 export class FairQueue<T> {
   readonly #isDead: (item: T) => boolean
-  /** By the organization's row, in the order of their turns. No array is empty. */
+  /** The items by the organization's row, in the order of their turns. No array is empty. */
   readonly #items = new Map<number, T[]>()
   #size = 0
 
@@ -14,7 +14,7 @@ export class FairQueue<T> {
     this.#isDead = isDead
   }
 
-  /** How many items are in the queue, dead ones included. */
+  /** The number of items in the queue, including dead ones. */
   get size(): number {
     return this.#size
   }
@@ -27,8 +27,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Removes up to `most` items and returns them: of each organization the oldest first, and at most as many as `share`
-   * returns for it.
+   * Removes and returns up to `most` items. The items of an organization are taken oldest first. `share` returns the maximum
+   * number for an organization.
    */
   take(most: number, share: (organization: number) => number = () => Infinity): T[] {
     const taken: T[] = []
@@ -45,7 +45,7 @@ export class FairQueue<T> {
     return taken
   }
 
-  /** Takes up to `count` items of an organization and puts it behind the others. */
+  /** Takes up to `count` items of an organization, and moves the organization behind the others. */
   #takeOf(organization: number, count: number): T[] {
     const items = this.#items.get(organization) ?? []
     const firstAlive = items.findIndex((item) => !this.#isDead(item))

@@ -1,13 +1,13 @@
 /**
- * Divides a capacity between organizations. Each may use as much as is left, so one alone gets half of the capacity, and
- * however many use all that they can get, one that uses little finds its share (a dynamic threshold, as in the buffers of
- * network switches).
+ * Divides a capacity between organizations by a dynamic threshold, as in the buffers of network switches. Each organization
+ * may use as much as is left, so a single one can use half of the capacity. Capacity always remains for organizations that
+ * use little.
  */
 
 export class FairShare {
   readonly #capacity: number
   #used = 0
-  /** By the organization's row. No value is 0. */
+  /** The used amounts by the organization's row. No value is 0. */
   #counts = new Map<number, number>()
 
   constructor(capacity: number) {
@@ -27,7 +27,7 @@ export class FairShare {
     return true
   }
 
-  /** Gives back what `take` took. */
+  /** Returns an amount that `take` has taken to the capacity. */
   release(organization: number, amount = 1): void {
     this.#used -= amount
     const count = (this.#counts.get(organization) ?? 0) - amount
@@ -37,7 +37,7 @@ export class FairShare {
 
   clear(): void {
     this.#used = 0
-    // Replaced, because the table of a cleared Map keeps its size.
+    // The Map is replaced, because the table of a cleared Map keeps its size.
     this.#counts = new Map()
   }
 }

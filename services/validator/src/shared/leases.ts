@@ -1,10 +1,11 @@
 /**
- * Until when machines surely hold their leased slots (docs/api.md#l4): a cache in shared memory, which the main thread writes and the
- * workers read. It contains only what this validator has renewed itself. A machine that is not in it must claim, so a lost or
- * replaced entry costs a statement and is never wrong. That a machine holds a slot at all is in the index.
+ * Caches the times until which machines surely hold their leased slots (docs/api.md#l4). The cache is in shared memory, which
+ * the main thread writes and the workers read. It contains only leases that this validator has renewed. A machine without an
+ * entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores which machines hold
+ * slots.
  *
- * A bucket holds eight entries; in a full one, the entry that ends first is replaced. The deadline of an entry is 0 while the
- * entry is written, and a reader reads it before and after the rest, so it never combines two machines.
+ * A bucket has eight entries. In a full bucket, the entry that ends first is replaced. The deadline of an entry is 0 while the
+ * entry is written. A reader reads the deadline before and after the other words, so it never combines two machines.
  */
 
 /** Identifies a machine and a license in this process, as a verdict does. */
@@ -27,20 +28,20 @@ const HASH1 = 1
 const LICENSE = 2
 const GENERATION = 3
 const SECONDS = 4
-/** In ticks on the monotonic clock, rounded down; 0: none. */
+/** The deadline in ticks of the monotonic clock, rounded down. 0 means that the entry is free. */
 const DEADLINE = 5
 
-/** 2^31 ticks are more than six years since the start of the machine. */
+/** The length of a tick. 2^31 ticks are more than six years, counted from the start of the machine. */
 const TICK_MS = 100
 
-/** 64 MB of address space for two million machines. The system provides memory only for the part in use. */
+/** The default number of buckets: 64 MB of address space for two million machines. Only pages in use take memory. */
 const LARGE_BUCKETS = 1 << 18
 
 export class Leases {
   readonly shared: SharedArrayBuffer
   readonly #words: Int32Array
   readonly #mask: number
-  /** Renewals that were sent before do not count. */
+  /** The time of the last `clear`. Renewals that were sent before it are ignored. */
   #clearedMs = -Infinity
 
   constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(LARGE_BUCKETS * BUCKET_WORDS * 4)) {
@@ -50,8 +51,8 @@ export class Leases {
   }
 
   /**
-   * Returns the time on the monotonic clock, in milliseconds, until which the machine surely holds its slot; 0: unknown. A lease that
-   * was granted while the license had leases of another length does not count.
+   * Returns the time until which the machine surely holds its slot, in milliseconds on the monotonic clock, or 0 if it is
+   * unknown. A lease of another length than `leaseSeconds` is ignored.
    */
   deadlineMs(key: LeaseKey, leaseSeconds: number): number {
     const words = this.#words
@@ -64,7 +65,7 @@ export class Leases {
     return 0
   }
 
-  /** Stores that the machine holds its slot for `leaseSeconds` after `sentMs`, the time when its renewal was sent. */
+  /** Stores that the machine holds its slot for `leaseSeconds` after `sentMs`, the time at which its renewal was sent. */
   set(key: LeaseKey, leaseSeconds: number, sentMs: number): void {
     if (sentMs <= this.#clearedMs) return
     const words = this.#words
@@ -78,12 +79,12 @@ export class Leases {
     Atomics.store(words, at + DEADLINE, Math.floor((sentMs + 1_000 * leaseSeconds) / TICK_MS))
   }
 
-  /** Forgets every lease that was renewed until now: what was granted may not be in Postgres any more. */
+  /** Forgets every lease that was renewed until now. Postgres may have lost them. */
   clear(nowMs: number): void {
     this.#clearedMs = nowMs
     const words = this.#words
     for (let at = DEADLINE; at < words.length; at += ENTRY_WORDS) {
-      // Reading first keeps pages that were never written out of memory.
+      // The read first avoids allocating pages that were never written.
       if (words[at] !== 0) Atomics.store(words, at, 0)
     }
   }
@@ -92,7 +93,7 @@ export class Leases {
     return ((machineHash0 ^ Math.imul(license, 0x9e3779b1)) & this.#mask) * BUCKET_WORDS
   }
 
-  /** Returns the entry of the machine, or a free one of its bucket, or the one that ends first. */
+  /** Returns the entry of the machine, a free entry of its bucket, or the entry that ends first. */
   #placeFor(key: LeaseKey): number {
     const words = this.#words
     const bucket = this.#bucketOf(key)

@@ -1,7 +1,7 @@
 /**
- * The messages between a worker and the main thread. Ids and machine ids travel as bytes. A request id, chosen by the
- * worker, ties a response to its request. Requests are collected for one turn of the event loop, because each message costs
- * about 30 us.
+ * Defines the messages between a worker and the main thread. Ids and machine ids are sent as bytes. The worker chooses a
+ * request id, which assigns a response to its request. Requests are collected for one turn of the event loop, because each
+ * message costs about 30 us.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -15,19 +15,19 @@ import type { AppDescriptor } from './uwebsockets.ts'
 export interface ClaimRequest {
   kind: 'claim'
   requestId: number
-  /** The caller's row in the index: work is shared fairly between organizations. */
+  /** The caller's row in the index, by which work is divided fairly between organizations. */
   organization: number
   licenseId: Uint8Array
-  /** Empty: the claim only starts the license's term. */
+  /** The machine id. If it is empty, the claim only starts the license's term. */
   machineId: Uint8Array
   hostname: string | null
-  /** The index says that the license is full, and this only verifies it: it may be delayed to join others. */
+  /** Whether the license is full in the index and the claim only rechecks this. A recheck may be delayed to join others. */
   isRecheck: boolean
-  /** Where the lease of the machine is stored, if it gets one. */
+  /** The key under which a lease of the machine is stored. */
   lease: LeaseKey
 }
 
-/** The lease of a machine has passed its half. The response says that the main thread has received it. */
+/** Requests the renewal of a lease that has passed its half. The response confirms that the main thread has received it. */
 export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
   kind: 'renew'
 }
@@ -39,25 +39,27 @@ export interface ReleaseRequest {
   organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
-  /** The index says that the machine holds a slot. */
+  /** Whether the machine holds a slot in the index. */
   isKnown: boolean
 }
 
 export type WorkRequest = ClaimRequest | ReleaseRequest | RenewRequest
 
-/** The outcome of a claim; undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
+/** The outcome of a claim. It is undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
 export type ClaimDecision =
   | {
       isDecided: true
       code: number
       used: number
       max: number
-      /** Infinity: never. */ expiresAtMs: number
-      /** On the monotonic clock: from then on the decision must not be VALID any more. */ leaseEndsMs: number
+      /** The expiry of the license. Infinity means never. */
+      expiresAtMs: number
+      /** The end of the lease on the monotonic clock. A decision that arrives later must not be used. */
+      leaseEndsMs: number
     }
   | { isDecided: false }
 
-/** Whether a slot was released. Null if Postgres did not respond, or if too many releases wait. */
+/** The outcome of a release. `released` is null if Postgres did not respond or too many releases wait. */
 export interface ReleaseResult {
   released: boolean | null
 }
@@ -73,12 +75,12 @@ export type MessageToMain =
   | { type: 'work'; requests: WorkRequest[] }
   /** An API key was used: its row and generation in the index, and the time in milliseconds since 1970. */
   | { type: 'keyUsed'; row: number; generation: number; atMs: number }
-  /** After a fatal error the worker waits to be removed and stopped. */
+  /** The worker reports an error. After a fatal error it waits to be removed and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
 
 export type MessageToWorker =
   | { type: 'responses'; responses: WorkResponse[] }
-  /** No further connection comes. The worker finishes its requests within `graceMs`, then ends. */
+  /** The worker receives no further connections. It finishes its requests within `graceMs`, then ends. */
   | { type: 'stop'; graceMs: number }
 
 /** The first message to a worker. */
@@ -89,9 +91,9 @@ export interface WorkerSetup {
   recheckThrottle: SharedArrayBuffer
   renewalThrottle: SharedArrayBuffer
   leases: SharedArrayBuffer
-  /** Where the worker records its checks. */
+  /** The ring in which the worker records its checks. */
   ring: SharedArrayBuffer
-  /** Delivers a PublicKeysMessage with every key, then one for each change. */
+  /** The port that delivers a PublicKeysMessage with every key, then one for each change. */
   publicKeys: MessagePort
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
