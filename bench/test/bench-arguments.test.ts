@@ -10,8 +10,8 @@ function parse(...args: string[]): BenchOptions {
   return options
 }
 
-describe('arguments of npm run bench', () => {
-  test('default to the demo', () => {
+describe('parseBenchArguments', () => {
+  test('loads the demo by default', () => {
     expect(parse()).toMatchObject({
       url: null,
       connections: 50,
@@ -21,14 +21,14 @@ describe('arguments of npm run bench', () => {
     })
   })
 
-  test('include the API key of the environment', () => {
+  test('reads the API key from the environment', () => {
     const options = parseBenchArguments(['--url', 'http://localhost:1', '--license', 'A'], {
       KEYWARD_API_KEY: 'kwk_env',
     })
     expect(options).toMatchObject({ apiKey: 'kwk_env' })
   })
 
-  test('require --yes to load another machine', () => {
+  test('requires --yes to load another machine', () => {
     const elsewhere = ['--url', 'https://licenses.example.com', '--api-key', 'k', '--license', 'A']
     expect(() => parse(...elsewhere)).toThrow(/--yes/)
     expect(parse(...elsewhere, '--yes').url?.hostname).toBe('licenses.example.com')
@@ -48,7 +48,7 @@ describe('arguments of npm run bench', () => {
     [['--rate', '5', '--wrk'], /--wrk cannot send at a --rate/],
     [[...TARGET, '--mix', 'blacklisted=1'], /--blacklisted-machine/],
     [[...TARGET, '--mix', 'excluded=1'], /--excluded-machine/],
-  ])('%j fails with an error that names the argument', (args, message) => {
+  ])('rejects %j with an error that names the argument', (args, message) => {
     expect(() => parse(...args)).toThrow(ArgumentError)
     expect(() => parse(...args)).toThrow(message)
   })
@@ -64,7 +64,7 @@ describe('arguments of npm run bench', () => {
     expect(isLoopback(new URL(address))).toBe(expected)
   })
 
-  test('return help for --help', () => {
+  test('returns help for --help', () => {
     expect(parseBenchArguments(['--help'])).toBe('help')
   })
 })

@@ -1,4 +1,4 @@
-/** Runs the program as a user does, against a real server: the ceiling, whose every response is VALID. */
+/** Runs the program like a user, against a real server: the ceiling, which responds VALID to every request. */
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -44,7 +44,7 @@ function load(...args: string[]): Promise<Ended> {
 }
 
 describe('npm run bench', () => {
-  test('with --rate sends at that rate, reports unexpected verdicts and prints JSON', async () => {
+  test('sends at --rate and prints JSON, with a warning about unexpected verdicts', async () => {
     const { code, stdout, stderr } = await load('--rate', '100', '--json', '--mix', 'known=1,unknown=1')
     expect(code).toBe(0)
     const result = report.parse(JSON.parse(stdout))
@@ -58,7 +58,7 @@ describe('npm run bench', () => {
     expect(Object.keys(result.latency.percentilesUs)).toEqual(['50', '75', '90', '99', '99.9', '99.99'])
   })
 
-  test('without --rate sends as fast as responses arrive and prints a summary', async () => {
+  test('prints a summary without --json', async () => {
     const { code, stdout } = await load()
     expect(code).toBe(0)
     expect(stdout).toMatch(
@@ -66,13 +66,13 @@ describe('npm run bench', () => {
     )
   })
 
-  test('exits with 2 and one line for a wrong argument', async () => {
+  test('exits with 2 and prints one line for a wrong argument', async () => {
     const { code, stdout, stderr } = await load('--rate', 'fast')
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toBe('bench: --rate takes a number above 0 and up to 1000000, got "fast"\n')
   })
 
-  test('exits with 1 and the address when nothing listens there', async () => {
+  test('exits with 1 and prints the address when the server cannot be reached', async () => {
     const { code, stderr } = await bench('--url', 'http://127.0.0.1:1', '--api-key', 'k', '--license', 'A')
     expect(code).toBe(1)
     expect(stderr).toContain('http://127.0.0.1:1 cannot be reached')

@@ -11,7 +11,7 @@ const targets = [
 ]
 const url = new URL('http://127.0.0.1:8080')
 
-describe('checks', () => {
+describe('prepared checks', () => {
   test('use all licenses and their machines in turn', () => {
     const checks = prepareChecks({ targets, mix: parseMix('known=1'), length: 4 })
     expect(checks.map((check) => `${check.licenseKey} ${check.machineId}`)).toEqual([
@@ -22,11 +22,11 @@ describe('checks', () => {
     ])
   })
 
-  test('throw when the machines of the mix are missing', () => {
+  test('cannot be prepared when the mix needs machine ids that are missing', () => {
     expect(() => prepareChecks({ targets, mix: parseMix('blacklisted=1'), length: 1 })).toThrow(/machine ids/)
   })
 
-  test('count content-length in bytes, also beyond ASCII', () => {
+  test('have a content-length in bytes for non-ASCII text', () => {
     const [check] = prepareChecks({
       targets: [{ apiKey: 'k', licenseKey: 'Ä', machineIds: ['機'] }],
       mix: parseMix('known=1'),
@@ -39,7 +39,7 @@ describe('checks', () => {
     expect(checkBody(check, 'v1')).toContain('"licenseKey":"Ä"')
   })
 
-  test('have a different new machine in each request, of the same length', () => {
+  test('have a different new machine id of the same length in each request', () => {
     const checks = prepareChecks({ targets, mix: parseMix('new=1'), length: 1 })
     const supply = createSupply(checks, 'v2', url)
     const requests = Array.from({ length: 100 }, () => String(supply()))

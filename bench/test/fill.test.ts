@@ -39,6 +39,6 @@ test('fills every table and restores the indexes and references of the migration
   expect(broken).toEqual([])
 })
 
-test('rejects a second run with the same seed', async () => {
+test('rejects a seed whose rows the database already contains', async () => {
   await expect(fillDatabase(database.url, shape)).rejects.toThrow(/another --seed/)
 })

@@ -1,4 +1,4 @@
-/** Loads real servers on real sockets: one stalls, one is slower than the rate, one cuts connections. */
+/** Loads servers on real sockets. One stalls, one is slower than the rate, and one cuts connections. */
 
 import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
@@ -39,12 +39,12 @@ function load(url: URL, options: Partial<FixedRateOptions> = {}) {
 }
 
 describe('a fixed rate', () => {
-  test('makes requests due at equal intervals', () => {
+  test('schedules requests at equal intervals', () => {
     const schedule = new Schedule(1000, 1e6)
     expect([schedule.take(), schedule.take(), schedule.nextNs()]).toEqual([1000, 2000, 3000])
   })
 
-  test('sends every request and counts codes', async () => {
+  test('sends every request and counts responses by code', async () => {
     const url = await serve((respond) => respond())
     const outcome = await load(url)
     expect(outcome.requests).toBe(120)
@@ -56,8 +56,8 @@ describe('a fixed rate', () => {
     const url = await serve((respond, number) => respond(number === 20 ? 300 : 0))
     const outcome = await load(url)
     expect(outcome.requests).toBe(120)
-    // About 60 of 120 requests were due in the stall: the median of all is far above the usual fraction of a
-    // millisecond.
+    // About 60 of 120 requests were due in the stall, so a quarter of all waited far longer than the usual fraction of
+    // a millisecond.
     expect(outcome.latency.percentilesUs['75']).toBeGreaterThan(50_000)
   })
 
@@ -68,7 +68,7 @@ describe('a fixed rate', () => {
   })
 
   test.each([200, 2000])(
-    'ends at %d requests a second when it is aborted, and lets its process exit',
+    'ends a run of %d requests a second on abort, and leaves nothing that keeps the process alive',
     { timeout: 20_000 },
     async (rate) => {
       const url = await serve((respond) => respond())
@@ -90,7 +90,7 @@ describe('a fixed rate', () => {
     },
   )
 
-  test('reconnects when the server cuts a connection, and counts the lost request', async () => {
+  test('counts the lost request and reconnects when the server cuts a connection', async () => {
     const url = await serve((respond, number) => (number === 10 ? server?.closeAllConnections() : respond()))
     const outcome = await load(url)
     expect(Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0)

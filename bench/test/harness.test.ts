@@ -14,7 +14,7 @@ describe('statistics', () => {
     expect(() => summarize([])).toThrow(/no values/)
   })
 
-  test('ratios divide round by round', () => {
+  test('ratios divides the values of each round', () => {
     expect(ratios([90, 45], [100, 50])).toEqual([0.9, 0.9])
   })
 
@@ -64,7 +64,7 @@ describe('parseCollection', () => {
   })
 })
 
-test('knownChecks returns the same checks each time, of the selected organizations', () => {
+test('knownChecks returns the same checks of the selected organizations each time', () => {
   const shape = shapeOf(5000, 100)
   const checks = knownChecks(shape, { count: 300, addressRules: true, forwarded: true })
   expect(checks.length).toBe(1000)

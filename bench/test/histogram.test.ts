@@ -22,7 +22,7 @@ describe('latency histogram', () => {
     ['microseconds', 1],
     ['milliseconds', 1000],
     ['seconds', 1_000_000],
-  ])('percentiles of %s are within 1 % of the sorted list', (_unit, step) => {
+  ])('returns percentiles of %s within 1 % of those of the sorted list', (_unit, step) => {
     const histogram = histogramOf(upTo(10_000, step))
     for (const percentile of [50, 75, 90, 99, 99.9, 99.99]) {
       const exact = Math.ceil((percentile / 100) * 10_000) * step
@@ -30,7 +30,7 @@ describe('latency histogram', () => {
     }
   })
 
-  test('no percentile exceeds the largest value', () => {
+  test('returns no percentile above the largest value', () => {
     expect(histogramOf([1234.5]).percentileUs(99.99)).toBe(1234.5)
     expect(histogramOf([1234.5]).summary().maxUs).toBe(1234.5)
   })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { interleave, parseMix } from '../src/load/mix.ts'
 
 describe('mix', () => {
-  test('parses kinds and weights, without kinds of weight 0', () => {
+  test('parses kinds and weights and omits kinds of weight 0', () => {
     expect([...parseMix('known=90, new=2,unknown=0')]).toEqual([
       ['known', 90],
       ['new', 2],

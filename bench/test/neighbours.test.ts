@@ -8,7 +8,7 @@ function measured(check: number[], errors: Record<string, number> = {}): Measure
   return { durations: { check, claim: [], release: [], read: [], write: [], evaluate: [], file: [] }, errors }
 }
 
-test('takes the median of the rounds, and the best round apart', () => {
+test('returns the median of the rounds and the figures of the best round', () => {
   const row = rowOf()
   row.quiet.push(measured([2]), measured([40]), measured([4]))
   row.attacked.push(measured([10]), measured([3]), measured([12], { 'check 503': 2 }))
@@ -21,6 +21,6 @@ test('takes the median of the rounds, and the best round apart', () => {
   expect(line('flood', row)).toMatch(/^flood \| check 4→10! \(1\.5\) .* errors 0→2 \{"check 503":2\} \| 200×6 503×2$/)
 })
 
-test('every attack has a name of its own', () => {
+test('no two attacks have the same name', () => {
   expect(new Set(ATTACKS.map(({ name }) => name)).size).toBe(ATTACKS.length)
 })

@@ -21,7 +21,7 @@ function duplicateKey(rule: RuleRow): string {
 }
 
 describe('a generated population', () => {
-  test('depends on its seed alone', () => {
+  test('is the same for the same seed', () => {
     expect(licenseKey(shape, 17)).toBe(licenseKey({ ...shape }, 17))
     expect(licenseKey(shape, 17)).not.toBe(licenseKey({ ...shape, seed: 8 }, 17))
     expect(ruleRow(shape, 19_999)).toEqual(rules[19_999])
@@ -51,7 +51,7 @@ describe('a generated population', () => {
 })
 
 describe('generated rules', () => {
-  test('have every type and scope, and no duplicates', () => {
+  test('have every type and scope without duplicates', () => {
     expect(new Set(rules.map(({ type }) => type))).toEqual(new Set(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']))
     expect(new Set(rules.map(({ scope }) => scope))).toEqual(new Set(['ORGANIZATION', 'PRODUCT', 'LICENSE']))
     expect(new Set(rules.map(duplicateKey)).size).toBe(rules.length)

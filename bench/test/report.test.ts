@@ -70,7 +70,7 @@ describe('scales and ticks', () => {
     [0, 1_234_567],
     [5, 5],
     [-3, 4],
-  ])('ticks from %d to %d enclose both and are few', (low, high) => {
+  ])('returns fewer than 12 ticks that enclose %d and %d', (low, high) => {
     const at = ticks(low, high)
     expect(at[0]).toBeLessThanOrEqual(low)
     expect(at.at(-1)).toBeGreaterThanOrEqual(high)
@@ -81,7 +81,7 @@ describe('scales and ticks', () => {
     expect(ticks(37, 120_000, true)).toEqual([10, 100, 1000, 10_000, 100_000, 1_000_000])
   })
 
-  test('maps the ends of a scale to the ends, linear and logarithmic', () => {
+  test('maps values to pixels on linear and logarithmic scales', () => {
     expect([scale(0, 10, 100, 200)(0), scale(0, 10, 100, 200)(10), scale(0, 10, 200, 100)(5)]).toEqual([100, 200, 150])
     expect(scale(1, 100, 0, 10, true)(10)).toBeCloseTo(5)
   })
@@ -100,7 +100,7 @@ describe('scales and ticks', () => {
 
 describe('drawings', () => {
   test.each([bars, dots, lines].map((each) => [each.kind, each] as const))(
-    '%s: closes every tag and contains only finite numbers',
+    'a drawing of %s closes every tag and contains only finite numbers',
     (_kind, each) => {
       const drawing = draw(chart.parse(each))
       expect(drawing).not.toMatch(/NaN|Infinity|undefined/)
@@ -114,7 +114,7 @@ describe('drawings', () => {
 })
 
 describe('the page', () => {
-  test('shows goals, charts and notes of a scenario, and the figures of other results', () => {
+  test('shows scenarios with goals, charts and notes, and other results with their figures', () => {
     const measured = { median: 0.92, min: 0.9, max: 0.94, low: 0.91, high: 0.93, rounds: 13 }
     const goal = { text: 'against the ceiling', direction: 'at least', value: 0.9, unit: 'x', reached: true, measured }
     const outcome = {
@@ -156,7 +156,7 @@ describe('the page', () => {
     expect(page).not.toContain('<h2>Goals</h2>')
   })
 
-  test('flatten returns dotted names and only counts long lists', () => {
+  test('flatten returns dotted names, and only the length of long lists', () => {
     expect(flatten({ a: { b: 1.5 }, c: Array.from({ length: 20 }, () => 1), d: [true, null] })).toEqual([
       ['a.b', '1.5'],
       ['c', '20 values'],

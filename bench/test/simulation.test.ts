@@ -10,7 +10,7 @@ import { EventQueue } from '../src/simulation/event-queue.ts'
 import { printTable, seeded } from '../src/simulation/markdown-tables.ts'
 import { simulatePropagation } from '../src/simulation/propagation-model.ts'
 
-test('events run by time, and in the order of adding at the same time', () => {
+test('events run in the order of their time, and at the same time in the order of their addition', () => {
   const queue = new EventQueue()
   const { int } = random(5)
   const added = Array.from({ length: 2_000 }, (_, order) => ({ atMs: int(300), order }))
@@ -29,11 +29,11 @@ describe('propagation', () => {
   const run = (validators: number, more: object = {}): ReturnType<typeof simulatePropagation> =>
     simulatePropagation({ ...quiet, validators, ...more, next: seeded(1) })
 
-  test('to one validator takes the wake-up, the round trip of the read, and the read', () => {
+  test('to one validator takes the times of the wake-up, the round trip and the read', () => {
     expect(run(1)).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
 
-  test('to many validators also takes the turns of the cores', () => {
+  test('to many validators takes longer when their reads wait for cores', () => {
     expect(run(10)).toMatchObject({ p50Ms: 20, p99Ms: 20 })
     expect(run(10, { cores: 10 })).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
@@ -44,7 +44,7 @@ describe('propagation', () => {
     expect(report.p99Ms).toBeLessThanOrEqual(17)
   })
 
-  test('with relays puts less load on the server', () => {
+  test('loads the server less with relays', () => {
     const busy = { changesPerSecond: 100, seconds: 20, roundTripMs: 1 }
     const direct = run(300, busy)
     const relayed = run(300, { ...busy, relays: 3, forwardMs: 0.01 })
@@ -59,17 +59,17 @@ describe('claims', () => {
   const run = (claimsPerSecond: number, mostInStatement = 256): ReturnType<typeof simulateClaims> =>
     simulateClaims({ ...model, claimsPerSecond, mostInStatement, seconds: 20, next: seeded(2) })
 
-  test('a single claim takes the round trip, the statement and the commit', () => {
+  test('a single claim takes the times of the round trip, the statement and the commit', () => {
     expect(run(1).p50Ms).toBeCloseTo(6.55)
   })
 
-  test('more claims share statements instead of waiting longer', () => {
+  test('a higher rate of claims increases the batches, not the waits', () => {
     const [few, many] = [run(100), run(8_000)]
     expect(many.batch).toBeGreaterThan(few.batch * 5)
     expect(many.p99Ms).toBeLessThan(few.p99Ms * 2)
   })
 
-  test('without batches the queue grows', () => {
+  test('a new machine waits more than a second without batches', () => {
     expect(run(8_000, 1).p50Ms).toBeGreaterThan(1_000)
   })
 })

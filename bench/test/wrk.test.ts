@@ -26,9 +26,9 @@ test('throws with the output of wrk when it fails', () => {
   expect(() => parseWrk('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/Connection refused/)
 })
 
-// Two threads, because each has its own queue of responses.
+// Uses two threads, because each has a separate queue of responses.
 test.skipIf(!hasWrk())(
-  'counts every response and naps only with the naps option (skipped without wrk)',
+  'counts every response, and naps only with the naps option (needs wrk)',
   { timeout: 20_000 },
   async () => {
     let responded = 0

@@ -1,6 +1,9 @@
-/** Sends a baseline's port to the program that started it, and ends the baseline with that program or on a signal. */
+/** Connects a baseline to the program that started it. */
 
-/** Sends the port over the IPC channel, or prints it without one. `close` stops listening. */
+/**
+ * Sends the port over the IPC channel, or prints it where there is none. Ends the baseline on a signal or when the
+ * channel closes. `close` stops listening.
+ */
 export function announce(port: number, close: () => void): void {
   if (process.send === undefined) console.log(`http://127.0.0.1:${port}`)
   else process.send({ type: 'listening', port })

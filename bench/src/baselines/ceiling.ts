@@ -1,6 +1,6 @@
 /**
- * The ceiling: uWebSockets.js reads the body and sends a constant response, the bytes of a valid verdict. Nothing that
- * decides anything can be faster on this library, so Keyward is measured against it.
+ * The ceiling: uWebSockets.js reads the body and sends a constant response, the bytes of a valid verdict. No server on
+ * this library that computes its responses can be faster.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'

@@ -1,6 +1,6 @@
 /**
- * The usual first implementation, done well: Fastify, and for every check one prepared, pooled SQL statement that reads
- * indexes alone. It does less than Keyward: no address or country rules, and no slots.
+ * A good version of the usual first implementation: Fastify, with one prepared, pooled SQL statement per check that reads
+ * only indexes. It has no address rules, country rules or slots.
  */
 
 import { createHash } from 'node:crypto'

@@ -14,7 +14,8 @@ import {
 } from './engine-rows.ts'
 
 /**
- * Fills in the fields that every kind of check has. The license is odd-numbered if it should have rules. Returns it.
+ * Fills in the fields that every kind of check has. Returns the number of the license, which is odd if the check needs
+ * a license with rules.
  */
 export function fill(
   check: Check,

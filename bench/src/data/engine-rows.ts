@@ -1,6 +1,6 @@
 /**
- * The rows of the engine's microbenchmark. Everything follows from ordinals, so nothing has to be stored.
- * Odd-numbered organizations have rules, the others none.
+ * The rows of the engine's microbenchmark. They are computed from their ordinals and not stored. Only odd-numbered
+ * organizations have rules.
  */
 
 import type { AccessRuleRecord, Change, RuleMatch } from '@keyward/engine'
@@ -115,7 +115,7 @@ export function* machines(sizes: Sizes): Generator<Change> {
   }
 }
 
-/** Only odd-numbered organizations have rules. No rule matches an address from 32.0.0.0 on. */
+/** Yields access rules of odd-numbered organizations. No rule matches an address of 32.0.0.0 or above. */
 export function* rules(sizes: Sizes): Generator<Change> {
   for (let n = 0; n < sizes.rules; n++) {
     const license = (2 * n + 1) % sizes.licenses
@@ -143,7 +143,7 @@ function matchOf(n: number): RuleMatch {
   return { type: 'HWID', machineId: machineOf(n, 999) }
 }
 
-/** Networks of 16 to 32 bits, most of them long. */
+/** Yields blacklists of networks with 16 to 32 bits, most of them near 32. */
 export function* prefixes(count: number): Generator<Change> {
   for (let n = 0; n < count; n++) {
     const prefixLength = 32 - (scatter(n ^ 0x5555) % 5) ** 2

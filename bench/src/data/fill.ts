@@ -1,7 +1,7 @@
 /**
- * Fills a database with a shape's rows in one transaction. Triggers and foreign keys are off meanwhile: rows are right
- * by construction, and a change log entry for each would cost more than the rows. Running validators do not receive the
- * rows; they load them at their next start.
+ * Fills a database with a shape's rows in one transaction. Triggers and foreign keys are off meanwhile, because the rows
+ * are consistent by construction and an entry in the change log would cost more than its row. Running validators do not
+ * receive the rows. They load them at their next start.
  */
 
 import { isDuplicate, isPermissionDenied } from '@keyward/database'
@@ -16,7 +16,7 @@ export interface LoadReport {
   rows: { licenses: number; machines: number; rules: number }
 }
 
-/** Migrates the database and adds the shape's rows. Throws when the login is no superuser or the rows exist already. */
+/** Migrates the database and adds the shape's rows. Throws if the login is no superuser or the rows exist already. */
 export async function fillDatabase(databaseUrl: string, shape: Shape): Promise<LoadReport> {
   await migrate(databaseUrl)
   const start = performance.now()
@@ -54,8 +54,8 @@ interface Definition {
 }
 
 /**
- * Drops the indexes of empty tables and returns the statements that create them again. Building an index over existing
- * rows is several times faster than growing it row by row. Tables with rows keep their indexes.
+ * Drops the indexes of an empty database and returns the statements that create them again. Building an index over
+ * existing rows is several times faster than growing it row by row. A database with licenses keeps its indexes.
  */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const { rows: filled } = await client.query('select from licenses limit 1')
@@ -79,8 +79,8 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 
 function explain(error: unknown): Error {
   if (isDuplicate(error))
-    return new Error('the rows of this seed exist already: choose another --seed', { cause: error })
+    return new Error('the database contains the rows of this --seed already; choose another seed', { cause: error })
   if (isPermissionDenied(error))
-    return new Error('the generator needs a superuser, because it disables triggers while it loads', { cause: error })
+    return new Error('the login must be a superuser, because the generator disables triggers', { cause: error })
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -1,6 +1,7 @@
 /**
- * The contents of a generated database as arithmetic: the owner, key and machines of each license. License n belongs to
- * organization n mod O. Even-numbered organizations have no address or country rules.
+ * Computes the contents of a generated database: the owner, key and machines of each license. License n belongs to
+ * organization n mod O, where O is the number of organizations. Even-numbered organizations have no address or country
+ * rules.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,7 +21,7 @@ export interface Shape {
 
 export const PRODUCTS_PER_ORGANIZATION = 10
 const LICENSES_PER_CUSTOMER = 10
-/** The share of customers that CUSTOMER rules may blacklist. No such rule matches the licenses of the others. */
+/** The share of customers that CUSTOMER rules may blacklist. */
 const BLOCKED_CUSTOMERS = 0.02
 
 /** Machine ids for which every organization has a blacklist and an exclusion, beside the shape's rules. */
@@ -86,7 +87,7 @@ export function machineId(shape: Shape, license: number, machine: number): strin
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Returns an organization's API key. It follows from the seed, so use it only in databases for measurements. */
+/** Returns an organization's API key. It depends only on the seed, so use it only in databases for measurements. */
 export function apiKey(shape: Shape, organization: number): string {
   const hash = createHash('sha256').update(`keyward bench ${shape.seed} ${organization}`).digest()
   const random = Array.from(hash.subarray(0, 30), (byte) => BASE62[byte % 62]).join('')

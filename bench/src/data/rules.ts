@@ -1,7 +1,7 @@
 /**
- * The access rules of a generated database: half of them address rules, the others about machines, customers and
- * countries, over all scopes. There are no duplicates. A check from `clientAddress` with a generated machine of a
- * license whose customer is not blocked matches no rule, so it is VALID however many rules there are.
+ * Computes the access rules of a generated database, without duplicates. Half of them are address rules, the others
+ * machine, customer and country rules. A check from `clientAddress` with a generated machine matches no rule unless the
+ * customer of its license is blocked.
  */
 
 import {
@@ -31,7 +31,7 @@ const FIRST_OCTET = 64
 const COUNTRIES =
   'AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG CH CI'.split(' ')
 
-/** Returns rule number `ordinal` of the shape, always the same for the same shape. */
+/** Returns rule number `ordinal` of the shape. The same shape has the same rules. */
 export function ruleRow(shape: Shape, ordinal: number): RuleRow {
   const organization = ordinal % shape.organizations
   const number = Math.floor(ordinal / shape.organizations)
@@ -55,7 +55,7 @@ export function ruleRow(shape: Shape, ordinal: number): RuleRow {
   return { ...base, kind: turn === 9 ? 'EXCLUSION' : 'BLACKLIST', type: 'HWID', value }
 }
 
-/** Returns an address that shares its first 19 bits with networks of rules and lies in none of them. */
+/** Returns an address that shares its first 19 bits with networks of rules, but is in none of them. */
 export function clientAddress(seed: number, number: number): string {
   const bits = scatter(seed, TABLE.rule, number, 5) % 2 ** 30
   const withoutTwentieth = bits - (bits & 0x1000)
@@ -64,7 +64,7 @@ export function clientAddress(seed: number, number: number): string {
 
 type Place = Pick<RuleRow, 'scope' | 'product' | 'license'>
 
-/** Six of ten rules apply to the organization, two to a product, two to a license. */
+/** Returns the scope of a rule: in six of ten cases the organization, in two a product, and in two a license. */
 function scopeOf(shape: Shape, organization: number, ordinal: number, number: number): Place {
   const draw = scatter(shape.seed, TABLE.rule, ordinal, 1)
   const turn = Math.floor(number / 10) % 10
@@ -78,9 +78,9 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
 }
 
 /**
- * Returns a network of 20, 24 or 32 bits that begins with 64 to 127. Its twentieth bit is 1 and that of every client
- * address is 0, so no client matches although its walk through the trie is deep. Multiplying by an odd number visits
- * all networks of a length without repeating one.
+ * Returns a network of 20, 24 or 32 bits that begins with 64 to 127. Its twentieth bit is 1, and the twentieth bit of
+ * every client address is 0. So no client matches, although its walk through the trie is deep. Multiplying by an odd
+ * number yields all networks of a length before one repeats.
  */
 function ipv4Network(seed: number, turn: number, count: number): string {
   const length = turn === 0 ? 20 : turn === 1 ? 24 : 32
@@ -102,7 +102,8 @@ function ipv4Text(address: number): string {
 }
 
 /**
- * At most every tenth rule of an organization. Each has another (country, scope): the organization, then its licenses.
+ * Returns a country rule, or null when all pairs of country and scope are used. The scope is the organization at first,
+ * then one license after another.
  */
 function countryRule(shape: Shape, organization: number, count: number): (Place & { value: string }) | null {
   const round = Math.floor(count / COUNTRIES.length)
@@ -112,7 +113,10 @@ function countryRule(shape: Shape, organization: number, count: number): (Place 
   return { value, scope: 'LICENSE', product: null, license: (round - 1) * shape.organizations + organization }
 }
 
-/** Blocks each blocked customer in the organization first, then in one product after another. */
+/**
+ * Returns a rule about a blocked customer, or null when all pairs of customer and scope are used. The scope is the
+ * organization at first, then one product after another.
+ */
 function customerRule(
   shape: Shape,
   organization: number,

@@ -1,9 +1,9 @@
 /**
- * Numbers that look random and depend on (seed, table, ordinal) alone. A load generator can so compute every license
- * key and machine id of a database with millions of them.
+ * Computes pseudorandom numbers from (seed, table, ordinal), so that a load generator can compute every license key and
+ * machine id of a generated database.
  */
 
-/** Mixes four numbers into 32 bits: two rounds of MurmurHash3's finalizer over a running sum. */
+/** Mixes four numbers into 32 bits by two rounds of MurmurHash3's finalizer over a running sum. */
 export function scatter(seed: number, table: number, ordinal: number, word = 0): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(table + 0x7f4a7c15, 0xc2b2ae35)
   h = finish(h ^ Math.imul(ordinal + 1, 0x27d4eb2f))
@@ -17,7 +17,7 @@ function finish(value: number): number {
   return (h ^ (h >>> 16)) >>> 0
 }
 
-/** The tables with ids. The number makes ids of two tables differ. */
+/** The tables with ids. Their numbers make the ids of two tables differ. */
 export const TABLE = {
   organization: 1,
   credential: 2,

@@ -129,7 +129,7 @@ async function copyRules(client: pg.ClientBase, shape: Shape, writer: RowWriter)
   })
 }
 
-/** A blacklist and an exclusion per organization, for mixes with such checks. */
+/** Returns the blacklist (even `n`) or the exclusion (odd `n`) of an organization for mixes with such checks. */
 function namedRule(n: number): RuleRow {
   const base = {
     organization: n >> 1,

@@ -3,7 +3,7 @@
 import type { Chart } from '../report/chart.ts'
 import { summarize } from './stats.ts'
 
-/** Returns one bar per contender. `constant` marks one that is not Keyward; it is drawn in the quieter color. */
+/** Returns one bar per contender. A contender with `constant` is not Keyward and has a muted color. */
 export function barsOf(
   title: string,
   unit: string,

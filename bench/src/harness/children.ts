@@ -1,6 +1,6 @@
 /**
- * Child processes of a bench. Each has an IPC channel and ends when that closes, so nothing survives this program
- * however it ends. On Ctrl-C children are stopped in order.
+ * Child processes of a bench. Each has an IPC channel and ends when the channel closes, so no child outlives this
+ * program. On Ctrl-C children are stopped in order.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -11,11 +11,11 @@ import { z } from 'zod'
 export interface Child {
   pid: number
   port: number
-  /** 0 without an admin port. */
+  /** The admin port, or 0 without one. */
   adminPort: number
-  /** The last lines of its output, and every line that `keepLine` accepted. */
+  /** The last lines of the output, and every line that `keepLine` accepted. */
   lines: string[]
-  /** Time from the spawn to the message that it listens. */
+  /** The time from the spawn to the child's message that it listens. */
   startedMs: number
   /** Sends a message over the IPC channel. */
   send: (message: string) => void
@@ -34,9 +34,9 @@ export interface ChildOptions {
   nodeArguments?: readonly string[]
   env?: Record<string, string>
   launch?: Launch
-  /** Words before the command, such as `taskset -c 0`. */
+  /** The words before the command, such as `taskset -c 0`. */
   prefix?: readonly string[]
-  /** Selects lines of output to keep beside the last ones. */
+  /** Returns whether to keep a line of output in addition to the last ones. */
   keepLine?: (line: string) => boolean
 }
 
@@ -49,7 +49,7 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts a program and resolves when it listens. Rejects with its last lines of output when it ends before. */
+/** Starts a program and resolves when it listens. Rejects with its last lines of output if it ends before. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
   const { prefix = [], nodeArguments = [], launch = PLAIN } = options
@@ -90,7 +90,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
 }
 
-/** Runs a program to its end and resolves with its output. Rejects with its last lines of output when it fails. */
+/** Runs a program to its end and resolves with its output. Rejects with its last lines of output if it fails. */
 export async function runToEnd(
   file: string,
   args: readonly string[],

@@ -1,8 +1,8 @@
-/** The command line of the programs: options that are whole numbers, `--help`, and errors of one line. */
+/** Parses the command lines of the programs: options that are whole numbers, and `--help`. Errors are one line. */
 
 import { parseArgs } from 'node:util'
 
-/** Runs a program. An error ends it with exit code 1 and one line on stderr. */
+/** Runs a program. Prints an error as one line on stderr and sets exit code 1. */
 export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
   try {
     await main()

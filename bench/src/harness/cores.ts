@@ -1,6 +1,6 @@
 /**
- * Assigns cores. A server that is measured never shares its core with the load generator; Postgres gets its own core
- * where there are three. Without taskset (macOS) nothing is pinned.
+ * Assigns cores. A measured server never shares its core with the load generator. Postgres has a separate core on a
+ * machine with at least three. Without taskset (macOS) no process is pinned.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 export interface CorePlan {
-  /** Cores of the server that is measured. */
+  /** Cores of the measured server. */
   server: number[]
   /** Cores of the load generator and of this program. */
   load: number[]
@@ -16,19 +16,19 @@ export interface CorePlan {
   /** False if the system schedules every process on any core. */
   pinned: boolean
   /**
-   * Whether the generator has priority over everything else on its core. A generator that waits while Postgres writes
-   * makes the server look slow. Needs root; true only where Postgres has no core of its own.
+   * Whether the generator has priority over other processes on its core, because its delays count as the server's. True
+   * only as root and where Postgres shares the core.
    */
   loadFirst: boolean
 }
 
-/** The lowest real-time priority, which is above that of all ordinary programs. */
+/** The arguments of `chrt` for the lowest real-time priority, which is above that of all ordinary programs. */
 const FIRST = ['--rr', '1']
 
-/** Read once: later this program is pinned itself. */
+/** The cores of this process at its start. Later the process is pinned to some of them. */
 const AVAILABLE = availableCores()
 
-/** Plans `workers` cores for the server, the others for load and Postgres. Throws where the machine has too few. */
+/** Assigns `workers` cores to the server and the others to load and Postgres. Throws if the machine has too few. */
 export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskset()): CorePlan {
   const server = available.slice(0, workers)
   const rest = available.slice(workers)
@@ -52,7 +52,7 @@ export function loadPrefix(plan: CorePlan): string[] {
   return [...(plan.loadFirst ? ['chrt', ...FIRST] : []), ...pinPrefix(plan.load, plan)]
 }
 
-/** Runs `work` with the priority of a generator. */
+/** Gives this process the priority of a load generator while `work` runs. */
 export async function asGenerator<T>(plan: CorePlan, work: () => Promise<T>): Promise<T> {
   const own = ['--all-tasks', '--pid']
   if (plan.loadFirst) run('chrt', [...own, ...FIRST, String(process.pid)])
@@ -96,12 +96,12 @@ function availableCores(): number[] {
     const list = /Cpus_allowed_list:\s*(\S+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
     if (list !== undefined) return parseCoreList(list)
   } catch {
-    // Not Linux.
+    // Only Linux has this file.
   }
   return Array.from({ length: availableParallelism() }, (_, core) => core)
 }
 
-/** Parses the kernel's core lists: `0-2,5` is 0, 1, 2 and 5. */
+/** Parses a core list of the kernel. For example, `0-2,5` returns 0, 1, 2 and 5. */
 export function parseCoreList(list: string): number[] {
   return list.split(',').flatMap((part) => {
     const [first = 0, last = first] = part.split('-').map(Number)
@@ -113,7 +113,7 @@ function hasTaskset(): boolean {
   return run('taskset', ['-cp', String(process.pid)])
 }
 
-/** Returns whether the command exists and ends with 0. */
+/** Returns whether the command exists and exits with 0. */
 function run(command: string, args: readonly string[]): boolean {
   try {
     execFileSync(command, args, { stdio: 'ignore' })

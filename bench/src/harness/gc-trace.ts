@@ -3,10 +3,10 @@
 export interface Collection {
   /** V8's name of the isolate, one per thread. */
   isolate: string
-  /** Time since the start of the thread. */
+  /** The time of the collection since the start of the thread. */
   atMs: number
   kind: string
-  /** How long the thread was stopped. */
+  /** The time for which the thread was stopped. */
   pauseMs: number
 }
 
@@ -14,7 +14,7 @@ export interface Collection {
 // [4711:0x5581:0] 1234 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps ...
 const LINE = /^\[\d+:(0x[0-9a-f]+)(?::\d+)?\]\s+(\d+) ms: ([A-Z][\w-]*(?: \([\w ]+\))?)[^/]*?([\d.]+) \/ [\d.]+ ms/
 
-/** Returns null for any other line. */
+/** Returns the collection that a line of the output reports, or null for any other line. */
 export function parseCollection(line: string): Collection | null {
   const match = LINE.exec(line)
   if (match === null) return null

@@ -1,6 +1,6 @@
 /**
- * Checks for the licenses of a generated database: known machines of licenses that no rule matches, so every response
- * is VALID.
+ * Creates checks of known machines for the licenses of a generated database. No rule matches them, so every response is
+ * VALID.
  */
 
 import { apiKey, hasAddressRules, licenseFacts, licenseKey, machineId, type Shape } from '../data/population.ts'
@@ -11,16 +11,16 @@ import { parseMix } from '../load/mix.ts'
 
 export interface CheckChoice {
   count: number
-  /** Selects licenses of organizations with or without address rules; all when absent. */
+  /** Whether the organizations of the licenses have address rules. Selects all licenses when absent. */
   addressRules?: boolean
-  /** Sends a client address that lies among the rules' networks as `x-forwarded-for`. */
+  /** Whether to send a client address near the rules' networks as `x-forwarded-for`. */
   forwarded?: boolean
 }
 
-/** Enough to spread the checks over the whole index, few enough for the generator to hold their requests. */
+/** The number of checks. They are spread over the whole index, and their requests fit into the generator's memory. */
 export const CHECK_COUNT = 200_000
 
-/** Returns checks of licenses all over the database, the same ones for the same shape. */
+/** Returns checks of licenses spread over the whole database. The same shape has the same checks. */
 export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
   const targets: Target[] = []
   const keys = Array.from({ length: shape.organizations }, (_, organization) => apiKey(shape, organization))

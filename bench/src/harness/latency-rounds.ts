@@ -1,4 +1,4 @@
-/** Rounds at a fixed rate that alternate between contenders. */
+/** Measures latency at a fixed rate in rounds that alternate between contenders. */
 
 import type { Check } from '../load/checks.ts'
 import { runAtRate } from '../load/fixed-rate.ts'
@@ -20,19 +20,19 @@ export interface LatencyContender {
 
 export interface Rate {
   perSecond: number
-  /** Responses a second without a fixed rate. */
+  /** The responses a second without a fixed rate. */
   peakPerSecond: number
-  /** Whether the generator's own delays at half of the peak would hide the server's, so the rate is lower. */
+  /** Whether the rate is lower than half of the peak, because the generator's own delays would hide the server's. */
   limitedByGenerator: boolean
 }
 
 const SETTLE_MS = 500
-/** A median above this for the constant response is the generator's own delay. */
+/** The median latency of the ceiling above which the generator's own delay dominates. */
 const GENERATOR_LIMIT_US = 300
-/** How long a generator with priority sleeps between sends. */
+/** The time that a generator with priority sleeps between sends. */
 const SLEEP_US = 1_000
 
-/** Returns half of the server's peak rate, or as much of it as the generator can send without falling behind. */
+/** Returns half of the server's peak rate, or the highest rate below it that the generator can send without delays. */
 export async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench): Promise<Rate> {
   const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000), log: () => undefined }
   const peakPerSecond = summarize(
@@ -48,7 +48,7 @@ export async function findRate(server: Server, ceiling: Server, checks: readonly
   return { perSecond, peakPerSecond, limitedByGenerator: perSecond < peakPerSecond / 2 }
 }
 
-/** Like `alternate`, at a fixed rate. Throws when a response is not VALID. */
+/** Runs all rounds like `alternate`, but at a fixed rate. Throws if a response is not VALID. */
 export async function alternateAtRate(
   contenders: readonly LatencyContender[],
   perSecond: number,
@@ -70,7 +70,7 @@ export async function alternateAtRate(
   return rounds
 }
 
-/** Measures one contender once. Throws when a response is not VALID. */
+/** Measures one contender once. Throws if a response is not VALID. */
 export async function takeTurn(
   contender: LatencyContender,
   perSecond: number,

@@ -1,11 +1,11 @@
-/** Reads Postgres's own statistics of a run: rows written, bytes on disk and in the log, statements by purpose. */
+/** Reads the statistics that Postgres collects of a run: rows written, bytes on disk and in the log, statements. */
 
 import type pg from 'pg'
 
 export interface Figures {
-  /** Rows, and changes of rows, by table. */
+  /** The number of rows and of their changes, by table. */
   tables: Record<string, { rows: number; inserted: number; updated: number; bytes: number }>
-  /** Statements by purpose. */
+  /** The number of statements, by purpose. */
   statements: Record<string, number>
   transactions: number
   walBytes: number
@@ -20,7 +20,7 @@ const STATEMENTS: Record<string, string> = {
   'validator heartbeat': '%note_validator(%',
 }
 
-/** Reads the current figures. Partitions are summed up under their table's name. */
+/** Reads the current figures. The figures of a table are the sums over its partitions. */
 export async function readFigures(pool: pg.Pool): Promise<Figures> {
   await pool.query('select pg_stat_force_next_flush()')
   const tables = await pool.query<{ name: string; inserted: number; updated: number; bytes: number }>(

@@ -1,6 +1,6 @@
 /**
- * The Postgres of `npm run bench:local`: an embedded one that keeps its data, so that millions of rows are generated
- * once. If DATABASE_URL (of a superuser) is set, that server is used instead and not pinned.
+ * Provides the Postgres of `npm run bench:local`. The embedded server keeps its data, so that millions of rows are
+ * generated only once. If DATABASE_URL (of a superuser) is set, its server is used instead and not pinned.
  */
 
 import { createHash } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface BenchPostgres {
   stop(): Promise<void>
 }
 
-/** Generated data can be lost, so it needs no fsync. A check writes nothing, so this affects no figure of a check. */
+/** Generated data can be lost, so it needs no fsync. Checks of known machines do not wait for a commit. */
 const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '16GB',
@@ -42,7 +42,7 @@ export async function openPostgres(plan: CorePlan, folder: string): Promise<Benc
   return { pid: server.pid, urlOf: (database) => withDatabase(server.url, database), stop: () => server.stop() }
 }
 
-/** Returns the URL of the database with this shape. Generates it when it is missing or has other migrations. */
+/** Returns the URL of the database with this shape. Generates the database if it is missing or has other migrations. */
 export async function openShape(postgres: BenchPostgres, shape: Shape, log: (line: string) => void): Promise<string> {
   const name = `keyward_bench_${shape.licenses}_${shape.rules}_${shape.organizations}_${shape.seed}`
   const mark = JSON.stringify({ ...shape, migrations: migrationsHash() })

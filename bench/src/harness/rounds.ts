@@ -1,6 +1,6 @@
 /**
- * Rounds that alternate between contenders: each round measures every contender for a few seconds, in a rotating order,
- * so that disturbances of the machine affect all of them alike.
+ * Measures throughput in rounds that alternate between contenders. Each round measures every contender for a few
+ * seconds, in a rotating order, so that disturbances of the machine affect all of them alike.
  */
 
 import { runAutocannon } from '../load/autocannon.ts'
@@ -18,11 +18,11 @@ export interface Contender {
   name: string
   server: Server
   checks: readonly Check[]
-  /** Returns processes whose time counts beside the server's own, such as Postgres. */
+  /** Returns processes whose processor time is added to the server's, such as those of Postgres. */
   helpers?: () => number[]
   /** Runs before each turn, for instance to move Postgres. */
   prepare?: () => void
-  /** Its responses are no verdicts, so they are not verified. */
+  /** Whether all responses are constant, so that a sample of them is not verified. */
   constant?: boolean
 }
 
@@ -38,7 +38,7 @@ export interface RoundFigure {
 
 export type Rounds = Map<string, RoundFigure[]>
 
-/** Throws without wrk, the only generator that is fast enough for 100,000 checks a second. */
+/** Throws if wrk is missing, the only generator that can send 100,000 checks a second. */
 export function requireWrk(): void {
   if (hasWrk()) return
   throw new Error(
@@ -46,7 +46,7 @@ export function requireWrk(): void {
   )
 }
 
-/** Runs all rounds. The first turn of each contender is a warm-up and does not count. */
+/** Runs all rounds after one more round for warm-up, which does not count. */
 export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
   const prepared = contenders.map((contender) => ({ ...contender, file: writeWrkChecks(contender.checks, 'v2') }))
   const rounds: Rounds = new Map(contenders.map(({ name }) => [name, []]))
@@ -68,7 +68,7 @@ export async function alternate(contenders: readonly Contender[], bench: Bench):
   return rounds
 }
 
-/** Returns one figure of every round. Throws where the system did not report it. */
+/** Returns one figure of every round. Throws if the system did not report it. */
 export function column(rounds: Rounds, name: string, figure: keyof RoundFigure): number[] {
   return rounds.get(name)!.map((round) => {
     const value = round[figure]
@@ -101,7 +101,7 @@ export function describeRounds(rounds: Rounds): Record<string, Record<keyof Roun
   )
 }
 
-/** Throws unless a sample of the checks gets the right verdicts. */
+/** Throws unless a sample of the checks gets the expected verdicts. */
 async function verify(contender: Contender): Promise<void> {
   if (contender.constant === true) return
   const surprises = await preflight(contender.server.url, contender.checks.slice(0, 50), 'v2')
@@ -125,7 +125,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
   }
 }
 
-/** Skips processes that have ended meanwhile, as those of Postgres do. */
+/** Returns the processor time since `before`. Processes that have ended meanwhile, such as Postgres backends, count 0. */
 function usedMs(before: ReadonlyMap<number, number | null>): number {
   let sum = 0
   for (const [pid, was] of before) sum += Math.max(0, (cpuMs(pid) ?? 0) - (was ?? 0))

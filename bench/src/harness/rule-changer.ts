@@ -1,7 +1,7 @@
 /**
- * Changes access rules at a fixed rate by plain SQL: adds an address rule, removes it, and so on. It is a process of
- * its own, so that its work delays no measurement. RULE_CHANGES is the number of changes a second. An IPC message with
- * a database's address starts changes there; each message replaces the address before.
+ * Changes access rules at a fixed rate by plain SQL: adds an address rule, removes it, and so on. It runs as a separate
+ * process, so that its work delays no measurement. RULE_CHANGES is the number of changes a second. An IPC message with
+ * the URL of a database starts changes there and ends those in the database before.
  */
 
 import { createPool, uuidv7 } from '@keyward/database'
@@ -24,7 +24,7 @@ async function connectTo(databaseUrl: string): Promise<void> {
   await pool?.end()
   pool = null
   const opened = createPool(databaseUrl, { name: 'keyward-bench-changes', max: 4 })
-  // The second organization is one with address rules.
+  // The second organization has address rules.
   const { rows } = await opened.query<{ id: string }>('select id from organizations order by id offset 1 limit 1')
   if (rows[0] === undefined) throw new Error('the database has fewer than two organizations')
   organizationId = rows[0].id
@@ -33,7 +33,7 @@ async function connectTo(databaseUrl: string): Promise<void> {
   pool = opened
 }
 
-/** Counts from the time that the last change was due, so a slow change does not lower the rate. */
+/** Schedules the next change from the time at which this one was due, so that slow changes do not lower the rate. */
 function schedule(dueMs: number): void {
   const next = dueMs + 1000 / ratePerSecond
   setTimeout(

@@ -1,6 +1,6 @@
 /**
- * The interface between scenarios and the program that runs them. A scenario owns the servers that it starts, and stops
- * them before it returns.
+ * The interface between scenarios and the program that runs them. A scenario stops the servers that it has started
+ * before it returns.
  */
 
 import type { Chart } from '../report/chart.ts'
@@ -11,9 +11,9 @@ import type { BenchPostgres } from './postgres.ts'
 export interface Bench {
   plan: CorePlan
   postgres: BenchPostgres
-  /** Short rounds over small data, which show that everything works. */
+  /** Whether to run short rounds over small data, which only test that everything works. */
   quick: boolean
-  /** Length of one contender's turn. */
+  /** The length of one contender's turn. */
   roundMs: number
   rounds: number
   connections: number
@@ -23,11 +23,11 @@ export interface Bench {
 
 export interface Outcome {
   title: string
-  /** The question that the scenario answers, in one sentence. */
+  /** The question that the figures answer, in one sentence. */
   question: string
   goals: GoalOutcome[]
   charts: Chart[]
-  /** Conditions under which the figures hold. */
+  /** The conditions of the measurement. */
   notes: string[]
   /** Everything that was measured. */
   figures: unknown

@@ -1,4 +1,4 @@
-/** Starts Keyward's validator and its baselines, each as a process of its own on the cores that it is given. */
+/** Starts Keyward's validator and the baselines, each as a separate process on the server's cores. */
 
 import { join } from 'node:path'
 
@@ -17,14 +17,14 @@ export interface Server extends Child {
 export interface KeywardOptions {
   name?: string
   workers?: number
-  /** Variables beside those that every bench sets. */
+  /** Environment variables in addition to those that every bench sets. */
   env?: Record<string, string>
   nodeArguments?: readonly string[]
   keepLine?: (line: string) => boolean
 }
 
 const ROOT = join(import.meta.dirname, '../../..')
-/** Each response costs the loading thread about a millisecond. */
+/** The interval of readiness requests. Each response costs the loading thread about a millisecond. */
 const READY_POLL_MS = 50
 const READY_LIMIT_MS = 300_000
 

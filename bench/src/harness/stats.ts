@@ -24,7 +24,7 @@ export function summarize(values: readonly number[]): Summary {
   }
 }
 
-/** Divides round n by round n, so that whatever slowed both (a busy neighbor, a hot processor) cancels out. */
+/** Divides the values of each round, so that disturbances of the machine, which slow both values, cancel out. */
 export function ratios(values: readonly number[], against: readonly number[]): number[] {
   return values.slice(0, against.length).map((value, round) => value / against[round]!)
 }
@@ -35,7 +35,7 @@ export interface Percentiles {
   max: number
 }
 
-/** Returns the smallest values that 50 % and 99 % of all values do not exceed, to two decimals; 0 without values. */
+/** Returns the 50th and the 99th percentile and the maximum, to two decimals. They are 0 without values. */
 export function percentiles(values: readonly number[]): Percentiles {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round((sorted[Math.ceil(share * sorted.length) - 1] ?? 0) * 100) / 100

@@ -1,4 +1,4 @@
-/** A migrated Postgres of its own for one measurement. Its commits are durable, and its data is deleted afterwards. */
+/** Starts a migrated Postgres for one measurement. Its commits are durable, and its data is deleted afterwards. */
 
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,13 +9,16 @@ import { startPostgres } from '@keyward/embedded-postgres'
 
 import { stopChildren } from './children.ts'
 
-/** Runs `work` with the URL of a superuser and the process id of the server. Afterwards stops all children and the server, and deletes its data. */
+/**
+ * Runs `work` with the URL of a superuser and the process id of the server. Then stops all children and the server, and
+ * deletes its data.
+ */
 export async function withPostgres(
   work: (url: string, pid: number) => Promise<void>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-bench-'))
-  await chmod(folder, 0o755) // run by root, Postgres runs as another user
+  await chmod(folder, 0o755) // As root, Postgres runs as another user.
   const postgres = await startPostgres({ dataFolder: join(folder, 'data'), settings })
   try {
     await migrate(postgres.url)

@@ -1,4 +1,4 @@
-/** Processor time and memory of processes, as the kernel counts them. Linux only; null elsewhere. */
+/** Reads the processor time and memory of processes from the kernel. Linux only; null elsewhere. */
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ let tickMs: number | undefined
 export function cpuMs(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name may contain spaces and parentheses. After it, utime is the 12th field and stime the 13th.
+    // The process name may contain spaces and parentheses. After the name, utime is the 12th field and stime the 13th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     tickMs ??= 1000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
     return (Number(fields[11]) + Number(fields[12])) * tickMs
@@ -18,7 +18,7 @@ export function cpuMs(pid: number): number | null {
   }
 }
 
-/** Returns the resident memory of a process. Memory that its threads share counts once. */
+/** Returns the resident memory of a process in bytes. Memory that its threads share counts once. */
 export function residentBytes(pid: number): number | null {
   try {
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))

@@ -1,6 +1,6 @@
 /**
- * Sends as fast as responses arrive, with autocannon. Its own latency histogram counts whole milliseconds, which is
- * longer than most responses take, so latencies are collected here from its events.
+ * Sends with autocannon as fast as responses arrive. autocannon's own histogram counts whole milliseconds, but most
+ * responses take less, so latencies are measured from its events.
  */
 
 import autocannon from 'autocannon'
@@ -21,7 +21,7 @@ export interface AutocannonOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Each connection prepares its own copy of its requests, so the requests are divided among the connections. */
+/** Each connection prepares a copy of its requests, so the requests are divided among the connections. */
 const REQUESTS_PER_CONNECTION = 1000
 
 export async function runAutocannon(options: AutocannonOptions): Promise<LoadOutcome> {

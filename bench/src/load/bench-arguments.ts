@@ -48,7 +48,7 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
   --api v1|v2                version of the API (default v2)
   --wrk                      use wrk instead of autocannon; not with --rate
   --json                     print the result as JSON
-  --yes                      confirms that you may load another machine
+  --yes                      confirm that you may load another machine
   --help
 
 Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --license ABCD-EFGH-JKLM-NPQR --rate 5000`
@@ -79,7 +79,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
   return options
 }
 
-/** Returns whether this address can only be this machine. */
+/** Returns whether the host of the URL is this machine. */
 export function isLoopback(url: URL): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
 }
@@ -119,29 +119,29 @@ function parse(args: readonly string[]) {
 function requireTogether(options: BenchOptions): void {
   const { url, apiKey, licenses, licensesFile, mix } = options
   if (url === null && (licenses.length > 0 || licensesFile !== null)) {
-    throw new ArgumentError('--license and --licenses need --url: the demo has its own license')
+    throw new ArgumentError('--license and --licenses need --url, because the demo has its own license')
   }
   if (url !== null) {
     if (apiKey === null) throw new ArgumentError('--url needs --api-key (or the variable KEYWARD_API_KEY)')
     if (licenses.length === 0 && licensesFile === null) {
-      throw new ArgumentError('--url needs --license or --licenses: the licenses to check')
+      throw new ArgumentError('--url needs the licenses to check: add --license or --licenses')
     }
     if (!isLoopback(url) && !options.yes) {
       throw new ArgumentError(`${url.hostname} is not this machine: add --yes if you may load it (${formatMix(mix)})`)
     }
     if (mix.has('blacklisted') && options.blacklistedMachines.length === 0) {
       throw new ArgumentError(
-        'a mix with "blacklisted" needs --blacklisted-machine: a machine id that a blacklist rule matches',
+        'a mix with "blacklisted" needs --blacklisted-machine, a machine id that a blacklist matches',
       )
     }
     if (mix.has('excluded') && options.excludedMachines.length === 0) {
       throw new ArgumentError(
-        'a mix with "excluded" needs --excluded-machine: a machine id that an exclusion rule matches',
+        'a mix with "excluded" needs --excluded-machine, a machine id that an exclusion matches',
       )
     }
   }
   if (options.wrk && options.ratePerSecond !== null)
-    throw new ArgumentError('--wrk cannot send at a --rate; leave one of them out')
+    throw new ArgumentError('--wrk cannot send at a fixed rate: remove --wrk or --rate')
 }
 
 function parseUrl(text: string): URL {

@@ -1,6 +1,6 @@
 /**
- * Turns licenses and a mix into the requests of a run. Everything is prepared before the clock starts, except the id of
- * a new machine.
+ * Creates the requests of a run from licenses and a mix. They are prepared before the measurement starts, except the ids
+ * of new machines.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -25,7 +25,7 @@ export interface Check {
 
 export type ApiVersion = 'v1' | 'v2'
 
-/** Placeholder in a prepared body for the number of a new machine. It has the length of the number. */
+/** The placeholder in a prepared body for the number of a new machine. It has the length of the number. */
 export const NEW_MACHINE_MARK = '{{machine-number}}'
 
 export interface CheckOptions {
@@ -43,7 +43,7 @@ export interface CheckOptions {
 export function prepareChecks(options: CheckOptions): Check[] {
   const { targets, forwardedFor = [] } = options
   if (targets.length === 0) throw new Error('there are no licenses to check')
-  // Machine ids also differ between runs, or the machines of the first run would be known in the second.
+  // New machine ids differ between runs. Otherwise the new machines of the first run would be known in the second.
   const run = randomBytes(4).toString('hex')
   return interleave(options.mix, options.length).map((kind, index) => {
     const target = pickFrom(targets, index)
@@ -77,12 +77,12 @@ export function checkHeaders(check: Check): Record<string, string> {
   }
 }
 
-/** Returns a text of fixed width, so that a prepared content-length is right for every number. */
+/** Returns a text of fixed width, so that a prepared content-length is correct for every number. */
 export function newMachineNumber(number: number): string {
   return number.toString(36).padStart(NEW_MACHINE_MARK.length, '0')
 }
 
-/** Returns the whole HTTP/1.1 request. The body of a new machine still contains the placeholder. */
+/** Returns the whole HTTP/1.1 request. The body of a check of a new machine still contains the placeholder. */
 export function rawRequest(check: Check, version: ApiVersion, host: string, path = checkPath(version)): Buffer {
   const body = checkBody(check, version)
   const headers = Object.entries({ host, ...checkHeaders(check), 'content-length': String(Buffer.byteLength(body)) })
@@ -114,7 +114,7 @@ function machineIdFor(
   }
 }
 
-/** Returns a key with the form of generated keys, but with letters that are not in their alphabet. */
+/** Returns a key that has the form of generated keys, but letters that their alphabet does not contain. */
 function unknownKey(index: number): string {
   const digits = index.toString(10).padStart(12, '0')
   return `O${digits.slice(0, 3)}-I${digits.slice(3, 6)}-O${digits.slice(6, 9)}-I${digits.slice(9, 12)}`
@@ -122,6 +122,6 @@ function unknownKey(index: number): string {
 
 function pickFrom<T>(items: readonly T[], index: number): T {
   const item = items[index % items.length]
-  if (item === undefined) throw new Error('the mix needs machine ids, and none were given')
+  if (item === undefined) throw new Error('the mix needs machine ids, but none were given')
   return item
 }

@@ -1,6 +1,6 @@
 /**
- * One keep-alive HTTP/1.1 connection with one request in flight at a time: just enough HTTP to measure with, and much
- * less work per response than a general client. It reconnects after a failure and reports the reason.
+ * A keep-alive HTTP/1.1 connection with one request in flight at a time. It supports only the HTTP that a measurement
+ * needs, so a response takes much less work than in a general client. It reports a failure and reconnects.
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 
 export interface ConnectionEvents {
   responded(connection: Connection, status: number, body: string): void
-  /** `busy` is true if a request was in flight; it is lost. */
+  /** Reports a failure. `busy` is true if a request was in flight, which is lost. */
   failed(connection: Connection, reason: string, busy: boolean): void
   ready(connection: Connection): void
 }
@@ -16,7 +16,7 @@ export interface ConnectionEvents {
 const RECONNECT_AFTER_MS = 100
 
 export class Connection {
-  /** When the request in flight was due, in nanoseconds of `performance.now()`; set by the caller. */
+  /** The time at which the request in flight was due, in nanoseconds of `performance.now()`. The caller sets it. */
   dueNs = 0
   sentAtMs = 0
   readonly #url: URL
@@ -42,7 +42,7 @@ export class Connection {
     this.#socket?.write(request, 'latin1')
   }
 
-  /** Abandons the request in flight, as a failure with this reason. */
+  /** Abandons the request in flight and reports a failure with this reason. */
   abandon(reason: string): void {
     this.#fail(reason)
   }

@@ -1,4 +1,4 @@
-/** The demo organization that `npm start` creates on its first run, as the default target of `npm run bench`. */
+/** Uses the demo organization of `npm start` as the default target of `npm run bench`. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,8 +20,8 @@ const BLACKLISTED_MACHINE = 'bench-blacklisted'
 const EXCLUDED_MACHINE = 'bench-excluded'
 
 /**
- * Returns the demo's validator and license. If the mix needs them, adds a blacklist and an exclusion for two machine
- * ids; both expire an hour after the run. Throws when no demo is running.
+ * Returns the demo's validator and license. If the mix needs them, adds a blacklist and an exclusion that expire an hour
+ * after the run. Throws if no demo is running.
  */
 export async function useDemo(options: BenchOptions): Promise<{
   url: URL
@@ -41,9 +41,9 @@ export async function useDemo(options: BenchOptions): Promise<{
       },
       body: JSON.stringify({ kind, type: 'HWID', value, scope: 'ORGANIZATION', note: 'npm run bench', expiresAt }),
     })
-    // 409: an earlier run has added it.
+    // 409: An earlier run has added the rule.
     if (!response.ok && response.status !== 409)
-      throw new Error(`the demo did not accept a rule: ${await response.text()}`)
+      throw new Error(`the demo rejected a rule: ${await response.text()}`)
   }
   if (options.mix.has('blacklisted')) await addRule('BLACKLIST', BLACKLISTED_MACHINE)
   if (options.mix.has('excluded')) await addRule('EXCLUSION', EXCLUDED_MACHINE)

@@ -1,7 +1,8 @@
 /**
- * Sends at a fixed rate whatever the server does, and measures every latency from the moment its request was DUE. A
- * stalled server cannot hide the requests that had to wait (coordinated omission). autocannon's own rate limit does
- * neither: it sends each second's quota in one burst and corrects with an interval of 1 ms at any rate.
+ * Sends at a fixed rate that does not depend on the server, and measures every latency from the time at which its request
+ * was DUE. A stall of the server therefore counts for every request that had to wait (no coordinated omission).
+ * autocannon's rate limit is not used, because it sends each second's requests in one burst and corrects latencies for
+ * an interval of 1 ms at any rate.
  */
 
 import { Connection } from './connection.ts'
@@ -10,18 +11,19 @@ import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
 
 export interface FixedRateOptions {
   url: URL
-  /** Returns the next HTTP request, whole. */
+  /** Returns the next HTTP request as a whole. */
   nextRequest: () => Buffer | string
   ratePerSecond: number
   connections: number
   durationMs: number
-  /** Length of the warm-up: the same rate, before the measurement, not counted. */
+  /** The length of the warm-up before the measurement, at the same rate. */
   warmUpMs?: number
   timeoutMs?: number
-  /** How long after the end requests that were due before it may still be sent and receive their response. */
+  /** The time after the end in which requests that were due earlier may still be sent and receive their response. */
   drainMs?: number
   /**
-   * Sleeps a millisecond between sends, for other programs on the core. Requests that are due meanwhile go together.
+   * Whether to sleep a millisecond between sends, so that other programs can use the core. Requests that are due
+   * meanwhile are sent together.
    */
   sleeps?: boolean
   /** Receives the number of responses so far, once a second. */
@@ -29,7 +31,7 @@ export interface FixedRateOptions {
   signal?: AbortSignal | undefined
 }
 
-/** The times at which requests are due: one every `1e9 / rate` nanoseconds from the start. */
+/** Computes the times at which requests are due: one every `1e9 / rate` nanoseconds from the start. */
 export class Schedule {
   readonly #startNs: number
   readonly #intervalNs: number
@@ -40,7 +42,7 @@ export class Schedule {
     this.#intervalNs = 1e9 / ratePerSecond
   }
 
-  /** Returns when the next request is due. */
+  /** Returns the time at which the next request is due. */
   nextNs(): number {
     return this.#startNs + this.#taken * this.#intervalNs
   }
@@ -52,7 +54,7 @@ export class Schedule {
   }
 }
 
-/** Above this rate timers are too coarse to spread the requests, so the loop spins, on a core of its own. */
+/** The rate above which timers are too coarse, so the loop spins and needs a whole core. */
 const SPIN_ABOVE_PER_SECOND = 500
 const DEFAULT_DRAIN_MS = 2000
 const DEFAULT_TIMEOUT_MS = 10_000

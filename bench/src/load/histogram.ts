@@ -1,11 +1,11 @@
 /**
- * A latency histogram in microseconds with 128 linear steps per power of two, so a percentile is off by less than 0.8 %
- * at any size. Recording is cheap enough for every response.
+ * A latency histogram in microseconds. It has 128 linear steps per power of two, so the error of a percentile is less
+ * than 0.8 %.
  */
 
 const STEP_BITS = 7
 const STEPS = 1 << STEP_BITS
-/** Up to 2^36 us, far longer than any run. */
+/** The number of powers of two after the first 128 buckets. The last one ends at 2^36 us, longer than any run. */
 const POWERS = 30
 const PERCENTILES = [50, 75, 90, 99, 99.9, 99.99] as const
 
@@ -36,7 +36,7 @@ export class LatencyHistogram {
   }
 
   /**
-   * Returns the smallest latency that at least `percentile` percent of the responses did not exceed; 0 without
+   * Returns the smallest latency that at least `percentile` percent of the responses did not exceed. Returns 0 without
    * responses.
    */
   percentileUs(percentile: number): number {

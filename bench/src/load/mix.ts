@@ -1,6 +1,6 @@
 /**
- * The kinds of check that a run sends, and their order. The order spreads every kind evenly, so a second of load has
- * the same mix as the whole run, and two runs send the same sequence.
+ * Defines the kinds of check that a run sends, and their order. Every kind is spread evenly over the run, and two runs
+ * send the same sequence.
  */
 
 /**
@@ -21,7 +21,7 @@ export function parseMix(text: string): Mix {
   for (const part of text.split(',')) {
     const [name = '', weightText = '', ...rest] = part.split('=').map((piece) => piece.trim())
     const kind = CHECK_KINDS.find((known) => known === name)
-    if (kind === undefined) throw new Error(`"${name}" is not a kind of check. Kinds: ${CHECK_KINDS.join(', ')}`)
+    if (kind === undefined) throw new Error(`"${name}" is not a kind of check. Allowed: ${CHECK_KINDS.join(', ')}`)
     if (mix.has(kind)) throw new Error(`"${kind}" is given twice`)
     const weight = Number(weightText)
     if (rest.length > 0 || weightText === '' || !Number.isFinite(weight) || weight < 0) {

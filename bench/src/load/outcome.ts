@@ -1,4 +1,4 @@
-/** The outcome of a run of load, for every generator. */
+/** The outcome of a load run, the same for every generator. */
 
 import type { LatencySummary } from './histogram.ts'
 
@@ -10,17 +10,17 @@ export interface LoadOutcome {
   durationMs: number
   perSecond: number
   latency: LatencySummary
-  /** Responses by HTTP status. */
+  /** The number of responses by HTTP status. */
   statuses: Record<string, number>
-  /** Responses by the `code` in their body; null where the generator does not read bodies. */
+  /** The number of responses by the `code` in their body; null where the generator does not read bodies. */
   codes: Record<string, number> | null
-  /** Failures below HTTP (refused, reset, timed out), by message. */
+  /** The number of failures of connections (refused, reset, timed out), by message. */
   errors: Record<string, number>
-  /** The rate in requests a second; null without a fixed rate. */
+  /** The fixed rate in requests a second; null without one. */
   targetPerSecond: number | null
 }
 
-/** Counts by name. */
+/** Counts events by name. */
 export class Tally {
   readonly #counts = new Map<string, number>()
 
@@ -28,13 +28,13 @@ export class Tally {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
   }
 
-  /** Most frequent first. */
+  /** Returns the counts, the highest first. */
   toObject(): Record<string, number> {
     return Object.fromEntries([...this.#counts].toSorted((a, b) => b[1] - a[1]))
   }
 }
 
-/** Returns the `code` of a response without parsing it: every body of the validator contains it once. */
+/** Returns the `code` of a response without parsing the JSON. Every body of the validator contains one code. */
 export function codeOf(body: string): string {
   const start = body.indexOf('"code":"')
   if (start < 0) return '(none)'

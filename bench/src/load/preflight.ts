@@ -1,6 +1,6 @@
 /**
- * Runs before the clock starts: takes the slots of the known machines and sends one check of every kind, so that no run
- * measures, for instance, how fast a wrong API key is rejected.
+ * Runs before the measurement: takes the slots of the known machines and sends one check of every kind. A run with, for
+ * example, a wrong API key so fails before its useless measurement.
  */
 
 import { z } from 'zod'
@@ -17,12 +17,12 @@ const EXPECTED: Record<CheckKind, readonly string[]> = {
   unknown: ['NOT_FOUND'],
 }
 
-/** Machines beyond this number are assumed to hold their slots already. */
+/** The number of machines that take their slots. The others are assumed to hold theirs already. */
 const ACTIVATED_AT_MOST = 1000
 
 /**
- * Sends the first checks of every kind and compares the codes with those expected for the kind. Returns a sentence per
- * unexpected code. Throws when the validator cannot be reached or rejects the API key.
+ * Sends checks of every kind and compares their codes with those expected for the kind. Returns a sentence per unexpected
+ * code. Throws if the validator cannot be reached or rejects the API key.
  */
 export async function preflight(url: URL, checks: readonly Check[], version: ApiVersion): Promise<string[]> {
   const surprises = new Map<string, string>()

@@ -2,7 +2,7 @@
 
 import type { LoadOutcome } from './outcome.ts'
 
-/** Returns the lines that a person reads in a terminal. */
+/** Returns the outcome as lines of text. */
 export function formatOutcome(outcome: LoadOutcome): string {
   const { latency } = outcome
   const target = outcome.targetPerSecond === null ? '' : ` (target ${formatCount(outcome.targetPerSecond)})`
@@ -21,7 +21,7 @@ export function formatCount(value: number): string {
   return Math.round(value).toLocaleString('en-US')
 }
 
-/** Formats microseconds in the unit that reads best. */
+/** Formats microseconds as us, ms or s. */
 export function formatUs(us: number): string {
   if (us < 1000) return `${us.toFixed(0)} us`
   if (us < 1_000_000) return `${(us / 1000).toFixed(2)} ms`

@@ -1,6 +1,7 @@
 /**
- * Ordinary traffic over 10,000 licenses in real time: apps that check now and then, a few that check all the time, some
- * without a slot, some rejected, some excluded, and machines that are replaced. Seeded, so two runs send the same.
+ * Sends ordinary traffic over 10,000 licenses in real time. Most machines check every five minutes and a few every second.
+ * Some checks are rejected, some are excluded, and some machines are replaced. The traffic is seeded, so two runs send
+ * the same checks.
  */
 
 import { Agent, request } from 'node:http'
@@ -9,20 +10,20 @@ import { random, type Random } from '@keyward/testkit'
 
 export const LICENSES = 10_000
 export const MACHINES_PER_LICENSE = 2
-/** So many licenses are full, and each has one more machine, whose checks are rejected. */
+/** The number of full licenses. Each has one more machine, whose checks are rejected. */
 export const FULL = 200
 
-/** The rates of a made-up but plausible vendor. */
+/** The rates of a plausible vendor. */
 const KINDS = [
   // Every machine checks every five minutes.
   { name: 'known', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 300 },
-  // One in a hundred checks every second.
+  // One machine in a hundred checks every second.
   { name: 'busy', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 100 },
   { name: 'over the limit', perSecond: FULL / 60 },
   { name: 'blacklisted', perSecond: 3 },
   { name: 'excluded', perSecond: 3 },
   { name: 'unknown key', perSecond: 1.5 },
-  // 500 machines an hour are replaced by others.
+  // 500 machines an hour are replaced.
   { name: 'new machine', perSecond: 500 / 3_600 },
 ] as const
 type Kind = (typeof KINDS)[number]['name']
@@ -41,8 +42,8 @@ export interface Sent {
 const TICK_MS = 50
 
 /**
- * Sends for `durationMs` and resolves with the last response. Falls behind if the validator does, but leaves nothing
- * out.
+ * Sends for `durationMs` and resolves with the last response. If the validator is slow, checks are sent later, but none
+ * is omitted.
  */
 export async function sendTraffic(port: number, secret: string, durationMs: number): Promise<Sent> {
   const dice = random(2_026)

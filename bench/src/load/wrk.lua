@@ -1,5 +1,7 @@
--- Sends prepared checks in turn. Arguments: the file of checks, one per line (path, headers and body separated by tabs,
--- headers as name=value separated by "|"); the placeholder for the number of a new machine; and optionally "naps".
+-- Sends prepared checks in turn. Arguments:
+-- 1. the file of checks, one per line: path, headers and body separated by tabs, headers as name=value separated by "|"
+-- 2. the placeholder for the number of a new machine
+-- 3. "naps" to sleep while no response is waiting
 local threads = {}
 
 function setup(thread)
@@ -7,10 +9,10 @@ function setup(thread)
   threads[#threads + 1] = thread
 end
 
--- wrk sleeps until a response wakes it. The wake-up is an interrupt that the server's core has to send, which is expensive on a
--- virtual machine. So when no response is waiting, this script sleeps by a timer, which costs the server nothing. It looks
--- before every fourth request, since looking takes time too. It is meant for dozens of connections: with a few there is
--- often no response waiting. Linux only.
+-- wrk sleeps until a response wakes it. The server's core has to send an interrupt for the wake-up, which is expensive on a
+-- virtual machine. With "naps" this script sleeps by a timer while no response is waiting, which costs the server no time.
+-- It polls before every fourth request, because a poll takes time too. Naps need dozens of connections: with few
+-- connections there is often no response waiting. Linux only.
 local NAP_US, LOOK_EVERY = 50, 4
 local ffi, queue, ready
 
@@ -21,14 +23,14 @@ local function prepareNaps()
   local name = ffi.new("char[64]")
   for descriptor = 3, 1023 do
     local length = ffi.C.readlink("/proc/self/fd/" .. descriptor, name, 64)
-    -- The last one belongs to this thread: that of the next thread does not exist yet.
+    -- The last queue belongs to this thread, because the queue of the next thread does not exist yet.
     if length > 0 and ffi.string(name, length) == "anon_inode:[eventpoll]" then queue = descriptor end
   end
 end
 
 local function napIfIdle()
   looked = looked + 1
-  -- One is always ready: the connection that is about to be written to.
+  -- One descriptor is always ready: that of the connection that this request is for.
   if looked % LOOK_EVERY > 0 or ffi.C.epoll_wait(queue, ready, 2, 0) > 1 then return end
   naps = naps + 1
   ffi.C.usleep(NAP_US)

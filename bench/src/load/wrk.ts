@@ -1,6 +1,6 @@
 /**
- * Runs wrk (Debian's package, brew's formula) with prepared checks, for servers that are faster than autocannon. wrk
- * does not read bodies: it counts the statuses that are not 2xx or 3xx.
+ * Runs wrk with prepared checks, for servers that are faster than autocannon. wrk does not read bodies. It counts the
+ * responses whose status is not 2xx or 3xx.
  */
 
 import { execFileSync, spawn } from 'node:child_process'
@@ -15,20 +15,20 @@ import type { LoadOutcome } from './outcome.ts'
 
 export interface WrkOptions {
   url: URL
-  /** A file of `writeWrkChecks`. */
+  /** The path of a file from `writeWrkChecks`. */
   checksFile: string
   connections: number
   durationMs: number
   threads?: number
-  /** Sleeps by a timer instead of being woken by responses, which costs a server on the same machine time. */
+  /** Whether to sleep by a timer instead of until a response, because wake-ups cost a server on the same machine time. */
   naps?: boolean
-  /** Words before the command, such as `['taskset', '-c', '1']`. */
+  /** The words before the command, such as `['taskset', '-c', '1']`. */
   prefix?: readonly string[]
   signal?: AbortSignal | undefined
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** How often no response was waiting and wrk slept: seldom where wrk is the bottleneck. Null without `naps`. */
+  /** The number of sleeps because no response was waiting. Low if wrk is the bottleneck. Null without `naps`. */
   naps: number | null
 }
 
@@ -54,7 +54,7 @@ export function hasWrk(): boolean {
   }
 }
 
-/** Writes the checks into a temporary file for wrk's script. `remove` deletes it. */
+/** Writes the checks into a temporary file for wrk's script. `remove` deletes the file. */
 export function writeWrkChecks(checks: readonly Check[], version: ApiVersion): { path: string; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
   const path = join(folder, 'checks.tsv')
@@ -70,7 +70,7 @@ export async function runWrk(options: WrkOptions): Promise<WrkOutcome> {
   if (options.naps === true) script.push('naps')
   const [command = 'wrk', ...rest] = [...(options.prefix ?? []), 'wrk', ...size, ...script]
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
-  // On SIGINT wrk ends early and still prints its result.
+  // On SIGINT wrk ends early and prints its result.
   const stop = (): void => void child.kill('SIGINT')
   options.signal?.addEventListener('abort', stop, { once: true })
   let output = ''
@@ -81,7 +81,7 @@ export async function runWrk(options: WrkOptions): Promise<WrkOutcome> {
   return parseWrk(output)
 }
 
-/** Parses the line that the script prints at the end. Throws with wrk's own output when there is none. */
+/** Parses the line that the script prints at the end. Throws an Error with wrk's output if the line is missing. */
 export function parseWrk(output: string): WrkOutcome {
   const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '))
   if (line === undefined) throw new Error(`wrk printed no result: ${output.trim().slice(0, 500)}`)

@@ -1,6 +1,6 @@
 /**
- * The attacks: what one vendor, one user of an app, or a stranger can send. Each is a step that its connections repeat as
- * fast as they get responses. A step counts its responses by status.
+ * Defines the attacks: requests that one vendor, one user of an app or a stranger can send. Each attack is a step that
+ * its connections repeat as fast as they get responses. A step counts its responses by status.
  */
 
 import { Agent } from 'node:http'
@@ -21,7 +21,7 @@ export interface AttackContext {
 export interface Attack {
   name: string
   connections: number
-  /** The n-th step of all connections together. */
+  /** Runs the n-th step of all connections together. */
   step: (context: AttackContext, n: number) => Promise<void>
 }
 
@@ -39,7 +39,7 @@ async function sendCounted(context: AttackContext, sent: Omit<Sent, 'agent'>): P
   return reply
 }
 
-/** A check or a deactivation of the hostile organization. */
+/** Returns a step that sends a check or a deactivation of the hostile organization. */
 function onValidator(request: (world: World, n: number) => { path: string; body: object }): Attack['step'] {
   return async (context, n) => {
     const { path, body } = request(context.world, n)
@@ -48,7 +48,7 @@ function onValidator(request: (world: World, n: number) => { path: string; body:
   }
 }
 
-/** A request to management with the token of the hostile organization, unless it has another secret. */
+/** Returns a step that sends a request to management, with the hostile organization's token unless it has a secret. */
 function onManagement(request: (world: World, n: number) => Omit<Sent, 'agent' | 'port'>): Attack['step'] {
   return async (context, n) => {
     const sent = request(context.world, n)
@@ -71,7 +71,7 @@ const bomb = gzipSync(huge)
 const deep = `{"metadata":{"a":${'[{"b":'.repeat(10_000)}0${'}]'.repeat(10_000)}}}`
 const metadata = JSON.stringify({ name: 'p', metadata: { a: 'x'.repeat(15_000) } })
 
-/** A huge body to each endpoint that takes one, in turn. */
+/** Returns a step that sends a huge body to the endpoints that take one, in turn. */
 const hugeBody = (secret: (world: World) => string | undefined, body = huge, headers = {}): Attack['step'] =>
   onManagement((world, n) => ({
     ...of(world.bodyEndpoints, n),
@@ -87,7 +87,7 @@ const rules = (n: number): string =>
       return { kind: 'BLACKLIST', type: 'HWID', value: `machine ${n} ${i}`, scope: 'ORGANIZATION' }
     }),
   })
-/** Two lists for one set, without a common rule. */
+/** Two lists of rules for one set. No rule is in both. */
 const sets = [0, 1].map((list) =>
   JSON.stringify({
     rules: Array.from({ length: RULES_PER_SET }, (_, i) => {
@@ -114,7 +114,7 @@ const FILTERS = [
   'organization',
 ]
 
-/** Opens a connection, writes, holds it, and closes it. Nobody waits for a response. */
+/** Opens a connection, writes to it, and closes it after `HOLD_MS` without waiting for a response. */
 function hold(port: number, text: string, context: AttackContext): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -129,7 +129,7 @@ function hold(port: number, text: string, context: AttackContext): Promise<void>
 }
 
 const headers = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-header-${i}`, 'x'.repeat(60)]))
-/** The customer that has the licenses, for each merge. */
+/** The customer that has the licenses before the next merge; null before the first. */
 let richCustomerId: string | null = null
 
 export const ATTACKS: readonly Attack[] = [

@@ -1,7 +1,7 @@
 /**
- * The process of a generator: the quiet organization, or the attackers. The two have processes of their own, and the
- * processor goes to the quiet one first, then to the services, and to the attackers last. So the attackers never delay the
- * others by being on the same machine, and the quiet one measures the services and not its own delays.
+ * The process of a load generator: the quiet organization, or the attackers. The quiet organization has a higher priority
+ * than the services, and the attackers have a lower one. So the attackers delay the services only by their requests, and
+ * the measured times contain no delays of the quiet organization's process.
  */
 
 import { fork } from 'node:child_process'
@@ -36,7 +36,7 @@ export interface Generator {
   readonly pid: number
   /** Measures the quiet organization. */
   measure: (forMs: number) => Promise<Measured>
-  /** Begins attacks. Each uses this share of its connections. */
+  /** Starts attacks. Each uses this share of its connections. */
   attack: (names: readonly string[], share: number) => void
   /** Ends the attacks. Resolves with the responses by status. */
   stop: () => Promise<Record<string, number>>
@@ -69,13 +69,13 @@ export function startGenerator(role: 'victim' | 'attacker', world: World): Gener
   }
 }
 
-/** Lowering a priority is always allowed, raising it needs root. */
+/** Sets the priority of this process. Raising it needs root. */
 function setOwnPriority(role: string): void {
   try {
     setPriority(role === 'victim' ? FIRST : LAST)
   } catch {
     console.error(
-      'neighbours: without root the quiet organization has no priority, so its figures include its own delays',
+      'neighbours: cannot raise the priority of the quiet organization, so its figures include its own delays; run as root',
     )
   }
 }
@@ -92,7 +92,7 @@ function run(role: string): void {
   const attack = async (name: string, share: number, to: World, signal: AbortSignal): Promise<void> => {
     const found = ATTACKS.find((one) => one.name === name)
     if (!found) throw new Error(`there is no attack "${name}"`)
-    // Goes on where the attack ended before, so that what it invents stays new.
+    // Continues the numbers of the last run of this attack, so that its generated ids are new.
     let n = steps.get(name) ?? 0
     const context = { world: to, count: (status: number) => void (counts[status] = (counts[status] ?? 0) + 1) }
     const repeat = async (): Promise<void> => {

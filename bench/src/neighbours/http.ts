@@ -1,4 +1,4 @@
-/** Requests of the generators. Each ends with a status, or with 0 when the connection broke or no response came in time. */
+/** Sends the requests of the generators. The status is 0 if the connection breaks or no response arrives in time. */
 
 import { type Agent, request as httpRequest } from 'node:http'
 
@@ -10,7 +10,7 @@ export interface Sent {
   path: string
   /** An API key or a token. */
   secret?: string | undefined
-  /** The address of the caller, as the edge would send it. */
+  /** The address of the caller, sent in the header of the edge. */
   address?: string | undefined
   headers?: Record<string, string>
   body?: string | Buffer | undefined
@@ -46,7 +46,7 @@ export function send({ port, method = 'POST', path, secret, address, headers, bo
     )
     const broken = (): void => resolve({ status: 0, text: '' })
     request.on('error', broken)
-    // Also when the connection ends within the response.
+    // Without an error, `close` follows a connection that ends within the response.
     request.on('close', broken)
     request.setTimeout(TIMEOUT_MS, () => request.destroy())
     request.end(body)

@@ -1,4 +1,4 @@
-/** The memory of processes, as the kernel counts it. Linux only; 0 elsewhere. */
+/** Reads the memory of processes from the kernel. Linux only; 0 elsewhere. */
 
 import { readFileSync } from 'node:fs'
 
@@ -12,7 +12,7 @@ export function residentMib(pid: number): number {
   return Math.round((residentBytes(pid) ?? 0) / MIB)
 }
 
-/** Returns the memory of Postgres in MiB: of each process what it does not share, and the largest shared part once. */
+/** Returns the memory of Postgres in MiB: the unshared part of each process, and the largest shared part once. */
 export function postgresMib(pid: number): number {
   let shared = 0
   let own = 0
@@ -24,7 +24,7 @@ export function postgresMib(pid: number): number {
   return Math.round((own + shared) / 1_024)
 }
 
-/** Returns the fields of `/proc/<pid>/status` in KiB; empty when the process has ended. */
+/** Returns the fields of `/proc/<pid>/status` in KiB. Returns no fields if the process has ended. */
 function readStatus(pid: number): Record<string, number> {
   try {
     const text = readFileSync(`/proc/${pid}/status`, 'utf8')

@@ -1,4 +1,4 @@
-/** The rows of the table: what the quiet organization measured in all rounds, and what the attackers received. */
+/** Computes the rows of the table from the measurements of the quiet organization and the responses to the attackers. */
 
 import { type Kind, KINDS, type Measured } from './victim.ts'
 
@@ -11,7 +11,7 @@ export interface Row {
 interface Figures {
   p50: number
   p99: number
-  /** The 99th percentile in the round with the lowest one, which the machine disturbed least. */
+  /** The lowest 99th percentile of all rounds. Its round was disturbed least by the machine. */
   bestP99: number
 }
 
@@ -19,7 +19,7 @@ export interface KindSummary {
   count: number
   quiet: Figures
   attacked: Figures
-  /** The ratio of the 99th percentiles under attack and quiet, and the ratio of the lowest ones. */
+  /** The 99th percentile under attack divided by the quiet one, and the same for the lowest ones. */
   ratio: number
   bestRatio: number
 }
@@ -27,7 +27,7 @@ export interface KindSummary {
 export interface Summary {
   kinds: Record<Kind, KindSummary>
   errors: { quiet: number; attacked: number; kinds: Record<string, number> }
-  /** The number of responses to the attackers, by status. 0 counts connections that broke. */
+  /** The number of responses to the attackers, by status. Status 0 is a broken connection. */
   responses: Record<string, number>
 }
 
@@ -35,7 +35,7 @@ export function rowOf(): Row {
   return { quiet: [], attacked: [], responses: [] }
 }
 
-/** A round that something else on the machine disturbed counts less: of each figure the median of the rounds is taken. */
+/** Returns the median of each figure over the rounds, so that a disturbed round has little effect. */
 function figuresOf(rounds: readonly Measured[], kind: Kind): Figures {
   const ofRounds = rounds.map(({ durations }) => durations[kind].toSorted((a, b) => a - b))
   const at = (share: number): number[] => {
@@ -76,8 +76,9 @@ export function summaryOf({ quiet, attacked, responses }: Row): Summary {
 }
 
 /**
- * Returns the row as text: for each kind of request the 99th percentile quiet and under attack, and the ratio of the best
- * rounds. `!`: more than twice. */
+ * Returns the row as text. Each kind of request has its 99th percentile quiet and under attack, and the ratio of the best
+ * rounds. `!` marks a value of more than twice the quiet one.
+ */
 export function line(name: string, row: Row): string {
   const { kinds, errors, responses } = summaryOf(row)
   const cells = KINDS.map((kind) => {

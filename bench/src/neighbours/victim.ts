@@ -1,4 +1,4 @@
-/** The quiet organization: it checks, claims, releases, reads and writes at a fixed pace, and measures each request. */
+/** Sends the requests of the quiet organization at a fixed rate and measures each one. */
 
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 export const KINDS = ['check', 'claim', 'release', 'read', 'write', 'evaluate', 'file'] as const
 export type Kind = (typeof KINDS)[number]
 
-/** Requests a second. */
+/** The requests a second of each kind. */
 const PACE: Readonly<Record<Kind, number>> = {
   check: 100,
   claim: 40,
@@ -21,19 +21,19 @@ const PACE: Readonly<Record<Kind, number>> = {
 }
 
 export interface Measured {
-  /** Milliseconds of each request. */
+  /** The duration of each request in milliseconds. */
   durations: Record<Kind, number[]>
-  /** `claim 503`: how often. */
+  /** The number of unexpected responses by kind and status, such as `claim 503`. */
   errors: Record<string, number>
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 500 })
-/** Each machine is new once: it takes a slot, which a later release gives back. */
+/** The number of requests so far. It makes the machine id of each claim new. */
 let counter = 0
 const held: { licenseKey: string; fingerprint: string }[] = []
 
 interface Request extends Omit<Sent, 'agent'> {
-  /** Whether a status and body are as they have to be. */
+  /** Returns whether a status and a body are as expected. */
   isRight: (status: number, text: string) => boolean
 }
 
@@ -54,7 +54,7 @@ function requestOf(kind: Kind, { quiet, validatorPort, managementPort }: World):
       return { ...onValidator, path: '/api/v1/activate', body: JSON.stringify(machine), isRight }
     }
     case 'release': {
-      // Claimed some time ago, so that its claim has ended.
+      // Releases a machine that was claimed about a second ago, so that its claim has ended.
       if (held.length < PACE.claim) return null
       const body = JSON.stringify(held.shift())
       const isRight = (_status: number, text: string): boolean => text.includes('"deactivated":true')
@@ -81,7 +81,7 @@ function requestOf(kind: Kind, { quiet, validatorPort, managementPort }: World):
   }
 }
 
-/** Sends for `forMs`, whatever the service does. */
+/** Sends at the fixed rate for `forMs`, also while the services are slow. Resolves with the measurements. */
 export async function measure(world: World, forMs: number): Promise<Measured> {
   const durations: Measured['durations'] = {
     check: [],

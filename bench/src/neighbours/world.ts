@@ -1,6 +1,6 @@
 /**
- * One validator and one management process over a Postgres, as the restricted roles that they have in production, with a
- * quiet organization and a hostile one. The hostile one has as many licenses as its quota allows.
+ * Starts one validator and one management process with the restricted roles of production. Creates a quiet organization
+ * and a hostile one, which has many licenses.
  */
 
 import { join } from 'node:path'
@@ -31,17 +31,17 @@ const tenant = z.object({
 export const worldSchema = z.object({
   validatorPort: z.int(),
   managementPort: z.int(),
-  /** `limited` have free slots. `known` has the machine `machine`. */
+  /** The keys in `limited` have free slots. The license `known` has the machine `machine`. */
   quiet: tenant.extend({ limited: z.array(z.string()), known: z.string(), knownId: z.string() }),
   hostile: tenant.extend({
-    /** Keys: full licenses, some with free slots, some without a limit. */
+    /** The keys of licenses that are full, that have free slots, and that have no limit. */
     full: z.array(z.string()),
     free: z.array(z.string()),
     unlimited: z.array(z.string()),
-    /** Has many licenses. */
+    /** The id of a customer with many licenses. */
     richCustomerId: z.string(),
   }),
-  /** The paths of management that take a body, with their methods. */
+  /** The methods and paths of management that take a body. */
   bodyEndpoints: z.array(z.object({ method: z.string(), path: z.string() })),
 })
 export type World = z.infer<typeof worldSchema>
@@ -54,7 +54,7 @@ export interface Services {
   stop: () => Promise<void>
 }
 
-/** Starts the services. `url` is of a superuser. */
+/** Starts the services. `url` must be of a superuser. */
 export async function startWorld(url: string, licenses: number): Promise<Services> {
   const pool = createPool(url, { name: 'neighbours', max: 4, statementTimeoutMs: 0 })
   try {
@@ -95,7 +95,7 @@ function startManagement(databaseUrl: string): Promise<Child> {
       DATABASE_URL: databaseUrl,
       MANAGEMENT_PORT: '0',
       MANAGEMENT_ADMIN_PORT: '0',
-      // Otherwise most attacks would end at the rate limit of a credential, and the shares would not be measured.
+      // With the default, the rate limit would reject most attacks before they reach the code under measurement.
       MANAGEMENT_RATE_LIMIT: '1000000',
       OPERATOR_TOKEN,
       MASTER_KEY: '5e'.repeat(32),
@@ -147,7 +147,7 @@ async function createTenant(port: number): Promise<Tenant> {
   return { ...organization, productId, customerId }
 }
 
-/** Inserts many licenses without triggers, and counts them. One in a thousand is revoked, suspended or expired each. */
+/** Inserts many licenses without triggers. Of a thousand, one is revoked, one suspended and one expired. */
 async function insertMany(pool: pg.Pool, hostile: Tenant, licenses: number): Promise<void> {
   const { id, productId, customerId } = hostile
   const client = await pool.connect()

@@ -15,7 +15,7 @@ import { createSupply } from '../load/supply.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 import { describeMachine } from '../report/results.ts'
 
-/** Enough to use a whole file of licenses, few enough to fit into memory. */
+/** The number of prepared checks. It covers a whole file of licenses and fits into memory. */
 const PREPARED_CHECKS = 50_000
 
 interface Job {
@@ -84,7 +84,7 @@ async function run(options: BenchOptions, url: URL, checks: Check[], signal: Abo
   }
 }
 
-/** Overwrites one line of a terminal; writes nothing elsewhere. */
+/** Returns a function that shows the progress on one line of stderr, if stderr is a terminal. */
 function showProgress(): (responses: number) => void {
   const start = performance.now()
   let before = 0

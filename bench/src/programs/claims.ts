@@ -1,6 +1,6 @@
 /**
- * Measures how many machine slots a second Postgres grants: many claims in one statement, as the validator sends them,
- * against one statement per claim. The two alternate on one server, with durable commits, over the same connections.
+ * Measures how many machine slots a second Postgres grants. Rounds with many claims per statement, as the validator sends
+ * them, alternate with rounds of one claim per statement. Both use the same server and connections, with durable commits.
  */
 
 import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7Bytes } from '@keyward/database'
@@ -50,7 +50,7 @@ async function compare(url: string, sizes: Sizes): Promise<void> {
   }
 }
 
-/** Returns grants a second. Every claim is of a new machine, on a license with free slots. */
+/** Returns the granted claims a second. Every claim is of a new machine for a license with free slots. */
 async function grantsPerSecond(pool: pg.Pool, licenses: Uint8Array[], sizes: Sizes, batch: number): Promise<number> {
   const startedAtMs = performance.now()
   const endsAtMs = startedAtMs + sizes.seconds * 1_000

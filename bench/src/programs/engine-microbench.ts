@@ -1,6 +1,6 @@
 /**
- * Measures the decision engine alone, without a server: loading, memory, time per verdict by kind of check, the worst
- * insertion while the machine set grows, the tries against `net.BlockList`, and reads during writes.
+ * Measures the decision engine without a server: loading, memory, time per verdict by kind of check, insertions while the
+ * machine set grows, tries compared with `net.BlockList`, and reads during writes.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -63,7 +63,7 @@ function print(what: string, value: number, unit: string): void {
   process.stdout.write(`${what.padEnd(58)} ${value.toFixed(digits).padStart(12)} ${unit}\n`)
 }
 
-/** Applies changes in batches. Returns the seconds that `apply` took, without those for creating the changes. */
+/** Applies changes in batches. Returns the seconds that `apply` took, excluding the creation of the changes. */
 function load(writer: IndexWriter, changes: Generator<Change>): number {
   let seconds = 0
   let batch: Change[] = []
@@ -83,8 +83,8 @@ function load(writer: IndexWriter, changes: Generator<Change>): number {
 }
 
 /**
- * Returns the nanoseconds per run: the median over short stretches, so that a stretch in which the machine did
- * something else does not count.
+ * Returns the nanoseconds per run as the median over short stretches, so that disturbances of the machine do not affect
+ * it.
  */
 function nanoseconds(count: number, run: (n: number) => void): number {
   const times: number[] = []

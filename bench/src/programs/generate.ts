@@ -1,6 +1,6 @@
 /**
- * `npm run bench:generate`: fills a database with licenses, machines and rules by COPY, and writes the API keys and
- * license keys that a load generator needs.
+ * `npm run bench:generate`: fills a database with licenses, machines and rules by COPY. Writes the API keys and license
+ * keys that a load generator needs.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -14,8 +14,8 @@ import { formatCount } from '../load/print.ts'
 
 const HELP = `npm run bench:generate -- [options]
 
-Adds organizations with licenses, machines and access rules to a database, the same ones for the same seed.
-Validators that are already running do not receive them: start validators afterwards.
+Adds organizations with licenses, machines and access rules to a database. The same seed adds the same rows.
+Running validators do not receive the rows, so start validators afterwards.
 
   --database-url URL    database and login of a superuser; or the variable DATABASE_URL
   --licenses N          default 100000
@@ -28,7 +28,7 @@ Validators that are already running do not receive them: start validators afterw
   --out FOLDER          folder for organizations.json and licenses-<n>.tsv (default .keyward/bench)
   --help`
 
-/** License keys per file: too many for the caches of a processor. */
+/** The number of license keys per file. Their rows do not fit into the caches of a processor. */
 const LISTED_LICENSES = 50_000
 
 await runMain('bench:generate', async () => {

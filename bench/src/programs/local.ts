@@ -21,11 +21,11 @@ stays in .keyward/bench-postgres for the next run.
 
 ${SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(12)}${summary}`).join('\n')}
 
-  --quick             short rounds over small data: shows that everything works; the figures mean little
+  --quick             short rounds over small data, to test that everything works; the figures are not meaningful
   --rounds N          rounds per contender (default 13)
   --seconds N         length of a round (default 5)
   --connections N     connections of the load generator (default 64)
-  --report            draws the report from the stored results and measures nothing
+  --report            draw the report from the stored results, without measuring
   --help`
 
 await runMain('bench:local', main)
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
     if (options === 'help') return console.log(HELP)
     if (options.report) return drawReport()
     const plan = planCores()
-    if (!plan.pinned) console.log('taskset is not installed, so nothing is pinned to cores: expect more spread')
+    if (!plan.pinned) console.log('taskset is not installed, so no process is pinned to a core and the rounds spread more')
     postgres = await openPostgres(plan, join(import.meta.dirname, '../../../.keyward/bench-postgres'))
     pinTree(process.pid, plan.load, plan)
     const bench: Bench = { ...options, plan, postgres, signal: stop.signal, log: (line) => console.log(`  ${line}`) }
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Runs one scenario. If it fails, prints the reason and sets exit code 1; the other scenarios still run. */
+/** Runs one scenario. If it fails, prints the reason and sets exit code 1, and the other scenarios still run. */
 async function runScenario(scenario: Scenario, bench: Bench): Promise<void> {
   bench.signal.throwIfAborted()
   console.log(`${scenario.name}: ${scenario.summary}`)

@@ -1,6 +1,6 @@
 /**
- * Measures the management API over a Postgres of its own, with durable commits: the import of 1,000 rules into an
- * organization that grows to 100,000, and that list read page by page.
+ * Measures the management API over a temporary Postgres with durable commits. It imports 1,000 rules at a time into an
+ * organization until it has 100,000, and then reads the list of rules page by page.
  */
 
 import { join } from 'node:path'
@@ -85,12 +85,12 @@ interface Times extends Percentiles {
   first: number
 }
 
-/** All times in milliseconds. */
+/** Returns the number, the first and the percentiles of times in milliseconds. */
 function timesOf(values: readonly number[]): Times {
   return { count: values.length, first: Math.round(values[0]! * 100) / 100, ...percentiles(values) }
 }
 
-/** Imports the rules of rounds 0, 1, …; each of them must be counted under `outcome`. */
+/** Imports the rules of all rounds. The responses must count each rule as `outcome`. */
 async function importRules(call: Call, rounds: number, outcome: 'created' | 'skipped'): Promise<Times> {
   const times: number[] = []
   for (let round = 0; round < rounds; round++) {
@@ -101,7 +101,7 @@ async function importRules(call: Call, rounds: number, outcome: 'created' | 'ski
   return timesOf(times)
 }
 
-/** Rules about addresses and machine ids, without duplicates. */
+/** Returns 1,000 rules about addresses and machine ids, without duplicates. */
 function rulesOf(round: number): object[] {
   return Array.from({ length: RULES_PER_IMPORT }, (_, i) => {
     const n = round * RULES_PER_IMPORT + i
@@ -111,7 +111,7 @@ function rulesOf(round: number): object[] {
   })
 }
 
-/** Takes the best of several passes for each page, so that depth is compared and not what else the machine did. */
+/** Measures each page several times and uses the best time, so that disturbances of the machine do not count. */
 async function measureList(call: Call, passes: number): Promise<object> {
   await readList(call) // warms up
   const all: number[][] = []

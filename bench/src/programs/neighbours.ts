@@ -1,6 +1,6 @@
 /**
- * Measures what a hostile organization does to a quiet one: each attack alone, or all of them together for minutes with the
- * memory of every process. Everything runs on 127.0.0.1.
+ * Measures how a hostile organization affects a quiet one. Attacks run one at a time, or all together for minutes with a
+ * record of the memory of every process. All processes run on 127.0.0.1.
  */
 
 import { parseArgs } from 'node:util'
@@ -18,11 +18,11 @@ import { writeResult } from '../report/results.ts'
 const HELP = `node bench/src/programs/neighbours.ts [options]
 
   --seconds N       length of a measurement (default 3)
-  --rounds N        rounds; each measures every attack once, quiet before it (default 3)
+  --rounds N        rounds; each measures before and during every attack (default 3)
   --licenses N      licenses of the hostile organization (default 900000)
   --only TEXT       only attacks whose name contains this text
-  --together N      all attacks at the same time for N minutes, with the memory of every process
-  --list            prints the names of the attacks
+  --together N      run all attacks at the same time for N minutes, with the memory of every process
+  --list            print the names of the attacks
   --help
 
 Prints the 50th and 99th percentile of the quiet organization's requests, quiet and under attack, and writes
@@ -80,7 +80,7 @@ interface Sizes {
   licenses: number
 }
 
-/** Each round measures every attack once, with a quiet measurement directly before it. */
+/** Measures in each round every attack once, and the quiet organization directly before it. */
 async function attackInTurn(parts: Parts, names: readonly string[], sizes: Sizes): Promise<void> {
   const { victim, attacker } = parts
   const rows = new Map<string, Row>(names.map((name) => [name, rowOf()]))
@@ -104,7 +104,7 @@ async function attackInTurn(parts: Parts, names: readonly string[], sizes: Sizes
   console.log(writeResult('neighbours', { ...sizes, attacks: data, errors }))
 }
 
-/** All attacks at the same time. Fails when a process ends or the quiet organization gets errors. */
+/** Runs all attacks at the same time. Throws if a service or Postgres ends. */
 async function attackTogether(parts: Parts, names: readonly string[], minutes: number): Promise<void> {
   const { services, victim, attacker, postgresPid } = parts
   const sample = (): Record<string, number> => ({
@@ -136,11 +136,11 @@ async function attackTogether(parts: Parts, names: readonly string[], minutes: n
   row.responses.push(await attacker.stop())
   const loads = await loadsOf(services.validator.adminPort)
   console.log(line('all together', row))
-  console.log(`loads of the validator: ${loads} (1: no attack has made it reload)`)
+  console.log(`loads of the validator: ${loads} (1 means that no attack caused a reload)`)
   console.log(writeResult('neighbours-together', { minutes, windows, loads, ...summaryOf(row) }))
 }
 
-/** Returns how often the validator has loaded all rows. */
+/** Returns the number of times that the validator has loaded all rows. */
 async function loadsOf(adminPort: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
   return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)

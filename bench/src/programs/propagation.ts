@@ -1,7 +1,7 @@
 /**
- * Measures how long a committed change takes until all of several validators enforce it: access rules, revocations of
- * licenses and revocations of API keys, in turn. Each validator is polled while the change is made, with a pause of
- * about a millisecond, so that polling leaves the processor to what is measured.
+ * Measures the time from a committed change until all validators enforce it. The changes are access rules, revocations of
+ * licenses and revocations of API keys, in turn. Each validator is polled with pauses of about a millisecond, so that
+ * polling takes little processor time.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -41,7 +41,7 @@ const DEFAULTS = { changes: 1_000, validators: 3, gap: 5, load: 0 }
 const KINDS = ['rule', 'revocation', 'key revocation'] as const
 type Kind = (typeof KINDS)[number]
 
-/** One change, and the check whose response it changes. */
+/** A change, and the check whose response it changes. */
 interface Case {
   kind: Kind
   make: (pool: pg.Pool) => Promise<unknown>
@@ -52,7 +52,7 @@ interface Case {
 
 interface Sample {
   kind: Kind
-  /** Until the last validator enforces it, from the moment the statement was sent, and from the acknowledged commit. */
+  /** The times until the last validator enforces the change, from its sending and from the response to its commit. */
   sinceSentMs: number
   sinceCommitMs: number
 }
@@ -77,7 +77,7 @@ async function run(url: string, options: typeof DEFAULTS): Promise<void> {
   }
 }
 
-/** Inserts one organization, and for each change its own license and API key, so that no change hides another. */
+/** Inserts one organization, and a license and an API key per change, so that no change hides another. */
 async function prepare(pool: pg.Pool, count: number): Promise<Case[]> {
   const organizationId = await insertOrganization(pool)
   const cases: Case[] = []
@@ -125,7 +125,7 @@ function changeOf(
 
 interface Load {
   end(): void
-  /** Checks a second that all validators served together; resolves after `end`. */
+  /** The checks a second that all validators served together. Resolves after `end`. */
   perSecond: Promise<number>
 }
 

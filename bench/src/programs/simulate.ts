@@ -1,6 +1,6 @@
 /**
- * Measures on this machine what Keyward's growth depends on, and simulates installations that are larger than this
- * machine. Prints the tables of bench/notes/scaling.md.
+ * Measures the inputs of the simulations on this machine and simulates larger installations. Prints the tables of
+ * bench/notes/scaling.md.
  */
 
 import { numbersFrom, runMain } from '../harness/command-line.ts'

@@ -1,6 +1,6 @@
 /**
- * Charts as data. Scenarios define them, the report draws them. Result files contain them, so the report can be drawn
- * again without measuring again.
+ * Defines charts as data. Scenarios create them and result files contain them, so that the report can be drawn from the
+ * files.
  */
 
 import { z } from 'zod'
@@ -9,7 +9,7 @@ const bars = z.object({
   kind: z.literal('bars'),
   title: z.string(),
   unit: z.string(),
-  /** True for values that span powers of ten. */
+  /** Whether the scale is logarithmic. */
   log: z.boolean().default(false),
   bars: z.array(
     z.object({
@@ -22,7 +22,7 @@ const bars = z.object({
   ),
 })
 
-/** One dot per round, which shows the spread. */
+/** A chart with one dot per round, which shows the spread. */
 const dots = z.object({
   kind: z.literal('dots'),
   title: z.string(),

@@ -1,6 +1,6 @@
 /**
- * The report: one HTML file without scripts or external parts, made from the result files alone. It shows the goals,
- * then the charts of each scenario, then the figures of the other programs.
+ * Renders the report as one HTML file without scripts or external parts, from the result files only. It shows the goals,
+ * then the charts of each scenario, and then the figures of the other programs.
  */
 
 import { z } from 'zod'
@@ -33,7 +33,7 @@ const roundList = z.array(z.number()).min(3).max(60)
 
 type Goal = z.infer<typeof goal>
 
-/** Returns the whole page. Results named in `order` come first. A result that is no scenario's is shown as a table. */
+/** Returns the whole page. Results named in `order` come first. Results of other programs are shown as tables. */
 export function renderReport(results: readonly ResultFile[], order: readonly string[] = []): string {
   const place = (file: ResultFile): number => (order.includes(file.name) ? order.indexOf(file.name) : order.length)
   const scenarios = results
@@ -43,7 +43,7 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
       return parsed.success ? [{ file, ...parsed.data }] : []
     })
   const others = results.filter((file) => !outcome.safeParse(file.data).success)
-  // A quick run uses small data, so it decides no goal.
+  // The figures of a quick run are not meaningful, so its goals are not shown.
   const goals = scenarios.flatMap((scenario) => (scenario.quick ? [] : scenario.goals))
   return `<!doctype html>
 <html lang="en">
@@ -54,7 +54,7 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
 <body>
 <h1>Keyward: measurements</h1>
 ${renderMachine(results)}
-${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some results come from a quick run: short rounds that show that everything works. Their figures mean little.</p>' : ''}
+${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some results are of a quick run, which only tests that everything works. Their figures are not meaningful.</p>' : ''}
 ${goals.length === 0 ? '' : `<h2>Goals</h2>${renderGoals(goals)}`}
 ${scenarios.map(renderScenario).join('\n')}
 ${others.map(renderOther).join('\n')}
@@ -111,7 +111,8 @@ ${source(file)}</section>`
 }
 
 /**
- * Finds lists of a few numbers in one object. They are rounds of the same measurement, so each group gets one chart.
+ * Returns groups of lists of a few numbers, one group per object. The lists of an object are rounds of the same
+ * measurement, so they share a chart.
  */
 function roundsIn(value: unknown): DotChart['rows'][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
@@ -123,7 +124,7 @@ function roundsIn(value: unknown): DotChart['rows'][] {
   return [...(rows.length === 0 ? [] : [rows]), ...entries.flatMap(([, inner]) => roundsIn(inner))]
 }
 
-/** Returns names with dots and their values. Only counts the values of long lists. */
+/** Returns the values of nested objects by dotted name. For a long list, returns only the number of its values. */
 export function flatten(value: unknown, name = ''): [string, string][] {
   if (typeof value === 'number') return [[name, compact(value)]]
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return [[name, String(value)]]

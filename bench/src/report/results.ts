@@ -1,6 +1,6 @@
 /**
- * Result files: every measurement writes one JSON file to bench/results, with the machine and the commit. The report
- * reads nothing else, so each of its figures can be traced to a file.
+ * Writes and reads result files. Every measurement writes one JSON file to bench/results, with the machine and the
+ * commit. The report reads only these files, so each of its figures can be traced to a file.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
-/** `bench/results`, or the folder of the variable `KEYWARD_BENCH_RESULTS`. */
+/** The folder of `KEYWARD_BENCH_RESULTS`, or `bench/results` by default. */
 export const RESULTS_FOLDER = process.env['KEYWARD_BENCH_RESULTS'] ?? join(import.meta.dirname, '../../results')
 
 export interface Machine {
@@ -21,11 +21,11 @@ export interface Machine {
 
 export interface ResultFile {
   name: string
-  /** ISO 8601 UTC. */
+  /** The time of the measurement (ISO 8601, UTC). */
   date: string
   machine: Machine
   node: string
-  /** Short hash, with `+` if packages or services had changes; null outside a repository. */
+  /** The short hash, with `+` if packages or services had uncommitted changes; null outside a repository. */
   commit: string | null
   data: unknown
 }
@@ -33,7 +33,7 @@ export interface ResultFile {
 /** Writes `bench/results/<name>.json` and returns its path. `data` is any JSON value. */
 export function writeResult(name: string, data: unknown): string {
   if (!/^[a-z0-9][a-z0-9-]*$/.test(name))
-    throw new Error(`the name of a result must be lower-case words with dashes, got "${name}"`)
+    throw new Error(`the name of a result must be lower-case words joined by dashes, got "${name}"`)
   const file: ResultFile = {
     name,
     date: new Date().toISOString(),
@@ -48,7 +48,7 @@ export function writeResult(name: string, data: unknown): string {
   return path
 }
 
-/** Returns all results in the order of their names. Skips files that are no results. */
+/** Returns all results in the order of their names. Skips other files. */
 export function readResults(folder = RESULTS_FOLDER): ResultFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.toSorted().flatMap((name) => {

@@ -1,4 +1,4 @@
-/** Primitives of SVG charts. Colors are variables of the page, so a drawing works on light and on dark paper. */
+/** Draws the elements of SVG charts. Colors are CSS variables, so a chart is readable on a light and a dark page. */
 
 export interface Box {
   width: number
@@ -36,7 +36,7 @@ export function svg(box: Box, title: string, content: readonly string[]): string
   return `<svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="${escapeXml(title)}" xmlns="http://www.w3.org/2000/svg">${content.join('')}</svg>`
 }
 
-/** Maps values to pixels. On a logarithmic scale values of 0 or less are at the lower end. */
+/** Returns a function from values to pixels. On a logarithmic scale, values of 0 or less are at the lower end. */
 export function scale(low: number, high: number, from: number, to: number, log = false): Scale {
   if (!log) return (value) => from + ((value - low) / (high - low || 1)) * (to - from)
   const [first, last] = [Math.log10(Math.max(low, 1e-9)), Math.log10(Math.max(high, 1e-9))]
@@ -61,7 +61,7 @@ function logTicks(low: number, high: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, n) => Number(`1e${first + n}`))
 }
 
-/** Formats a value with the digits that a chart needs: 1234567 is 1.23 M. */
+/** Formats a value with few digits. For example, 1234567 is 1.23 M. */
 export function compact(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e9) return `${trim(value / 1e9)} G`

@@ -1,6 +1,6 @@
 /**
- * The decision engine alone, without a server: nanoseconds per kind of verdict, and its trie against net.BlockList.
- * Runs programs/engine-microbench.ts on the server's core and draws what it prints.
+ * Measures the decision engine without a server: nanoseconds per kind of verdict, and its trie against net.BlockList.
+ * Runs programs/engine-microbench.ts on the server's core and draws the printed figures.
  */
 
 import { fileURLToPath } from 'node:url'
@@ -65,7 +65,7 @@ export const engine: Scenario = {
           }),
         },
       ],
-      notes: ['net.BlockList only decides whether any network covers an address; the trie finds all that do.'],
+      notes: ['net.BlockList returns only whether any network covers an address; the trie finds all networks that do.'],
       figures: { runs },
     }
   },

@@ -1,4 +1,4 @@
-/** How long a validator takes to be ready, and its memory: per license, and for a second worker. */
+/** Measures the time until a validator is ready, and its memory per license and for a second worker. */
 
 import { judge } from '../harness/goals.ts'
 import { shapeFor } from '../harness/known-checks.ts'
@@ -38,7 +38,7 @@ export const footprint: Scenario = {
 async function start(bench: Bench, databaseUrl: string, workers: number): Promise<Start> {
   const server = await startKeyward(databaseUrl, bench.plan, { workers })
   try {
-    // Memory of the load is returned to the system within moments; the index and the threads keep theirs.
+    // Waits until the memory that only the load needed is returned to the system.
     await new Promise((resolve) => setTimeout(resolve, bench.quick ? 500 : 5000))
     const bytes = residentBytes(server.pid)
     if (bytes === null) throw new Error('this system does not report the memory of a process')
@@ -77,8 +77,8 @@ function describe(one: Start[], two: Start[], small: Start[], licenses: number):
       },
     ],
     notes: [
-      'Bytes per license: memory with 1 M licenses minus memory with 1 k, divided by the licenses; 3 machines each and 100 k rules included.',
-      'The start counts from the spawn of the process. Validator and Postgres have a core each where there are two.',
+      'Bytes per license are the memory with 1 M licenses minus the memory with 1 k, divided by the number of licenses. They include 3 machines per license and 100 k rules.',
+      'The start is measured from the spawn of the process. On two or more cores, validator and Postgres have a core each.',
     ],
     figures: { one, two, small },
   }

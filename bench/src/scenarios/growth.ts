@@ -1,4 +1,4 @@
-/** From a small database to a large one: start, memory and throughput at each size. */
+/** Measures start, memory and throughput over databases of growing size. */
 
 import { CHECK_COUNT, knownChecks, shapeOf } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
@@ -103,7 +103,7 @@ function describe(sizes: Size[]): Outcome {
       bars('From start to ready', 's', (size) => size.readyMs / 1000, true),
       bars('Memory of the process after loading', 'MiB', (size) => size.residentMiB, true),
     ],
-    notes: ['Every license has three machines. Memory is that of the whole process after loading, Node included.'],
+    notes: ['Every license has three machines. Memory is that of the whole process after loading, including Node.'],
     figures: { sizes },
   }
 }

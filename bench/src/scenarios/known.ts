@@ -1,6 +1,5 @@
 /**
- * A machine that holds its slot checks its license, which is nearly all of the load of a validator. Compared with the
- * same socket library that sends a constant response.
+ * Measures checks of machines that hold their slot, which are nearly all checks of real traffic, against the ceiling.
  */
 
 import { barsOf } from '../harness/bars.ts'
@@ -13,7 +12,7 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
 
-/** The contenders, the ceiling under the same requests, and the goal of their ratio. */
+/** The contenders, each with the ceiling for the same requests and the goal of their ratio. */
 const COMPARED = [
   { name: 'no address rules', ceiling: 'ceiling', goal: 'knownUnaddressed' },
   { name: 'all proxies trusted', ceiling: 'ceiling, x-forwarded-for', goal: 'knownTrusted' },
@@ -87,7 +86,7 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
     charts,
     notes: [
       'The ceiling reads the body and sends the bytes of a valid verdict. It receives the same requests.',
-      'The checks are of 200,000 licenses all over the index, so no cache holds them all.',
+      'The checks are of 200,000 licenses spread over the whole index, so they do not fit into a cache.',
     ],
     figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds), cpu },
   }

@@ -1,5 +1,6 @@
 /**
- * Latency at half of the peak rate, measured from when each check was due: against the ceiling, and while rules change.
+ * Measures latency at half of the peak rate, from the time at which each check was due, against the ceiling and while
+ * rules change.
  */
 
 import { fileURLToPath } from 'node:url'
@@ -21,7 +22,7 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 
 const CHANGES_PER_SECOND = 100
-/** V8 takes so long to optimize the code that applies changes, on the core that serves checks. */
+/** The time in which V8 optimizes the code that applies changes, on the core that serves checks. */
 const WARM_UP_MS = 60_000
 const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
@@ -97,13 +98,13 @@ function describe(
     ],
     notes: [
       `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
-      `Rules change for ${warmUpMs / 1000} s before anything counts, until V8 has optimized the code that applies changes.`,
-      'Every latency counts from when the check was due, so a stall counts for every check that waited.',
-      "On two cores Postgres and the program that changes rules share the generator's core, quiet or not. As root the generator has priority and sleeps a millisecond between sends, which every figure includes; otherwise they delay it.",
+      `Rules change for ${warmUpMs / 1000} s before the measurement, until V8 has optimized the code that applies changes.`,
+      'Every latency is measured from the time at which the check was due, so a stall counts for every check that waited.',
+      "On two cores, Postgres and the program that changes rules share the generator's core in all rounds. As root, the generator has priority over them and sleeps a millisecond between sends, which every figure includes. Otherwise they delay the generator.",
     ],
     figures: { rate, rounds: Object.fromEntries(rounds) },
   }
 }
 
-/** Placed at 1 / (1 - p), so that every further nine has the same distance. */
+/** The ticks at 1 / (1 - p), so that the distances between 90, 99 and 99.9 are equal. */
 const PERCENTILE_TICKS = ['50', '90', '99', '99.9', '99.99'].map((text) => ({ at: 1 / (1 - Number(text) / 100), text }))

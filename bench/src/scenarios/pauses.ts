@@ -1,4 +1,4 @@
-/** How long garbage collection stops a thread of the validator, under load and while rules change. */
+/** Measures how long garbage collection stops a thread of the validator, under load and while rules change. */
 
 import { fileURLToPath } from 'node:url'
 
@@ -16,7 +16,7 @@ import { createSupply } from '../load/supply.ts'
 
 const MINUTES = 10
 const RATE = 20_000
-/** So many collections of each kind are stored and drawn. */
+/** The number of collections of each kind that are stored and drawn. */
 const LONGEST = 100
 const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
 

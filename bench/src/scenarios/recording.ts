@@ -1,4 +1,4 @@
-/** The cost of recording: the same validator with recording, and with a preloaded module that disables it. */
+/** Measures the cost of recording: a validator against one in which a preloaded module disables recording. */
 
 import { join } from 'node:path'
 
@@ -46,7 +46,7 @@ export const recording: Scenario = {
         ],
         notes: [
           'The main thread, which aggregates and writes, runs on the core of the worker.',
-          'With 200,000 machines hardly two checks within a second are of one machine, so nothing is aggregated and the bounds of memory are reached.',
+          'With 200,000 machines, hardly any machine checks twice within a second, so checks are not combined and the limits of memory are reached.',
         ],
         figures: { rounds: describeRounds(rounds), ratios: { popular, wide } },
       }

@@ -1,4 +1,4 @@
-/** Keyward against the usual first implementation: a framework and one good SQL statement per check. */
+/** Compares Keyward with the usual first implementation: a framework and one good SQL statement per check. */
 
 import { barsOf } from '../harness/bars.ts'
 import { descendants, pinTree } from '../harness/cores.ts'

@@ -1,4 +1,4 @@
-/** The gain of more workers, on as many cores as the machine has beside those of the load generator. */
+/** Measures the gain of more workers on the cores that the load generator does not use. */
 
 import { planCores } from '../harness/cores.ts'
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
@@ -77,7 +77,7 @@ function chartsOf(steps: readonly Step[]): Chart[] {
   return [bars, lines]
 }
 
-/** The load needs at least half as many cores as the workers: wrk is hardly faster than the validator. */
+/** Returns whether the cores suffice. The load needs half as many as the workers, because wrk is hardly faster than them. */
 function coresAllow(count: number): boolean {
   try {
     return planCores(count).load.length >= count / 2

@@ -1,7 +1,7 @@
 /**
- * Simulates how long a new machine waits for its slot. Each validator sends one statement at a time with every claim
- * that has arrived meanwhile. The statements share the server's cores, and each ends with a commit that waits for the
- * disk, and for a synchronous standby where there is one.
+ * Simulates how long a new machine waits for its slot. Each validator sends one statement at a time, with all claims that
+ * have arrived meanwhile. The statements share the server's cores. Each ends with a commit that waits for the disk or a
+ * synchronous standby.
  */
 
 import { EventQueue } from './event-queue.ts'
@@ -11,13 +11,13 @@ import { Cores } from './server-cores.ts'
 export interface ClaimsModel {
   validators: number
   cores: number
-  /** Core time of Postgres for a statement, and for each claim in it. */
+  /** The core time of Postgres for a statement, and for each claim in it. */
   statementMs: number
   claimMs: number
-  /** How long a commit waits for the disk and a standby. It takes no core time. */
+  /** The time that a commit waits for the disk or a standby. It takes no core time. */
   commitMs: number
   roundTripMs: number
-  /** Claims of all validators together. */
+  /** The claims a second of all validators together. */
   claimsPerSecond: number
   seconds: number
   mostInStatement: number
@@ -27,7 +27,7 @@ export interface ClaimsModel {
 export interface ClaimsReport {
   p50Ms: number
   p99Ms: number
-  /** Mean number of claims per statement. */
+  /** The mean number of claims per statement. */
   batch: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * The clock of a simulation. Events run in the order of their time; events of the same time run in the order in which
- * they were added. It is a binary heap, so that millions of events take seconds.
+ * The clock of a simulation. Events run in the order of their time, and events of the same time in the order in which
+ * they were added. The queue is a binary heap, so that millions of events take seconds.
  */
 
 interface Event {
@@ -29,7 +29,7 @@ export class EventQueue {
     }
   }
 
-  /** Runs all events, including those that events add. */
+  /** Runs all events, including events that other events add. */
   run(): void {
     for (let event = this.#take(); event; event = this.#take()) {
       this.#nowMs = event.atMs

@@ -1,6 +1,6 @@
 /**
- * The tables of bench/notes/scaling.md, computed from the measured inputs. Tables of simulated figures say so in their
- * title. All randomness is seeded: the same inputs give the same tables.
+ * Computes the tables of bench/notes/scaling.md from the measured inputs. The title of a table states whether its figures
+ * are simulated. All randomness is seeded, so the same inputs produce the same tables.
  */
 
 import { simulateClaims } from './claims-model.ts'
@@ -136,8 +136,8 @@ function sizes({ bytesPerLicense, loadRowsPerSecond }: Measured): Table {
 }
 
 /**
- * The price is an assumption: 0.04 per core and hour. Two thirds of the cores idle, so two of three validators may
- * fail.
+ * Returns the cost of a billion checks. The price of 0.04 per core and hour is an assumption. Two thirds of the core time
+ * are idle, so two of three validators may fail.
  */
 function costs(): Table {
   const pricePerCoreHour = 0.04

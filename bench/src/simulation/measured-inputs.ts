@@ -1,7 +1,7 @@
 /**
  * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a
- * claim statement (CPU time of the backend, so that other load does not count), the cost of NOTIFY for commits, and the
- * size and load time of an index. Linux only.
+ * claim statement, the cost of NOTIFY for commits, and the size and load time of an index. The work of Postgres is the
+ * CPU time of the backend, which excludes other load. Linux only.
  */
 
 import { readFileSync } from 'node:fs'
@@ -22,17 +22,17 @@ import { insertCustomer, insertOrganization, insertProduct } from '@keyward/test
 import type pg from 'pg'
 
 export interface Measured {
-  /** Core time of Postgres for one read of the change log that returns one change. */
+  /** The core time of Postgres for a read of the change log that returns one change. */
   readMs: number
-  /** Core time of Postgres for a claim statement, and for each claim in it. */
+  /** The core time of Postgres for a claim statement, and for each claim in it. */
   statementMs: number
   claimMs: number
-  /** Commits a second with and without NOTIFY: eight connections, one-row changes. */
+  /** The commits a second with and without NOTIFY, over eight connections with one-row changes. */
   notifyingCommits: number
   silentCommits: number
-  /** Bytes of the index for a license with three machines. */
+  /** The bytes of the index for a license with three machines. */
   bytesPerLicense: number
-  /** Rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
+  /** The rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
   loadRowsPerSecond: number
 }
 
@@ -99,7 +99,7 @@ async function measureLoad(
 }
 
 /**
- * Returns what the index applies: every license here is active, there are no rules, and signing keys are not indexed.
+ * Converts a change of the feed for the index. Licenses become active, and rules and signing keys are left out.
  */
 function indexChangesOf(change: FeedChange): Change[] {
   if (change.entity === 'rule' || change.entity === 'signingKey') return []

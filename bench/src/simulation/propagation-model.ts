@@ -1,7 +1,7 @@
 /**
- * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener; each
- * listener reads the change log once, and once more if it was woken meanwhile. The reads share the server's cores. A
- * relay reads once and forwards to its validators.
+ * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener. Each
+ * listener reads the change log once, and once more if another commit wakes it meanwhile. The reads share the server's
+ * cores. A relay reads once and forwards to its validators.
  */
 
 import { EventQueue } from './event-queue.ts'
@@ -9,33 +9,33 @@ import { Cores } from './server-cores.ts'
 
 export interface PropagationModel {
   validators: number
-  /** Cores of Postgres that read the change log. */
+  /** The cores of Postgres that read the change log. */
   cores: number
-  /** Core time of Postgres for one read. */
+  /** The core time of Postgres for one read. */
   readMs: number
-  /** Between a listener and Postgres. */
+  /** The round trip between a listener and Postgres. */
   roundTripMs: number
   changesPerSecond: number
   seconds: number
-  /** So many relays listen and forward. Without relays every validator listens. */
+  /** The number of relays that listen and forward. Without relays every validator listens. */
   relays?: number
-  /** Time that a relay needs per validator. */
+  /** The time that a relay needs per validator. */
   forwardMs?: number
   next: () => number
 }
 
 export interface PropagationReport {
-  /** Time until the last validator has a change, over all changes. */
+  /** The time until the last validator has a change, over all changes. */
   p50Ms: number
   p99Ms: number
-  /** Share of the core time that reads take. */
+  /** The share of the core time that reads take. */
   load: number
 }
 
 interface Listener {
   isReading: boolean
   isWoken: boolean
-  /** Commit times of changes that it has not read. */
+  /** The commit times of changes that the listener has not read. */
   waiting: number[]
 }
 
@@ -44,7 +44,7 @@ export function simulatePropagation(model: PropagationModel): PropagationReport 
   const cores = new Cores(events, model.cores)
   const readers = model.relays ?? model.validators
   const perReader = Math.ceil(model.validators / readers)
-  // The last validator of a relay waits for those before it.
+  // The last validator of a relay waits until the relay has forwarded to all others.
   const forwardMs = model.relays === undefined ? 0 : model.roundTripMs / 2 + perReader * (model.forwardMs ?? 0)
   const listeners = Array.from({ length: readers }, (): Listener => ({ isReading: false, isWoken: false, waiting: [] }))
   const missing = new Map<number, number>()

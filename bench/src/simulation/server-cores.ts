@@ -1,4 +1,4 @@
-/** The cores of a Postgres server as a queue: each core serves one statement at a time, in the order of arrival. */
+/** Models the cores of a Postgres server as a queue. Each core serves one statement at a time, in the order of arrival. */
 
 import type { EventQueue } from './event-queue.ts'
 
@@ -13,7 +13,7 @@ export class Cores {
     this.#free = count
   }
 
-  /** Core time that was used so far, over all cores. */
+  /** The core time used so far, over all cores. */
   get busyMs(): number {
     return this.#busyMs
   }
