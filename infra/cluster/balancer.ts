@@ -1,6 +1,6 @@
 /**
  * Runs haproxy or nginx on this machine with the shipped configuration. Only servers, ports and the certificate are
- * replaced, so what runs here is what a deployment runs.
+ * replaced.
  */
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 
 const INFRA = fileURLToPath(new URL('..', import.meta.url))
 
-/** Returns whether a program is installed: whether it exits with 0 for these arguments. */
+/** Returns whether a program is installed and exits with 0 for these arguments. */
 export function isInstalled(program: string, ...args: string[]): boolean {
   try {
     execFileSync(program, args, { stdio: 'ignore' })
@@ -27,7 +27,7 @@ export function isInstalled(program: string, ...args: string[]): boolean {
 export interface BalancerPorts {
   https: number
   http: number
-  /** The metrics of haproxy. nginx has none. */
+  /** The port of haproxy's metrics. nginx has none. */
   metrics: number
 }
 
@@ -39,19 +39,19 @@ export abstract class Balancer {
   #child: ChildProcess | undefined
 
   /**
-   * Starts the balancer and resolves when it listens. `configuration` is a path in `infra/`; `replace` puts this machine's
-   * ports into its text. Rejects when the port is taken or the program ends.
+   * Starts the balancer and resolves when it listens. `configuration` is a path in `infra/`. `replace` inserts the ports
+   * and returns the text. Rejects if the port is taken or the program ends.
    */
   async start(configuration: string, ports: BalancerPorts, replace: (text: string) => string): Promise<void> {
     chmodSync(this.folder, 0o755)
     const shipped = readFileSync(join(INFRA, configuration), 'utf8')
       .replaceAll('/etc/keyward', this.folder)
-      // Names of abstract sockets are unique on a machine, and exist on Linux alone.
+      // Abstract sockets exist only on Linux, and their names must be unique on a machine.
       .replaceAll('abns@keyward-older-http', `unix@${this.folder}/older-http`)
     const text = replace(shipped)
     writeFileSync(join(this.folder, 'balancer.conf'), text)
     this.#makeCertificate()
-    // Another program on that port would look like the balancer; a validator would even share the port with haproxy.
+    // The check below would mistake another program on the port for the balancer.
     if (await isListening(ports.https)) throw new Error(`Port ${ports.https} is taken by another program`)
     const [program = '', ...args] = this.command(join(this.folder, 'balancer.conf'))
     this.#child = spawn(program, args, { cwd: join(INFRA, 'haproxy'), stdio: ['ignore', 'pipe', 'pipe'] })
@@ -64,7 +64,7 @@ export abstract class Balancer {
     throw new Error(`The balancer did not start: ${this.output}`)
   }
 
-  /** Everything that the balancer logged. */
+  /** The log of the balancer so far. */
   get output(): string {
     const log = join(this.folder, 'log')
     return this.#output + (existsSync(log) ? readFileSync(log, 'utf8') : '')

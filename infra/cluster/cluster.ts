@@ -1,6 +1,6 @@
 /**
- * The topology of compose.yaml as processes of this machine: management processes and validators behind haproxy with TLS
- * and the shipped configuration. A process keeps its ports when it restarts, as a container keeps its name.
+ * Runs the topology of compose.yaml as processes of this machine: management processes and validators behind haproxy, with
+ * TLS and the shipped configuration. A process keeps its ports when it restarts.
  */
 
 import { ConfigError } from '@keyward/process'
@@ -10,17 +10,17 @@ import { startService, untilReady, type ServiceProcess, type ServiceName } from 
 import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
-  /** For management. */
+  /** The address of the database for management. */
   databaseUrl: string
   validatorUrl: string
   operatorToken: string
-  /** 32 bytes in base64. */
+  /** The master key: 32 bytes in base64. */
   masterKey: string
   validators?: number
   managements?: number
-  /** Worker threads per validator. */
+  /** The number of worker threads per validator. */
   workers?: number
-  /** The port of the balancer. Default: a free one. */
+  /** The port of the balancer. The default is a free port. */
   edgePort?: number
 }
 
@@ -34,7 +34,7 @@ async function freePorts(): Promise<Ports> {
   return { port, adminPort: await freePort(new Set([port])) }
 }
 
-/** One process of the cluster, which keeps its name and ports over restarts. */
+/** A process of the cluster. It keeps its name and ports when it restarts. */
 export class Member {
   readonly name: string
   readonly #kind: ServiceName
@@ -48,7 +48,7 @@ export class Member {
   }
 
   get service(): ServiceProcess {
-    if (!this.#service) throw new Error(`${this.name} does not run`)
+    if (!this.#service) throw new Error(`${this.name} is not running`)
     return this.#service
   }
 
@@ -58,7 +58,7 @@ export class Member {
     await untilReady(this.name, this.#service.adminPort)
   }
 
-  /** At the first start, retries with other ports, because a free port may be taken a moment later. */
+  /** Starts the process. At its first start, retries with other ports, because another program may take a free port. */
   async #startOn(ports: Ports, attempts: number): Promise<ServiceProcess> {
     const prefix = this.#kind.toUpperCase()
     const env = { [`${prefix}_PORT`]: String(ports.port), [`${prefix}_ADMIN_PORT`]: String(ports.adminPort) }
@@ -70,7 +70,7 @@ export class Member {
     }
   }
 
-  /** Restarts as an orchestrator does: sends SIGTERM, waits for the end, starts again, waits until ready. */
+  /** Restarts the process like an orchestrator: sends SIGTERM, waits for the end, and starts it again. */
   async restart(): Promise<void> {
     await this.service.stop()
     await this.start()
@@ -97,12 +97,12 @@ export interface Cluster {
   metricsUrl: string
   validators: readonly Member[]
   managements: readonly Member[]
-  /** Returns everything that the balancer logged. */
+  /** Returns the log of the balancer so far. */
   balancerOutput: () => string
   stop: () => Promise<void>
 }
 
-/** Resolves when every process is ready. Throws ConfigError when haproxy or openssl is missing. */
+/** Starts the cluster and resolves when every process is ready. Throws ConfigError if haproxy or openssl is missing. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   for (const [program, flag] of [
     ['haproxy', '-v'],
@@ -162,7 +162,7 @@ function replacePorts(text: string, ports: { https: number; http: number; metric
     .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`)
 }
 
-/** Replaces lines such as `server validator-2 validator-2:8080 port 9080` by the real ports, or removes them. */
+/** Inserts the ports into lines such as `server validator-2 validator-2:8080 port 9080`. Removes lines of other servers. */
 function replaceServers(text: string, all: readonly Member[]): string {
   return text.replaceAll(/^ {4}server (\S+) \S+ port \d+$/gm, (_line, name: string) => {
     const service = all.find((member) => member.name === name)?.service

@@ -1,7 +1,7 @@
 /**
- * `npm run cluster`: the topology of compose.yaml as processes of this machine, to try and to test against. It starts
- * Postgres, two management processes and three validators behind haproxy with TLS, all with the shipped configuration.
- * It deletes its data when it ends. EDGE_PORT is the port of haproxy; 0 lets the system choose.
+ * `npm run cluster`: starts the topology of compose.yaml as processes of this machine, for trials and tests. It consists
+ * of Postgres, two management processes and three validators behind haproxy with TLS. The data is deleted at the end.
+ * EDGE_PORT is the port of haproxy; 0 lets the system choose.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   const { EDGE_PORT } = await choosePorts(readConfig(variables))
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
   stops.push(() => rm(folder, { recursive: true, force: true }))
-  await chmod(folder, 0o755) // when root runs this, Postgres runs as another user
+  await chmod(folder, 0o755) // As root, Postgres runs as another user.
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   stops.push(() => postgres.stop())
   await migrate(postgres.url)

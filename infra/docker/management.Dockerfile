@@ -1,6 +1,7 @@
-# The management service with its part of the workspace, without development packages. Build it at the root:
+# The management service with its packages of the workspace, without development packages. Build the image at the root:
 #   docker build -f infra/docker/management.Dockerfile -t keyward-management .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# The image runs with a read-only file system.
 
 ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS console

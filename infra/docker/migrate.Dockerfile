@@ -1,6 +1,7 @@
-# The migration and the command line. Build it at the root:
+# The migration and the command line. Build the image at the root:
 #   docker build -f infra/docker/migrate.Dockerfile -t keyward-migrate .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# The image runs with a read-only file system.
 
 ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS workspace

@@ -1,6 +1,7 @@
-# The validator with its part of the workspace, without development packages. Build it at the root:
+# The validator with its packages of the workspace, without development packages. Build the image at the root:
 #   docker build -f infra/docker/validator.Dockerfile -t keyward-validator .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:… The image runs with a read-only file system.
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# The image runs with a read-only file system.
 
 ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS workspace
@@ -9,7 +10,7 @@ COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/validator services/validator
-# The optional packages contain another Node. uWebSockets.js has binaries for every platform; only one is kept.
+# The optional packages contain another Node. uWebSockets.js has binaries for every platform, of which one is kept.
 RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
  && node infra/supply-chain/verify.ts \
  && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \

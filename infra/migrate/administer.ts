@@ -1,7 +1,7 @@
 /**
- * The work of an administrator of the server before the first migration: creates the owner of the tables, its
- * database, and the group roles of the services. The owner is no superuser and may not create roles, so whoever controls
- * it, or a function that runs as it, controls one database and not the server.
+ * Does the work of an administrator of the server before the first migration: creates the owner of the tables, its
+ * database, and the group roles of the services. The owner is no superuser and may not create roles. An attacker who
+ * gets its permissions therefore controls one database and not the server.
  */
 
 import { createPool } from '@keyward/database'
@@ -12,21 +12,21 @@ import { scramVerifier } from '../shared/scram.ts'
 
 const GROUP_ROLES = ['keyward_validator', 'keyward_management']
 
-/** How long to wait for a table that a service is using. */
+/** The time to wait for a table that a service is using. */
 const LOCK_TIMEOUT = '10s'
 
 type Pool = ReturnType<typeof createPool>
 
 /**
- * Prepares the database that `ownerUrl` names for its user; everything that exists already is kept. If the tables belong
- * to another user, such as the superuser of earlier installations, they are handed over. Returns what it did, one
- * sentence each. Throws ConfigError when the owner would be the administrator itself.
+ * Prepares the database that `ownerUrl` names for its user, and keeps existing objects. Tables of another user, such as
+ * the superuser of earlier installations, get the new owner. Returns a sentence per change. Throws ConfigError if the
+ * owner is the administrator itself.
  */
 export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promise<string[]> {
   const { owner, password, database } = parseOwner(ownerUrl)
   if (decodeURIComponent(new URL(adminUrl).username) === owner)
     throw new ConfigError(
-      'DATABASE_URL and ADMIN_DATABASE_URL name the same user; the owner must not be an administrator',
+      'DATABASE_URL must name another user than ADMIN_DATABASE_URL, because the owner must not be an administrator',
     )
   const done: string[] = []
   await withPool(adminUrl, async (pool) => {
@@ -72,8 +72,8 @@ async function exists(pool: Pool, catalog: string, column: string, name: string)
 }
 
 /**
- * Every table, sequence, view and function of the schema `public` that belongs to another user and to no extension, as the
- * statement that changes its owner. Sequences of a column change with their table, and partitions are tables.
+ * Selects a statement that changes the owner for every table, sequence, view and function of the schema `public` that
+ * belongs to another user and to no extension. A sequence of a column changes with its table. Partitions are tables.
  */
 const FOREIGN_OBJECTS = `
   select format('alter %s %s owner to %I', case c.relkind when 'S' then 'sequence' when 'v' then 'view'

@@ -1,7 +1,7 @@
 /**
- * The work of `npm run migrate`: migrates the database that DATABASE_URL names to the schema of this version.
+ * Implements `npm run migrate`: migrates the database that DATABASE_URL names to the schema of this version.
  * With ADMIN_DATABASE_URL it first creates the owner of the tables, its database and the group roles. With
- * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the roles that the services log in as.
+ * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the login roles of the services.
  */
 
 import { migrate } from '@keyward/database/migrate'
@@ -32,7 +32,7 @@ const configSchema = fieldsSchema.superRefine((env, context) => {
       })
 })
 
-/** Passes each line that describes a change to `report`, and each warning to `warn`. Throws a ConfigError. */
+/** Migrates the database. Passes a line per change to `report` and each warning to `warn`. Throws ConfigError. */
 export async function runMigrate(
   env: Record<string, string | undefined>,
   report: (line: string) => void,

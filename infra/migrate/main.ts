@@ -1,4 +1,4 @@
-/** `npm run migrate`: prints what it did, or why it failed. */
+/** `npm run migrate`: prints the changes or the reason of a failure. */
 
 import { failStart } from '@keyward/process'
 

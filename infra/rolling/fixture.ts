@@ -1,4 +1,4 @@
-/** The organization that the load of a rolling upgrade checks: one license per verdict, none of which may ever change. */
+/** Creates the organization that a rolling upgrade checks, with one license per verdict. No verdict may change. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -17,7 +17,7 @@ export interface Fixture {
 
 export interface CheckCase {
   expected: Code
-  /** The share of this case, relative to the sum of all weights. */
+  /** The share of this case in the sum of all weights. */
   weight: number
   /** Returns the body of a v2 check. `turn` is different for each check. */
   body: (turn: number) => object
@@ -31,7 +31,7 @@ const organizationSchema = z.object({ managementToken: z.string(), apiKey: z.str
 export async function createFixture(client: HttpsClient, operatorToken: string): Promise<Fixture> {
   await untilFollowing(client, operatorToken)
   const call = async <T>(token: string, path: string, body: object, schema: z.ZodType<T>): Promise<T> => {
-    // Any validator may receive a check as soon as the fixture exists.
+    // Waits for every validator, because any of them may receive the first check.
     const response = await client.send('POST', `/api/v1${path}`, token, body, { prefer: 'wait=10' })
     if (response.status !== 200 && response.status !== 201)
       throw new Error(`POST ${path}: ${JSON.stringify(response.body)}`)
@@ -65,7 +65,7 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   return fixture
 }
 
-/** Resolves when every validator reports its position in the change log. Before that, `Prefer: wait` does not wait for it. */
+/** Resolves when every validator reports its position in the change log. Before that, `Prefer: wait` ignores it. */
 async function untilFollowing(client: HttpsClient, operatorToken: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const { data } = validatorListSchema.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)

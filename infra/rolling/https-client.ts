@@ -1,6 +1,6 @@
 /**
- * A client of the base address over TLS with keep-alive connections. It verifies the certificate and never retries, so that
- * every failure that a caller would see is visible.
+ * A client of the base address over TLS with keep-alive connections. It verifies the certificate. It never retries, so
+ * that every failure is visible.
  */
 
 import { Agent, request } from 'node:https'
@@ -14,7 +14,7 @@ export interface HttpResponse {
 }
 
 export interface HttpsClient {
-  /** Rejects when no response arrives within 15 s. */
+  /** Sends a request. Rejects if no response arrives within 15 s. */
   send: (
     method: string,
     path: string,

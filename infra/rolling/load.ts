@@ -1,6 +1,6 @@
 /**
- * Sends checks at a fixed rate through the balancer and compares every response with the expected verdict. A latency counts
- * from the time at which the check was due, so that a pause shows in all checks that it delayed.
+ * Sends checks at a fixed rate through the balancer and compares every response with the expected verdict. A latency is
+ * measured from the time at which the check was due, so a pause counts for all checks that it delays.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,9 +12,9 @@ import type { HttpsClient } from './https-client.ts'
 
 export interface LoadReport {
   checks: number
-  /** Checks without a response, or whose response is no verdict. */
+  /** The number of checks without a response, or whose response is no verdict. */
   failed: number
-  /** Checks with another verdict than the expected one. */
+  /** The number of checks with another verdict than the expected one. */
   wrong: number
   /** Descriptions of the first failed and wrong checks, at most 20. */
   examples: string[]
@@ -33,7 +33,7 @@ export interface Load {
 const verdictSchema = z.object({ valid: z.boolean(), code: z.string() })
 const MAX_EXAMPLES = 20
 
-/** Starts the load. `next` returns random numbers from 0 up to, but not including, 1. */
+/** Starts the load. `next` returns random numbers from 0 to less than 1. */
 export function startLoad(client: HttpsClient, fixture: Fixture, perSecond: number, next: () => number): Load {
   const cases = fixture.cases.flatMap((one) => Array.from({ length: one.weight }, () => one))
   const latencies: number[] = []

@@ -1,7 +1,7 @@
 /**
- * `npm run rolling`: upgrades, restarts and kills a cluster on this machine under load, and prints what callers noticed.
- * Exits with 1 when a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, PAUSE the time between two
- * events.
+ * `npm run rolling`: upgrades and restarts a cluster on this machine under load, kills one of its processes, and prints
+ * the effect on callers. Exits with 1 if a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, PAUSE
+ * the time between two events.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -23,7 +23,7 @@ async function main(): Promise<void> {
     z.object({ CHECKS_PER_SECOND: integer(1, 20_000).default(1_000), PAUSE: durationMs().default(5_000) }),
   )
   const folder = await mkdtemp(join(tmpdir(), 'keyward-rolling-'))
-  await chmod(folder, 0o755) // when root runs this, Postgres runs as another user
+  await chmod(folder, 0o755) // As root, Postgres runs as another user.
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })
   try {
     await migrate(postgres.url)

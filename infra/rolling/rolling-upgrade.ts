@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. It passes
- * when no caller notices any of it.
+ * Runs a rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. No
+ * request of a caller may fail.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,9 +21,9 @@ export interface UpgradeOptions {
   connections: number
   /** The time between two events. */
   pauseMs: number
-  /** Random numbers from 0 up to, but not including, 1. */
+  /** Returns random numbers from 0 to less than 1. */
   next: () => number
-  /** Restarts management processes and validators concurrently, each group in turn. Default: one process at a time. */
+  /** Whether management processes and validators restart concurrently, one of each at a time. The default is false. */
   isConcurrent?: boolean
   report: (line: string) => void
 }
@@ -31,7 +31,7 @@ export interface UpgradeOptions {
 export interface UpgradeReport {
   load: LoadReport
   changes: VendorReport
-  /** In chronological order. */
+  /** The events in chronological order. */
   events: { name: string; tookMs: number }[]
 }
 
@@ -68,7 +68,7 @@ export async function rollingUpgrade(options: UpgradeOptions): Promise<UpgradeRe
   return result
 }
 
-/** Applies what a migration of a later version may do to the tables of checks, and records it as an unknown migration. */
+/** Changes tables as a migration of a later version may do, and records an unknown migration. */
 async function upgradeSchema(databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward rolling', max: 1 })
   try {

@@ -1,6 +1,6 @@
 /**
- * Management requests during a rolling upgrade: creates licenses, checks them, revokes them and checks them again. When
- * `x-applied-by` reports that every validator has applied a change, every later check must reflect it.
+ * Sends management requests during a rolling upgrade: creates licenses, checks them, revokes them and checks them again.
+ * When `x-applied-by` reports that every validator has applied a change, every later check must reflect the change.
  */
 
 import { z } from 'zod'

@@ -1,6 +1,6 @@
 /**
- * The demo organization, created through the management API as a vendor's would be. Existing objects are kept. Each step
- * is saved before the next, so that an interrupted start continues where it stopped.
+ * Creates the demo organization through the management API. Existing objects are kept. Each step is saved before the
+ * next, so that a start after an interruption continues with the next step.
  */
 
 import { ALL_PERMISSIONS } from '@keyward/contract'
@@ -34,7 +34,7 @@ export interface DemoResult {
 }
 
 export interface ManagementAccess {
-  /** Base address of the management service. */
+  /** The base address of the management service. */
   url: string
   operatorToken: string
 }

@@ -1,6 +1,6 @@
 /**
- * The roles that services log in as. Each is a member of one group role, which the migration creates with the permissions
- * of that service, and of nothing else. Passwords reach Postgres as SCRAM verifiers only.
+ * Creates the login roles of the services. Each is a member of only one group role, which the migration creates with the
+ * permissions of the service. Passwords are sent to Postgres only as SCRAM verifiers.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -14,13 +14,13 @@ export type GroupRole = 'keyward_validator' | 'keyward_management'
 export interface Login {
   readonly name: string
   readonly group: GroupRole
-  /** Without a password, a new role can log in only where Postgres authenticates it by certificate or peer. */
+  /** The password. A new role without one can log in only where Postgres authenticates it by certificate or peer. */
   readonly password?: string | undefined
 }
 
 /**
- * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url` is
- * that of a user who may create roles. Resolves with whether the role was created.
+ * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url`
+ * must be of a user who may create roles. Resolves with whether the role was created.
  */
 export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })
@@ -46,7 +46,7 @@ export interface ServiceUrls {
 
 /**
  * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns the
- * addresses with these logins. `url` is that of a superuser.
+ * addresses with these logins. `url` must be of a superuser.
  */
 export async function ensureServiceLogins(url: string, prefix: string): Promise<ServiceUrls> {
   const urlOf = async (service: 'validator' | 'management'): Promise<string> => {
@@ -60,7 +60,7 @@ export async function ensureServiceLogins(url: string, prefix: string): Promise<
   return { validatorUrl: await urlOf('validator'), managementUrl: await urlOf('management') }
 }
 
-/** Runs a statement about roles or databases. Such statements take no parameters, so the server quotes the values. */
+/** Runs a statement about roles or databases. These statements take no parameters, so the server quotes the values. */
 export async function runFormatted(
   pool: ReturnType<typeof createPool>,
   template: string,

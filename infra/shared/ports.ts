@@ -1,4 +1,4 @@
-/** Ports of this machine: listens on one, chooses free ones, and reports taken ones before anything starts. */
+/** Listens on ports of this machine, chooses free ports, and reports taken ports before a service starts. */
 
 import { randomInt } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ConfigError } from '@keyward/process'
 
-/** How long to wait for a taken port. The services of a killed start need a moment to stop and release theirs. */
+/** The time to wait for a taken port. After a kill of `npm start`, its services need some time to release theirs. */
 const PATIENCE_MS = 3_000
 
-/** Listens on the loopback address and returns the port; 0 lets the system choose. Rejects when the port is taken. */
+/** Listens on the loopback address and returns the port. Port 0 lets the system choose. Rejects if the port is taken. */
 export async function listenOn(server: Server, port: number): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -20,7 +20,7 @@ export async function listenOn(server: Server, port: number): Promise<number> {
 }
 
 /**
- * Returns `ports`, which maps names of variables to ports, with a free port in place of each 0. Throws ConfigError with
+ * Returns `ports`, a map from names of variables to ports, with a free port in place of each 0. Throws ConfigError with
  * one line per port that is still taken after `patienceMs`.
  */
 export async function choosePorts<Name extends string>(
@@ -44,15 +44,15 @@ export async function choosePorts<Name extends string>(
 }
 
 /**
- * Returns a port that is free now and not in `used`. It is below the range from which the system takes ports for outgoing
- * connections, so no such connection takes it during a restart.
+ * Returns a port that is free now and not in `used`. It is below the range of outgoing connections, so no connection takes
+ * it during a restart.
  */
 export async function freePort(used: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(10_240, 32_768)
     if (!used.has(port) && (await isFree(port))) return port
   }
-  throw new ConfigError('No port between 10240 and 32767 is free')
+  throw new ConfigError('No port between 10240 and 32767 is free; stop programs that use them')
 }
 
 function isFree(port: number): Promise<boolean> {

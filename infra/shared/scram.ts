@@ -1,11 +1,11 @@
 /**
- * The form in which Postgres stores a password. A statement that contains it, instead of the password itself, reveals no
- * password to the server's log, to `pg_stat_statements`, or to whoever reads them.
+ * Computes SCRAM verifiers, the form in which Postgres stores passwords. A statement that contains a verifier reveals no
+ * password in the server's log or in `pg_stat_statements`.
  */
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 
-/** The default of Postgres (`scram_iterations`). */
+/** The number of iterations: the default of Postgres (`scram_iterations`). */
 const ITERATIONS = 4_096
 
 /** Returns the SCRAM-SHA-256 verifier (RFC 5803) of a password, with a new salt unless one is given. */
@@ -21,7 +21,10 @@ function hmac(key: Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
 }
 
-/** Normalizes as clients and servers do (SASLprep, RFC 4013), without its checks: what they forbid, they use as it is. */
+/**
+ * Normalizes a password like Postgres and its clients (SASLprep, RFC 4013). It skips the checks, because they use a
+ * password that fails the checks unchanged.
+ */
 function prepare(password: string): string {
   return password
     .replaceAll(/[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/g, ' ')

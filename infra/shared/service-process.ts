@@ -1,6 +1,6 @@
 /**
- * A service as a child process. It sends its ports over IPC, and it stops when this process ends. If it ends before it
- * listens, its standard error output is the reason.
+ * Runs a service as a child process. The service sends its ports over IPC and stops when this process ends. If it ends
+ * before it listens, its standard error output is the reason.
  */
 
 import { fork, type ChildProcess } from 'node:child_process'
@@ -14,7 +14,7 @@ export interface ServiceProcess {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
-  /** Resolves when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -22,18 +22,18 @@ export interface ServiceProcess {
 export type ServiceName = 'validator' | 'management'
 
 const START_MS = 30_000
-/** Longer than a service's own limit for its stop. After this time it is killed. */
+/** The time after which a stopping service is killed. It is longer than the service's own limit. */
 const STOP_MS = 20_000
 
 const listeningSchema = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
 
-/** Resolves when the service listens. Rejects with its standard error output when it ends before that. */
+/** Starts a service and resolves when it listens. Rejects with its standard error output if it ends before. */
 export async function startService(
   name: ServiceName,
   env: Record<string, string | undefined>,
 ): Promise<ServiceProcess> {
   const main = fileURLToPath(new URL(`../../services/${name}/src/main.ts`, import.meta.url))
-  // In a process group of its own: Ctrl-C reaches only the parent, which stops its children in order.
+  // The child has a separate process group, so that Ctrl-C reaches only the parent, which stops its children in order.
   const launch = LAUNCH[name]
   const child = fork(main, {
     execArgv: [...process.execArgv, ...launch.nodeArguments],
@@ -86,7 +86,7 @@ async function stopChild(child: ChildProcess, ended: Promise<void>): Promise<voi
   clearTimeout(timeout)
 }
 
-/** Resolves when `/readyz` on the admin port returns 200. Rejects with the reasons that it gives after `limitMs`. */
+/** Resolves when `/readyz` on the admin port returns 200. After `limitMs`, rejects with the reasons in its response. */
 export async function untilReady(name: string, adminPort: number, limitMs = START_MS): Promise<void> {
   const startedAt = performance.now()
   let reasons = 'no response'

@@ -1,6 +1,6 @@
 /**
- * The environment variables that `npm start` itself reads. All others are passed to the services unchanged, and the
- * services validate them.
+ * Defines the environment variables that `npm start` itself reads. All others are passed to the services unchanged, and
+ * the services validate them.
  */
 
 import { parseTrustedProxies } from '@keyward/address'
@@ -20,7 +20,7 @@ export const configSchema = z.object({
   OPERATOR_TOKEN: text().optional(),
   MASTER_KEY: text().optional(),
   MASTER_KEY_PREVIOUS: text().optional(),
-  // Validated here as well: the services receive it with the gateway's address added.
+  // Validated here as well, because the gateway's address is added to it for the services.
   TRUSTED_PROXIES: variable('addresses and CIDR ranges separated by commas, or all', (value) =>
     parseTrustedProxies(value) === null ? undefined : value,
   ).optional(),
@@ -31,20 +31,20 @@ export type StartConfig = z.infer<typeof configSchema>
 
 export type PortVariable = `${'GATEWAY' | 'VALIDATOR' | 'VALIDATOR_ADMIN' | 'MANAGEMENT' | 'MANAGEMENT_ADMIN'}_PORT`
 
-/** Returns the ports alone, by the names of their variables. */
+/** Returns the ports by the names of their variables. */
 export function portsOf(config: StartConfig): Record<PortVariable, number> {
   const { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT } = config
   return { GATEWAY_PORT, VALIDATOR_PORT, VALIDATOR_ADMIN_PORT, MANAGEMENT_PORT, MANAGEMENT_ADMIN_PORT }
 }
 
-/** Reads the configuration. Throws ConfigError when a value is invalid or two programs would share a port. */
+/** Reads the configuration. Throws ConfigError if a value is invalid or two programs would share a port. */
 export function readStartConfig(env: Record<string, string | undefined>): StartConfig {
   const config = readConfig(configSchema, env)
   const owners = new Map<number, string>()
   for (const [name, number] of Object.entries(portsOf(config))) {
     const owner = owners.get(number)
     if (number !== 0 && owner !== undefined)
-      throw new ConfigError(`${name} and ${owner} are both ${number}; give each a port of its own`)
+      throw new ConfigError(`${name} and ${owner} are both ${number}; set them to different ports`)
     owners.set(number, name)
   }
   return config

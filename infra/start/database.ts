@@ -1,6 +1,7 @@
 /**
- * The database of `npm start`: the one that DATABASE_URL names, or an embedded Postgres with its data in `.keyward/`.
- * Either is migrated before a service connects. With the embedded one, each service uses a restricted role.
+ * Provides the database of `npm start`: the one that DATABASE_URL names, or an embedded Postgres with its data in
+ * `.keyward/`. The database is migrated before a service connects. In an embedded Postgres, each service uses a restricted
+ * role.
  */
 
 import { join } from 'node:path'
@@ -15,16 +16,16 @@ import { FOLDER } from './state.ts'
 import { supervise } from './supervisor.ts'
 
 export interface StartDatabase {
-  /** The owner of the tables, for migrations and for people. */
+  /** The address with the owner of the tables, for migrations and for the user. */
   url: string
-  /** For management. */
+  /** The address for management. */
   managementUrl: string
-  /** For validators. */
+  /** The address for validators. */
   validatorUrl: string
   stop: () => Promise<void>
 }
 
-/** The databases that the environment names, if any. */
+/** The addresses that the environment contains. */
 export interface DatabaseUrls {
   DATABASE_URL?: string | undefined
   VALIDATOR_DATABASE_URL?: string | undefined
@@ -34,9 +35,9 @@ const DATABASE = 'keyward'
 const LOGIN_PREFIX = 'keyward_embedded'
 
 /**
- * Starts or connects to the database and migrates it. `parent` is the folder that contains `.keyward/`. An embedded
- * Postgres is supervised: after a crash it restarts on the same port. Rejects with ConfigError when the database that
- * DATABASE_URL names cannot be used.
+ * Starts or connects to the database and migrates it. `parent` is the folder that contains `.keyward/`. After a crash, an
+ * embedded Postgres restarts on the same port. Rejects with ConfigError if the database that DATABASE_URL names cannot be
+ * used.
  */
 export async function startDatabase(
   given: DatabaseUrls,
@@ -80,7 +81,7 @@ export async function startDatabase(
   }
 }
 
-/** Adds what to do when the data belongs to another major version of Postgres, which this one cannot read. */
+/** Adds advice to the error about data of another major version of Postgres, which this version cannot read. */
 function explainVersion(error: unknown): never {
   if (!(error instanceof Error && error.message.includes('incompatible with server'))) throw error
   const advice = `Remove the folder ${FOLDER} to start over, or use the version of Keyward that created it`

@@ -1,6 +1,6 @@
 /**
- * A reverse proxy that gives validator and management one base address on this machine, as a balancer does in production.
- * It sets `x-forwarded-for` to the address of its peer, whatever the caller sent. It logs nothing.
+ * A reverse proxy that serves validator and management at one base address on this machine, like the balancer in
+ * production. It overwrites `x-forwarded-for` with the address of its peer. It writes no log.
  */
 
 import { Agent, createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
@@ -11,7 +11,7 @@ import { createProxyServer, type ProxyServer } from 'httpxy'
 
 import { listenOn } from '../shared/ports.ts'
 
-/** The paths that the validator serves; management serves all others. */
+/** The paths that the validator serves. Management serves all others. */
 export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v2/license/validate',
   '/api/v1/validate',
@@ -21,13 +21,13 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v1/public-keys',
 ])
 
-/** Longer than the pools of common HTTP clients keep an idle connection. */
+/** The idle timeout of callers' connections. It is longer than the pools of common HTTP clients keep one. */
 const CLIENT_IDLE_MS = 65_000
 
-/** Shorter than the services' own idle timeout, so that the gateway never reuses a connection as it closes. */
+/** The idle timeout of connections to the services. It is shorter than theirs, so that the gateway reuses no closing one. */
 const UPSTREAM_IDLE_MS = 4_000
 
-/** How long a stopping gateway still responds, closing each connection after its response, before it closes idle ones. */
+/** The time for which a stopping gateway still accepts requests. It closes each connection after its response. */
 const DRAIN_MS = 300
 
 const VALIDATION_BODY_BYTES = 16 * 1024
@@ -42,7 +42,7 @@ export interface Targets {
   management: () => string
 }
 
-/** Starts the gateway. `targets` returns the base addresses and is called per request. Rejects when the port is taken. */
+/** Starts the gateway. `targets` returns the base addresses for each request. Rejects if the port is taken. */
 export async function startGateway(port: number, targets: Targets): Promise<Gateway> {
   const agent = new Agent({ keepAlive: true, timeout: UPSTREAM_IDLE_MS })
   const proxy = createProxyServer({ agent, proxyTimeout: 30_000 })
@@ -52,7 +52,7 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   })
   let isStopping = false
   const server = createServer({ keepAliveTimeout: CLIENT_IDLE_MS }, (request, response) => {
-    if (isStopping) request.headers.connection = 'close' // the response repeats it
+    if (isStopping) request.headers.connection = 'close' // The response gets the same header.
     request.headers['x-forwarded-for'] = request.socket.remoteAddress ?? ''
     const forwarded = VALIDATION_PATHS.has(pathOf(request))
       ? forwardWithLength(proxy, request, response, targets.validator())
@@ -76,8 +76,8 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
 }
 
 /**
- * Forwards a request to the validator. A chunked body is buffered and sent with a content-length. A body over the
- * validator's limit is rejected here, because the validator may close the connection before it has read all of it.
+ * Forwards a request to the validator. A chunked body is buffered and sent with a content-length. The gateway rejects a
+ * body over the validator's limit, because the validator may close the connection before it has read the whole body.
  */
 async function forwardWithLength(
   proxy: ProxyServer,
@@ -104,7 +104,7 @@ async function forwardWithLength(
   return proxy.web(request, response, { target, buffer: Readable.from([body]) })
 }
 
-/** Reads the body, but not far beyond the validator's limit. */
+/** Reads the body. Stops after the chunk that exceeds the validator's limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
@@ -141,13 +141,13 @@ const INVALID_HTTP: GatewayError = { status: 400, code: 'BAD_REQUEST', detail: '
 const SLOW: GatewayError = { status: 408, code: 'REQUEST_TIMEOUT', detail: 'The request did not arrive in time.' }
 const LONG_HEADERS: GatewayError = { status: 431, code: 'BAD_REQUEST', detail: 'The headers are too large.' }
 
-/** By the code of Node's error. Any other error is INVALID_HTTP. */
+/** The responses to errors of Node's parser, by their code. Any other error is INVALID_HTTP. */
 const PARSER_ERRORS: Record<string, GatewayError> = {
   HPE_HEADER_OVERFLOW: LONG_HEADERS,
   ERR_HTTP_REQUEST_TIMEOUT: SLOW,
 }
 
-/** Returns an error in the shape of management's errors, with the `message` that clients of the validation API read. */
+/** Returns a problem body, with the `message` that clients of the validation API read. */
 function errorBody({ status, code, detail }: GatewayError): string {
   return JSON.stringify({
     type: 'about:blank',
@@ -178,7 +178,7 @@ function sendUnavailable(response: ServerResponse): void {
 
 /** Sends an error for requests that Node's parser rejects, and closes the connection. */
 function respondToInvalidHttp(server: Server): void {
-  /** The connections on which a response is not complete, so that an error would become a part of it. */
+  /** The connections with an incomplete response, of which an error would become a part. */
   const busy = new WeakSet<Duplex>()
   server.on('request', ({ socket }, response) => {
     busy.add(socket)

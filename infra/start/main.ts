@@ -1,7 +1,7 @@
 /**
- * `npm start`: runs all of Keyward on one machine. It starts Postgres, migrates it, starts validator and management as
- * child processes with a gateway in front, creates a demo organization, and prints what to try. Every child ends with this
- * process, even when it is killed.
+ * `npm start`: runs all of Keyward on one machine. It starts and migrates Postgres, starts validator and management behind
+ * a gateway, creates a demo organization, and prints commands to try. Every child process ends with this process, even if
+ * this process is killed.
  */
 
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { readyMessage } from './message.ts'
 import { startServiceProcesses, type Secrets } from './service-processes.ts'
 import { FOLDER, openState, type StateStore } from './state.ts'
 
-/** Stop functions of what runs, in the order of starting. */
+/** The functions that stop the running parts, in the order of their start. */
 const stops: (() => Promise<void>)[] = []
 /** The folder that contains `.keyward/`. */
 const home = process.cwd()
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
   const { operatorToken } = secrets
   const file = { baseUrl, validatorUrl, managementUrl, operatorToken, ...demo, databaseUrl: database.url }
   await store.writeDemoFile(file)
-  // Passkeys need a host name, which localhost is and 127.0.0.1 is not.
+  // Passkeys need a host name such as localhost. An address such as 127.0.0.1 does not suffice.
   const signIn = `http://localhost:${gateway.port}${await inviteDemoMember(access, demo)}`
   process.stdout.write(readyMessage(file, signIn, performance.now()))
 }
@@ -73,13 +73,13 @@ function chooseSecrets(config: StartConfig, store: StateStore): Secrets {
   }
 }
 
-/** Returns the host under which this machine reaches a service that listens on `host`. */
+/** Returns the host at which this machine reaches a service that listens on `host`. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Resolves when the validator has the license. A check without a machine id shows that and claims no slot. */
+/** Resolves when the validator has the license. The checks contain no machine id, so they claim no slot. */
 async function untilReplicated(validatorUrl: string, demo: Demo): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const response = await fetch(`${validatorUrl}/api/v1/validate`, {
@@ -101,7 +101,7 @@ async function stopAll(): Promise<void> {
   for (const stop of stops.splice(0).toReversed()) await stop()
 }
 
-/** Stops this process when npm is killed. npm forwards signals, but SIGKILL leaves it no time to. */
+/** Stops this process when npm is killed. npm forwards signals, but it cannot forward SIGKILL. */
 function stopWithNpm(): void {
   if (process.env['npm_lifecycle_event'] === undefined) return
   const npm = process.ppid

@@ -1,6 +1,6 @@
 /**
- * The supervised services of `npm start`, each with a restricted environment: only management receives secrets, and the
- * validator receives only its own database URL.
+ * Runs the supervised services of `npm start`, each with a restricted environment. Only management receives secrets, and
+ * the validator receives only its own database URL.
  */
 
 import { ConfigError } from '@keyward/process'
@@ -13,7 +13,7 @@ import { supervise, type Supervised } from './supervisor.ts'
 export interface Secrets {
   operatorToken: string
   masterKey: string
-  /** Set while the master key is being replaced. */
+  /** The old master key while it is being replaced. */
   masterKeyPrevious: string | undefined
 }
 
@@ -24,7 +24,7 @@ export interface ServiceProcesses {
 
 type Environment = Record<string, string | undefined>
 
-/** Starts both concurrently. When one fails, stops the other and rejects with one ConfigError that gives both reasons. */
+/** Starts both concurrently. If one fails, stops the other and rejects with one ConfigError that contains all reasons. */
 export async function startServiceProcesses(
   config: StartConfig,
   secrets: Secrets,

@@ -1,6 +1,6 @@
 /**
- * The state of `npm start` in `.keyward/`: the secrets of this installation and the demo organization. Later starts read
- * `state.json`, which is replaced atomically. `demo.json` is derived from it for people and scripts. Only the owner can
+ * Stores the state of `npm start` in `.keyward/`: the secrets of this installation and the demo organization. Later starts
+ * read `state.json`, which is replaced atomically. `demo.json` is derived from it for users and scripts. Only the owner can
  * read the folder.
  */
 
@@ -18,20 +18,20 @@ export const FOLDER = '.keyward'
 const stateSchema = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: demoStateSchema.optional() })
 export type State = z.infer<typeof stateSchema>
 
-/** The content of `demo.json`: everything needed to use this installation. */
+/** The content of `demo.json`: the addresses and credentials of this installation. */
 export const demoFileSchema = demoSchema.extend({
   baseUrl: z.url(),
   validatorUrl: z.url(),
   managementUrl: z.url(),
   operatorToken: z.string(),
-  /** DATABASE_URL, or that of the embedded superuser. */
+  /** DATABASE_URL, or the address with the superuser of the embedded Postgres. */
   databaseUrl: z.url(),
 })
 export type DemoFile = z.infer<typeof demoFileSchema>
 
 export interface StateStore {
   readonly state: State
-  /** Resolves when `state.json` with this demo is on disk. */
+  /** Saves the demo. Resolves when `state.json` is on disk. */
   saveDemo(demo: DemoState): Promise<void>
   writeDemoFile(file: DemoFile): Promise<void>
 }
@@ -70,7 +70,7 @@ async function readOrCreateState(folder: string, path: string): Promise<State> {
   return created
 }
 
-/** Adds what to do when the folder cannot be used. */
+/** Adds advice to the error of a folder that cannot be used. */
 function explainFolder(folder: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EEXIST' || code === 'ENOTDIR')
@@ -80,7 +80,10 @@ function explainFolder(folder: string, error: unknown): unknown {
   return error
 }
 
-/** Returns null when the file does not exist. A damaged file is never replaced: its master key decrypts the signing keys. */
+/**
+ * Reads the state. Returns null if the file does not exist. Throws ConfigError for a damaged file, which must not be
+ * replaced, because its master key decrypts the signing keys.
+ */
 async function readState(path: string): Promise<State | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
@@ -94,7 +97,7 @@ async function readState(path: string): Promise<State | null> {
   }
 }
 
-/** Writes a temporary file and renames it, so that readers find the old or the new content, also after a crash. */
+/** Writes a temporary file and renames it, so that the file has the old or the new content even after a crash. */
 async function replaceFile(path: string, value: object): Promise<void> {
   const unfinished = `${path}.unfinished`
   const file = await open(unfinished, 'w', 0o600)

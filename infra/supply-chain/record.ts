@@ -1,7 +1,7 @@
 /**
  * `npm run record:native`: records the native files of the versions in pnpm-lock.yaml, for every platform. Downloads each
- * package with npm, checks it against the integrity in the lock file, and writes native-binaries.json. Run it after an
- * update of such a package, and review the changed lines.
+ * package with npm, verifies its integrity against the lock file, and writes native-binaries.json. Run it after an update
+ * of a package with native files, and review the changed lines.
  */
 
 import { execFileSync } from 'node:child_process'

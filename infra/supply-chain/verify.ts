@@ -1,6 +1,6 @@
 /**
- * Compares the native files of installed packages with the recorded ones. Runs after each installation, before anything
- * loads them. Exits with 1 and one line for each difference.
+ * Compares the native files of installed packages with the recorded ones. Runs after each installation, before a program
+ * loads the files. Exits with 1 and one line for each difference.
  */
 
 import { join } from 'node:path'

@@ -198,7 +198,7 @@ describe('with ADMIN_DATABASE_URL', () => {
 
   test('rejects an owner that is the administrator', async () => {
     await expect(run({ ...env, DATABASE_URL: admin })).rejects.toThrow(
-      'DATABASE_URL and ADMIN_DATABASE_URL name the same user; the owner must not be an administrator',
+      'DATABASE_URL must name another user than ADMIN_DATABASE_URL, because the owner must not be an administrator',
     )
   })
 })

@@ -26,7 +26,7 @@ test('restarts a part that ends, until it is stopped', async () => {
   await supervised.stop()
   await parts[1]?.ended
   expect(parts).toHaveLength(2)
-  expect(reports).toEqual(['It ended unexpectedly; restarting it.', 'It runs again.'])
+  expect(reports).toEqual(['It ended unexpectedly; restarting it.', 'It has restarted.'])
 })
 
 test('reports and retries a restart that fails', async () => {

@@ -88,7 +88,7 @@ describe('native files', () => {
 
     test('are rejected when one byte is added', async () => {
       appendFileSync(nativeFile(), '\0')
-      expect(await verify()).toMatch(/has the SHA-256 [0-9a-f]{64}, recorded is/)
+      expect(await verify()).toMatch(/has the SHA-256 [0-9a-f]{64}; the recorded SHA-256 is/)
     })
 
     test('are rejected when a library is added', async () => {
