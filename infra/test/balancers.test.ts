@@ -69,17 +69,17 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       return { status, type: headers['content-type'] ?? '', body: await text(response) }
     }
 
-    /** Returns the whole response to these bytes. */
+    /** Sends bytes and returns the whole response. */
     async function sendRaw(bytes: string): Promise<string> {
       const socket = connectTls({ host: '127.0.0.1', port: ports.https, rejectUnauthorized: false })
       socket.write(bytes)
       return text(socket)
     }
 
-    /** Returns the status over HTTP/2, where bodies need no content-length; 0 when the stream is reset. */
+    /** Sends a request over HTTP/2 without a content-length. Returns the status, or 0 if the stream is reset. */
     async function sendOverHttp2(path: string, body: string): Promise<number> {
       const session = connectHttp2(`https://127.0.0.1:${ports.https}`, { rejectUnauthorized: false })
-      // The stream reports a reset connection as well, so this error adds nothing.
+      // The stream reports a reset connection as well.
       session.on('error', () => undefined)
       try {
         const stream = session.request({ ':method': 'POST', ':path': path })
@@ -95,7 +95,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       }
     }
 
-    /** Sends requests until one of these responds. Returns whether one did within 10 s. */
+    /** Sends requests until a service of `names` responds. Returns whether one responded within 10 s. */
     async function comesFrom(path: string, names: string[]): Promise<boolean> {
       for (let attempt = 0; attempt < 400; attempt++) {
         const { body } = await send(path)
@@ -105,7 +105,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       return false
     }
 
-    /** Replaces `validator-2:8080 port 9080` by the real ports of the second validator. */
+    /** Inserts the ports of the services into texts such as `validator-2:8080 port 9080`. */
     function place(conf: string): string {
       return conf.replaceAll(
         /(validator|management)-(\d):\d+(?: port \d+)?/g,
@@ -135,7 +135,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       for (const upstream of [...validators, ...managements]) upstream.seen.length = 0
     })
 
-    test('does not start when another program has its port', async () => {
+    test('does not start when its port is taken', async () => {
       const another = make()
       const taken = {
         https: Number(new URL(validators[0]?.url ?? '').port),
@@ -148,7 +148,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       await another.stop()
     })
 
-    test('routes validation to the validators and everything else to management', async () => {
+    test('routes validation to the validators and all other paths to management', async () => {
       for (const path of VALIDATION_PATHS) expect((await send(`${path}?x=1`)).body, path).toMatch(/"v[123]"/)
       for (const path of ['/', '/docs', '/api/v1/validate/', '/api/v1/validators', '/api/v1/licenses'])
         expect((await send(path)).body, path).toMatch(/"m[12]"/)
@@ -161,7 +161,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(seen?.body.toString()).toBe('{"license":"x"}')
     })
 
-    test('forwards a check in chunks, or with a content-length', async () => {
+    test('forwards a check with a chunked body or a content-length', async () => {
       const headers = { 'transfer-encoding': 'chunked' }
       const response = await send('/api/v2/license/validate', { method: 'POST', body: '{"license":"x"}', headers })
       expect(response).toMatchObject({ status: 400, type: 'application/json' })
@@ -191,7 +191,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       }
     })
 
-    test("sets x-forwarded-for to the caller's address, whatever the caller sent", async () => {
+    test("overwrites x-forwarded-for with the caller's address", async () => {
       const headers = {
         'x-forwarded-for': '203.0.113.7, 10.0.0.1',
         'x-real-ip': '203.0.113.7',
@@ -218,7 +218,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       ])
     })
 
-    test('responds to invalid HTTP with an error that is no verdict', async () => {
+    test('responds to invalid HTTP with an error without a verdict', async () => {
       for (const lines of [
         'POST /api/v2/license/validate HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab',
         'POST /api/v2/license/validate HTTP/1.1\r\nhost: x\r\ncontent-length: nine\r\n\r\n',
@@ -232,7 +232,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(validators.flatMap((one) => one.seen)).toEqual([])
     })
 
-    test('logs no address', async () => {
+    test('logs no address of a caller', async () => {
       await send('/api/v1/validate', { headers: { 'x-forwarded-for': '203.0.113.7' } })
       expect(balancer.output).toContain('/api/v1/validate')
       expect(
@@ -241,7 +241,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(balancer.output).not.toMatch(/client: |203\.0\.113\.7|127\.0\.0\.1:\d+ \[/)
     })
 
-    test('logs one JSON object per request, whatever the path contains', async () => {
+    test('logs one JSON object per request, also for paths with special characters', async () => {
       for (const path of [String.raw`/quote"x\y]z`, '/%22%5c', '/{}'])
         await sendRaw(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
       await expect.poll(() => balancer.output).toContain('/{}')
@@ -253,7 +253,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(paths.some((path) => path.includes('quote') && path.includes('x'))).toBe(true)
     })
 
-    test.skipIf(name !== 'haproxy')('bounds the number of connections', async () => {
+    test.skipIf(name !== 'haproxy')('limits the number of connections', async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text()
       const most = Number(/^haproxy_process_max_connections (\d+)/m.exec(metrics)?.[1])
       expect(most).toBeGreaterThan(100)
@@ -270,7 +270,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
     })
 
     test.skipIf(!checksReadiness)(
-      'avoids validators that are not ready, and uses them when no other is left',
+      'uses validators that are not ready only when no other is left',
       async () => {
         const [, second, third] = validators
         if (!second || !third) throw new Error('expected three validators')
@@ -283,17 +283,17 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       },
     )
 
-    test('returns 503, which is no verdict, when no service runs', async () => {
+    test('returns 503 without a verdict when no service runs', async () => {
       for (const one of managements) one.close()
-      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. Clients
-      // retry then, as browsers do.
+      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. The test
+      // retries then, like a browser.
       const response = await send('/docs').catch(() => send('/docs'))
       expect(response).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
       for (let i = 0; i < 10; i++) expect(await sendOverHttp2('/api/v1/products', '{}')).toBe(503)
     })
 
-    /** Returns whether 20 responses in a row come from these alone, within 10 s. */
+    /** Returns whether, within 10 s, 20 consecutive responses come only from the services of `names`. */
     async function settlesOn(names: string[]): Promise<boolean> {
       for (let attempt = 0; attempt < 100; attempt++) {
         const responses = await Promise.all(Array.from({ length: 20 }, () => send('/api/v1/validate')))

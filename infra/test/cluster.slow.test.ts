@@ -9,7 +9,7 @@ import { listenOn } from '../shared/ports.ts'
 
 const MAIN = fileURLToPath(new URL('../cluster/main.ts', import.meta.url))
 
-test('does not start when EDGE_PORT is taken, and names the variable', async () => {
+test('prints an error that names EDGE_PORT when the port is taken', async () => {
   const server = createServer((socket) => socket.end())
   const port = await listenOn(server, 0)
   const env = { ...process.env, EDGE_PORT: String(port) }

@@ -52,7 +52,7 @@ const membersOf = (wanted: string): string[] =>
   names.filter((name) => compose.services[name]?.networks.includes(wanted)).map((name) => name.replace(/-\d$/, ''))
 const SERVICES = ['validator', 'management']
 
-test('networks connect only what has to talk to each other', () => {
+test('every service is on exactly the networks that it needs', () => {
   expect(new Set(membersOf('data'))).toEqual(new Set([...SERVICES, 'postgres', 'migrate']))
   expect(new Set(membersOf('edge'))).toEqual(new Set([...SERVICES, 'haproxy']))
   expect(new Set(membersOf('monitoring'))).toEqual(new Set([...SERVICES, 'haproxy', 'prometheus', 'grafana']))
@@ -63,7 +63,7 @@ test('networks connect only what has to talk to each other', () => {
   ])
 })
 
-test('the services trust the address of the balancer alone, and receive the settings of the edge', () => {
+test('the services trust only the address of the balancer and receive the settings of the edge', () => {
   const { networks } = z
     .object({ networks: z.object({ edge: z.object({ ipv4_address: z.string() }) }) })
     .parse(
@@ -80,7 +80,7 @@ test('the services trust the address of the balancer alone, and receive the sett
   expect(Number(networks.edge.ipv4_address.split('.')[3])).toBeLessThan(128)
 })
 
-test('services log in as members of their roles, and only the migration as administrator and owner', () => {
+test('only the migration logs in as administrator and owner', () => {
   const userOf = (name: string, variable: string): string =>
     new URL((compose.services[name]?.environment[variable] ?? '').replaceAll(/\$\{\w+:\?\}/g, 'x')).username
   expect(userOf('management-1', 'DATABASE_URL')).toBe(compose.services['migrate']?.environment['MANAGEMENT_LOGIN'])
@@ -92,14 +92,14 @@ test('services log in as members of their roles, and only the migration as admin
   expect(administered).toEqual(['postgres', 'migrate'])
 })
 
-test('Postgres logs no values, and is healthy only when it accepts connections by TCP', () => {
+test('Postgres logs no values and is healthy only when it accepts connections by TCP', () => {
   const { command, healthcheck } = compose.services['postgres'] ?? {}
   for (const setting of ['error_verbosity=terse', 'min_error_statement=panic', 'parameter_max_length_on_error=0'])
     expect(command).toContain(`log_${setting}`)
   expect(healthcheck?.test.join(' ')).toContain('-h 127.0.0.1')
 })
 
-test('Grafana has no known password, and every image can be pinned', () => {
+test('Grafana has no default password, and every image can be pinned', () => {
   expect(compose.services['grafana']?.environment['GF_SECURITY_ADMIN_PASSWORD']).toBe('${GRAFANA_PASSWORD:?}')
   for (const name of names) {
     const { image, build } = compose.services[name] ?? {}
@@ -126,7 +126,7 @@ test('mounts and builds only files that exist', () => {
   expect(local.filter((source) => !existsSync(join(INFRA, source)))).toEqual([])
 })
 
-test('passes neither master key nor operator token to the validator, and contains no secret', () => {
+test('contains no secret and passes none of management to the validator', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
     'TRUSTED_PROXIES',
     'EDGE',
@@ -147,7 +147,7 @@ test('passes neither master key nor operator token to the validator, and contain
   expect(secrets.filter(([, value]) => !value.includes('${'))).toEqual([])
 })
 
-test('balancer and Prometheus name every service', () => {
+test('the configurations of haproxy and Prometheus contain every service', () => {
   const services = names.filter((name) => /^(?:validator|management)-/.test(name))
   for (const name of services) {
     expect(read('haproxy/haproxy.cfg'), name).toContain(`server ${name} ${name}:`)
@@ -166,7 +166,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(instruction('FROM')).toEqual(['${NODE_IMAGE}'])
     expect(lines).toContain('ARG NODE_IMAGE=node:22-bookworm-slim')
     expect(instruction('USER')).toEqual(['node'])
-    // The console is built in a stage of its own, because building it needs development packages.
+    // The console is built in a separate stage, because the build needs development packages.
     const built = '--from=console /keyward/packages/console/dist packages/console/dist'
     const isManagement = file.startsWith('management')
     expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward', ...(isManagement ? [built] : [])])
@@ -203,7 +203,7 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
   },
 )
 
-/** Variables that the file fixes, or whose default is right on the networks of the file. */
+/** Variables that have a constant value in the file, or whose default is correct on its networks. */
 const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
 
 test.each(SERVICES)('passes every variable to the %s', (name) => {

@@ -11,12 +11,12 @@ test('has a default for every variable', () => {
   expect(config.DATABASE_URL).toBeUndefined()
 })
 
-test('rejects one port for two programs, except 0', () => {
+test('rejects the same port for two programs, except 0', () => {
   expect(() => readStartConfig({ GATEWAY_PORT: '8081' })).toThrow('MANAGEMENT_PORT and GATEWAY_PORT are both 8081')
   expect(readStartConfig({ GATEWAY_PORT: '0', VALIDATOR_PORT: '0' }).VALIDATOR_PORT).toBe(0)
 })
 
-test('names taken ports with their variables', async () => {
+test('rejects a taken port with an error that names the port and its variable', async () => {
   const server = createServer()
   const port = await listenOn(server, 0)
   await expect(choosePorts({ GATEWAY_PORT: port, VALIDATOR_PORT: 0 }, 200)).rejects.toThrow(

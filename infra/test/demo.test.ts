@@ -34,7 +34,7 @@ async function count(table: 'organizations' | 'products' | 'customers' | 'licens
   return rows[0]?.n ?? 0
 }
 
-test('completes a demo that was interrupted after any step, without duplicates', async () => {
+test('completes a demo that was interrupted after any step without duplicates', async () => {
   for (let steps = 1; steps <= 4; steps++) {
     let saved: DemoState | undefined
     let left = steps
@@ -52,7 +52,7 @@ test('completes a demo that was interrupted after any step, without duplicates',
   expect(await Promise.all(tables.map(count))).toEqual([4, 4, 4, 4])
 })
 
-test('replaces a demo of another database and a license that is not active', async () => {
+test('replaces a demo of another database, and a license that is not active', async () => {
   const nowhere = { organizationId: 'x', managementToken: 'kwm_unknown', apiKey: 'kwk_unknown' }
   const save = (): Promise<void> => Promise.resolve()
   const { demo, created } = await ensureDemo(access, nowhere, save)

@@ -1,4 +1,4 @@
-/** The password of the embedded Postgres, and what its log does not contain. */
+/** Tests the password of the embedded Postgres, and that its log contains no values of rows. */
 
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,7 +47,7 @@ async function expectPasswordRequired({ url }: RunningPostgres): Promise<void> {
   await expect(read(withPassword(url, 'postgres'))).rejects.toThrow('password authentication failed')
 }
 
-test('requires the password, which only the owner of its file can read and which restarts keep', async () => {
+test('requires a password that restarts keep and that only its owner can read', async () => {
   const { url } = await start('new')
   await expectPasswordRequired(await restart('new'))
   const path = join(home, 'new.password')
@@ -56,7 +56,7 @@ test('requires the password, which only the owner of its file can read and which
   expect(new URL(running?.url ?? '').password).toBe(new URL(url).password)
 })
 
-test('requires a password for the data of a version that trusted every user, and keeps that data', async () => {
+test('keeps the data of a version that trusted every user, and requires a password for it', async () => {
   const { url } = await start('old')
   await onServer(url, (client) => client.query('create table kept as select 7 as n; alter role postgres password null'))
   await running?.stop()

@@ -33,8 +33,8 @@ afterEach(() => {
   management.close()
 })
 
-describe('routes by path', () => {
-  test.each([...VALIDATION_PATHS, '/api/v1/public-key?x=1'])('%s to the validator', async (path) => {
+describe('routing', () => {
+  test.each([...VALIDATION_PATHS, '/api/v1/public-key?x=1'])('forwards %s to the validator', async (path) => {
     expect(await (await fetch(base + path)).json()).toEqual({ from: 'validator' })
   })
 
@@ -46,7 +46,7 @@ describe('routes by path', () => {
     '/api/v1/validate/',
     '/api/v1/validators',
     '/api/v1/licenses/file',
-  ])('%s to management', async (path) => {
+  ])('forwards %s to management', async (path) => {
     expect(await (await fetch(base + path)).json()).toEqual({ from: 'management' })
   })
 })
@@ -61,7 +61,7 @@ test('forwards method, path, query, body, status and headers unchanged', async (
   expect(validator.seen[0]?.body).toEqual(body)
 })
 
-test("sets x-forwarded-for to the caller's address, whatever the caller sent", async () => {
+test("overwrites x-forwarded-for with the caller's address", async () => {
   await fetch(`${base}/api/v1/validate`, { headers: { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' } })
   expect(validator.seen[0]?.headers['x-forwarded-for']).toBe('127.0.0.1')
   const repeated = request(`${base}/api/v1/validate`, { headers: { 'X-Forwarded-For': ['1.1.1.1', '2.2.2.2'] } }).end()
@@ -74,7 +74,7 @@ test('reuses connections to the services', async () => {
   expect(validator.connections.size).toBe(1)
 })
 
-/** Sends a body in pieces of 1,000 bytes and returns the response. Nothing is read before everything is sent. */
+/** Sends a body in pieces of 1,000 bytes and returns the response. Reads no response before the whole body is sent. */
 async function post(size: number, headers: Record<string, string | number>): Promise<IncomingMessage> {
   const sent = request(`${base}/api/v1/validate`, { method: 'POST', headers })
   const responded = once(sent, 'response')
@@ -85,7 +85,7 @@ async function post(size: number, headers: Record<string, string | number>): Pro
 }
 
 test.each([0, 1, 10_000, 16_384])(
-  'sends a chunked body of %i bytes to the validator with a content-length',
+  'forwards a chunked body of %i bytes to the validator with a content-length',
   async (size) => {
     await text(await post(size, { 'transfer-encoding': 'chunked' }))
     const { headers, body } = validator.seen.at(-1) ?? {}
@@ -95,7 +95,7 @@ test.each([0, 1, 10_000, 16_384])(
   },
 )
 
-test.each([16_385, 1_100_000])('returns 413 for a body of %i bytes on the paths of the validator', async (size) => {
+test.each([16_385, 1_100_000])('returns 413 for a body of %i bytes to the validator', async (size) => {
   for (const headers of [{ 'content-length': size }, { 'transfer-encoding': 'chunked' }]) {
     const response = await post(size, headers)
     expect(response.statusCode).toBe(413)
@@ -112,7 +112,7 @@ test.each([
   ['two lengths', 'Content-Length: 1\r\nContent-Length: 2\r\n\r\nab', 400],
   ['a header without a colon', 'nonsense\r\n\r\n', 400],
   ['headers of 100 kB', `X-A: ${'a'.repeat(100_000)}\r\n\r\n`, 431],
-])('responds to %s with an error in JSON, and closes the connection', async (_name, rest, status) => {
+])('responds to %s with an error in JSON and closes the connection', async (_name, rest, status) => {
   const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
   socket.write(`POST /api/v1/validate HTTP/1.1\r\nHost: x\r\n${rest}`)
   const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
@@ -126,7 +126,7 @@ test('forwards HEAD', async () => {
   expect([response.status, await response.text()]).toEqual([400, ''])
 })
 
-test('forwards a response that comes before the end of the body', async () => {
+test('forwards a response that arrives before the end of the body', async () => {
   const upload = request(`${base}/early`, { method: 'POST', headers: { 'content-length': 64 * 1024 } })
   upload.write(Buffer.alloc(1024))
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -136,7 +136,7 @@ test('forwards a response that comes before the end of the body', async () => {
   upload.destroy()
 })
 
-test('returns 503, which is no verdict, for the paths of a service that is down', async () => {
+test('returns 503 without a verdict for the paths of a service that is down', async () => {
   validator.close()
   const response = await fetch(`${base}/api/v2/license/validate`, { method: 'POST', body: '{}' })
   expect(response.status).toBe(503)
@@ -162,7 +162,7 @@ test('finishes requests in progress when it stops', async () => {
       } catch (error) {
         const cause = error instanceof Error ? error.cause : undefined
         const during = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined
-        // Only a new connection may be refused.
+        // Only new connections may fail.
         if (during !== 'connect') failures.push(error)
         return
       }

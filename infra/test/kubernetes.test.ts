@@ -51,7 +51,7 @@ test('the kustomization contains every manifest except the example secret', () =
   expect(own).not.toContain('secret.example.yaml')
 })
 
-test('management may reach the admin port of validators, at the address that each publishes', () => {
+test('management may reach the admin port of validators at the address that each publishes', () => {
   const rule = z.array(z.looseObject({ ports: z.array(z.object({ port: z.int() })) })).length(1)
   const peers = (kind: 'ingress' | 'egress', policy: string) =>
     rule.parse(z.looseObject({ [kind]: z.unknown() }).parse(named('NetworkPolicy', policy).spec)[kind])[0]
@@ -88,7 +88,7 @@ test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
   },
 )
 
-test('references secrets, and passes none of management to the validator', () => {
+test('contains no secret and passes none of management to the validator', () => {
   const example = z
     .looseObject({ stringData: z.record(z.string(), z.string()) })
     .parse(manifests.find(({ kind }) => kind === 'Secret'))
@@ -104,12 +104,12 @@ test('references secrets, and passes none of management to the validator', () =>
   const literals = workloads.flatMap(
     (one) => workload.parse(one.spec).template.spec.containers[0]?.env.filter((entry) => 'value' in entry) ?? [],
   )
-  // The address of the admin port contains no secret, unlike those of databases.
+  // The address of the admin port contains no secret, while the addresses of databases do.
   const names = literals.map(({ name }) => name).filter((name) => name !== 'VALIDATOR_ADMIN_URL')
   expect(names.filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
 })
 
-test('the services log in as members of their roles, over verified TLS', () => {
+test('the services log in with their own users over verified TLS', () => {
   const example = z
     .looseObject({ stringData: z.record(z.string(), z.string()) })
     .parse(manifests.find(({ kind }) => kind === 'Secret')).stringData
@@ -172,7 +172,7 @@ test('the documented scrape configuration yields the jobs of prometheus.yml', ()
 describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs prometheus)', () => {
   test('accepts the documented scrape configuration for Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
-    // Some packages of Prometheus lack the discovery of pods.
+    // Some packages of Prometheus do not support the discovery of pods.
     const anywhere = scraping.replace(/kubernetes_sd_configs: .*/, 'static_configs: [{ targets: [pod] }]')
     writeFileSync(join(folder, 'prometheus.yml'), anywhere)
     const check = (): string =>
@@ -213,11 +213,11 @@ test("the balancer's configuration differs from haproxy/haproxy.cfg only in its 
 })
 
 describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
-  test('accepts the configuration', () => {
+  test('accepts the configuration for Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     const pem = join(folder, 'tls.pem')
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']
-    // Certificate and key are in two files, as in the volume of the secret.
+    // Certificate and key are in separate files, as in the volume of the secret.
     execFileSync('openssl', ['req', '-x509', ...options, '-keyout', `${pem}.key`, '-out', pem], { stdio: 'ignore' })
     const text = readFileSync(join(INFRA, 'kubernetes/haproxy.cfg'), 'utf8').replaceAll('/etc/keyward', folder)
     writeFileSync(join(folder, 'haproxy.cfg'), text)

@@ -1,4 +1,4 @@
-/** The YAML files of infra as plain values. */
+/** Reads the YAML files of infra as plain values. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { z } from 'zod'
 
 export const INFRA = fileURLToPath(new URL('..', import.meta.url))
 
-/** Returns the documents of a YAML file. Throws when it is invalid, including its anchors. */
+/** Returns the documents of a YAML file. Throws if the file or one of its anchors is invalid. */
 export function readYaml(path: string): unknown[] {
   return parseAllDocuments(readFileSync(join(INFRA, path), 'utf8'), { merge: true, strict: true }).map((document) => {
     if ('errors' in document && document.errors.length > 0) throw document.errors[0] ?? new Error(path)

@@ -86,7 +86,7 @@ test('makes an existing role a member of its group', async () => {
 })
 
 test.each(['plain-password-1', 'ﬁancé\u00adeﬀ', 'Ⅸ²パスワード'])(
-  'the verifier of %j is that of Postgres',
+  'computes the same verifier of %j as Postgres',
   async (password) => {
     const name = `keyward_scram_${process.pid}`
     await database.pool.query(`set password_encryption = 'scram-sha-256'; create role ${name} password '${password}'`)
@@ -107,7 +107,7 @@ test.each(['VALIDATOR', 'MANAGEMENT'])('rejects the password of %s without its l
   )
 })
 
-test('names the variable that is invalid', async () => {
+test('rejects an invalid variable with an error that names it', async () => {
   await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
     /^DATABASE_URL must be an address such as .*; the value received is not shown$/,
   )
@@ -132,7 +132,7 @@ describe('with ADMIN_DATABASE_URL', () => {
            and pg_get_userbyid(relowner) <> $1
          union all select proname::text from pg_proc p where pronamespace = 'public'::regnamespace
            and pg_get_userbyid(proowner) <> $1
-           -- Postgres gives the functions of a trusted extension to its superuser.
+           -- The functions of a trusted extension belong to a superuser.
            and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
          union all select datname::text from pg_database where datname = current_database() and pg_get_userbyid(datdba) <> $1`,
         [owner],
@@ -147,7 +147,7 @@ describe('with ADMIN_DATABASE_URL', () => {
     }),
   )
 
-  test('creates an owner without power over the server, its database and the login of management', async () => {
+  test('creates a database, its owner without permissions on the server, and the login of management', async () => {
     expect(await run(env)).toContain(
       `Created role ${owner}, the owner of the tables.\nCreated database ${name}.\nApplied `,
     )
@@ -186,7 +186,7 @@ describe('with ADMIN_DATABASE_URL', () => {
     })
   })
 
-  test('does nothing again, and hands over what a superuser has created', async () => {
+  test('changes nothing when it runs again, except the owner of objects that a superuser has created', async () => {
     expect(await run(env)).toMatch(/^The schema is up to date\.\nRole \S+ already exists; its password was set/)
     await onServer(admin, (client) => client.query(`drop database ${name} with (force)`))
     await onServer(admin, (client) => client.query(`create database ${name}`))

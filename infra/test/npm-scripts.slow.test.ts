@@ -20,11 +20,11 @@ import { z } from 'zod'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 let folder: string
 
-/** Creates a workspace with only the scripts, the lockfile, and an `npx` that records that it was called. */
+/** Creates a workspace with the scripts, the lockfile, and an `npx` that records its calls. */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keyward-scripts-'))
   for (const name of ['package.json', 'pnpm-lock.yaml']) copyFileSync(join(ROOT, name), join(folder, name))
-  // The installation calls npx through the first program, and the second afterwards.
+  // The installation runs npx through the first program and then runs the second program.
   const supplyChain = join(folder, 'infra', 'supply-chain')
   mkdirSync(supplyChain, { recursive: true })
   copyFileSync(join(ROOT, 'infra', 'supply-chain', 'pnpm.mjs'), join(supplyChain, 'pnpm.mjs'))
@@ -35,7 +35,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** Creates the state that `pnpm install` leaves. */
+/** Creates the state after `pnpm install`. */
 function install(): void {
   mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
   symlinkSync(process.execPath, join(folder, 'node_modules', '.bin', 'node'))
@@ -48,7 +48,7 @@ async function installs(script: string): Promise<boolean> {
   return existsSync(join(folder, 'installed'))
 }
 
-test('the command line installs nothing when pnpm installed the production packages', async () => {
+test('the command line installs nothing when the production packages are installed', async () => {
   install()
   expect(await installs('keyward')).toBe(false)
 })
@@ -63,7 +63,7 @@ test('the command line installs when the installed packages are of another lockf
   expect(await installs('keyward')).toBe(true)
 })
 
-/** Scripts of production, scripts that install, and the command line, which is tested above. */
+/** Scripts of production, scripts that install, and the command line, which other tests cover. */
 const INSTALLS_NOTHING = new Set([
   'setup',
   'pnpm',

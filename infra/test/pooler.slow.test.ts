@@ -1,6 +1,6 @@
 /**
- * PgBouncer between the services and Postgres: management in transaction mode, a validator in session mode, which LISTEN
- * requires.
+ * Runs the services with PgBouncer in front of Postgres: management in transaction mode, and a validator in session mode,
+ * which LISTEN requires.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -33,7 +33,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     const port = await freePort()
     writeFileSync(join(folder, 'pgbouncer.ini'), configuration(database, port))
     chmodSync(folder, 0o755)
-    // PgBouncer refuses to run as root.
+    // PgBouncer does not run as root.
     const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
     pooler = spawn(PGBOUNCER, [...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' })
     const through = (name: string): string => `postgres://pooled@127.0.0.1:${port}/${name}`

@@ -1,4 +1,4 @@
-/** The processes that run on this machine. */
+/** Lists the processes of this machine. */
 
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ function fromProc(): RunningProcess[] {
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
       return [{ pid: Number(name), parent: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), command }]
     } catch {
-      return [] // ended between the reads
+      return [] // The process ended between the reads.
     }
   })
 }
@@ -51,7 +51,7 @@ export function familyOf(pid: number): RunningProcess[] {
   return family
 }
 
-/** Resolves when none of them runs. Rejects after `limitMs` with those that still run. */
+/** Resolves when none of the processes runs. After `limitMs`, rejects with those that still run. */
 export async function untilGone(processes: readonly RunningProcess[], limitMs = 20_000): Promise<void> {
   const startedAt = performance.now()
   for (;;) {

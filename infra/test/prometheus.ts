@@ -1,4 +1,4 @@
-/** A Prometheus with the shipped configuration and rules that scrapes programs of this machine every 200 ms. */
+/** Runs Prometheus with the shipped configuration and rules. It scrapes programs of this machine every 200 ms. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ const alertsSchema = z.object({
 })
 
 export interface Prometheus {
-  /** Returns the series that an expression selects. Rejects when the expression is invalid. */
+  /** Returns the series that an expression selects. Rejects if the expression is invalid. */
   query: (expression: string) => Promise<unknown[]>
   /** Returns the names of the alerts that are pending or firing. */
   alerts: () => Promise<string[]>

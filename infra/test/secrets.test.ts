@@ -1,4 +1,4 @@
-/** The files that git and the builders of images see in a tree with planted secrets. */
+/** Tests which files git and the builders of images include from a tree with planted secrets. */
 
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { INFRA } from './manifests.ts'
 
 const ROOT = join(INFRA, '..')
 
-/** Where the documents tell people to store secrets, and where people store them without being told. */
+/** The places of secrets in the documents, and other places where people store secrets. */
 const PLANTED = [
   '.env',
   '.env.production',
@@ -76,12 +76,12 @@ beforeAll(() => {
 
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
-test('git sees every file of the project and no planted secret', () => {
+test('git includes every file of the project and no planted secret', () => {
   git(tree, 'init', '--quiet')
   expect(git(tree, 'ls-files', '--others', '--exclude-standard').toSorted()).toEqual(tracked.toSorted())
 })
 
-test('.dockerignore leaves a builder the sources and no planted secret', () => {
+test('.dockerignore includes the sources and no planted secret', () => {
   const left = filesBelow(tree).filter((path) => isInContext(path) && !path.startsWith('.git/'))
   expect(left.filter((path) => PLANTED.includes(path))).toEqual([])
   expect(
@@ -130,7 +130,7 @@ describe.skipIf(!isInstalled('podman', 'info'))('podman (needs podman)', () => {
   })
 })
 
-/** Returns whether .dockerignore leaves a file in the context: the last pattern that matches decides. */
+/** Returns whether .dockerignore includes a file in the context. The last pattern that matches decides. */
 function isInContext(path: string): boolean {
   let isIn = true
   for (const line of readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')) {
@@ -141,7 +141,7 @@ function isInContext(path: string): boolean {
   return isIn
 }
 
-/** Converts a pattern of .dockerignore, which also matches everything below a folder that it matches. */
+/** Converts a pattern of .dockerignore to an expression. A pattern that matches a folder also matches its content. */
 function patternOf(pattern: string): RegExp {
   const converted = pattern
     .replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`)

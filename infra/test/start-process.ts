@@ -1,4 +1,4 @@
-/** `npm start` as a child process, in a folder of its own and on ports that the system chooses. */
+/** Runs `npm start` as a child process in a temporary folder, on ports that the system chooses. */
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ export class StartProcess {
   errors = ''
   readonly #home: string
 
-  /** `through` is the command of a parent process that runs the start, as npm does. */
+  /** Starts the process. `through` is the command of a parent process that runs it, like npm. */
   constructor(home: string, env: Record<string, string> = {}, through: string[] = []) {
     this.#home = home
     const inherited = Object.entries(process.env).filter(([name]) => !/DATABASE_URL|NODE_|VITEST|KEYWARD/.test(name))
@@ -42,7 +42,7 @@ export class StartProcess {
     this.ended = once(this.child, 'close')
   }
 
-  /** Resolves when the ready message is printed. Rejects when the process ends before that. */
+  /** Resolves when the ready message is printed. Rejects if the process ends before. */
   async ready(): Promise<void> {
     await Promise.race([
       this.ended,

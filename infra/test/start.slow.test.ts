@@ -27,7 +27,7 @@ async function newHome(): Promise<string> {
   return folder
 }
 
-/** Calls until `isExpected` accepts the result, for about 10 s. Returns the last result. */
+/** Repeats `call` for about 10 s until `isExpected` accepts the result. Returns the last result. */
 async function until<T>(call: () => Promise<T>, isExpected: (result: T) => boolean): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     const result = await call()
@@ -101,7 +101,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(validator.status).toBe(200)
   })
 
-  test("uses the caller's address, not the one in its headers", async () => {
+  test("uses the caller's address instead of the one in the headers", async () => {
     const { baseUrl, managementToken } = await started.demo()
     const headers = { authorization: `Bearer ${managementToken}`, 'x-forwarded-for': '203.0.113.7' }
     const response = await fetch(`${baseUrl}/api/v1/access-rules/my-ip`, { headers })
@@ -121,7 +121,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(started.member(part).pid).not.toBe(before.pid)
   })
 
-  test('restores everything after npm start was killed', async () => {
+  test('restores the installation after npm start was killed', async () => {
     const demo = await started.demo()
     const orphans = started.family()
     await started.end('SIGKILL')
@@ -168,7 +168,7 @@ function addressesOf(demo: object): object {
   return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
 }
 
-test('starts no Postgres with DATABASE_URL, and passes secrets only to management', { timeout: 60_000 }, async () => {
+test('starts no Postgres with DATABASE_URL and passes secrets only to management', { timeout: 60_000 }, async () => {
   home = await newHome()
   const database = await createTestDatabase()
   const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
@@ -194,7 +194,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
-  test('names the variable that is invalid', async () => {
+  test('prints an error that names an invalid variable', async () => {
     home = await newHome()
     const started = start({ GATEWAY_PORT: 'eighty' })
     await started.ended
@@ -202,7 +202,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
     expect(started.errors).toBe('GATEWAY_PORT must be a port from 0 to 65535; got "eighty"\n')
   })
 
-  test('names the port that is taken and its variable', async () => {
+  test('prints an error that names a taken port and its variable', async () => {
     home = await newHome()
     const server = createServer()
     const port = await listenOn(server, 0)
@@ -215,7 +215,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
     )
   })
 
-  test('says what to do about data of another version of Postgres', async () => {
+  test('prints advice for data of another version of Postgres', async () => {
     home = await newHome()
     const dataFolder = join(home, '.keyward', 'postgres')
     await (await startPostgres({ dataFolder })).stop()
@@ -226,7 +226,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
     expect(started.errors).toMatch(/by PostgreSQL version 14, .* Remove the folder \.keyward to start over, or .*\n$/)
   })
 
-  test('reports a damaged state and does not change it', async () => {
+  test('prints an error for a damaged state file and does not change the file', async () => {
     home = await newHome()
     await mkdir(join(home, '.keyward'))
     const path = join(home, '.keyward', 'state.json')

@@ -16,7 +16,7 @@ afterEach(() => rm(home, { recursive: true }))
 
 const demo = { organizationId: 'o', managementToken: 'kwm_', apiKey: 'kwk_' }
 
-test('creates secrets at the first start and reads them at later ones', async () => {
+test('creates secrets at the first start and reads them at later starts', async () => {
   const first = await openState(home)
   expect(Buffer.from(first.state.masterKey, 'base64')).toHaveLength(32)
   expect(first.state.operatorToken.length).toBeGreaterThanOrEqual(40)
@@ -41,13 +41,13 @@ test('keeps the old state when a write was interrupted', async () => {
   expect((await openState(home)).state).toEqual(store.state)
 })
 
-test('reports a file in place of the folder, with what to do', async () => {
+test('rejects a file in place of the folder with advice', async () => {
   await writeFile(join(home, '.keyward'), '')
   await expect(openState(home)).rejects.toThrow(/\.keyward must be a folder; remove the file, or start in another/)
 })
 
 test.skipIf(process.getuid?.() === 0)(
-  'reports a folder that is not writable (needs a user other than root)',
+  'rejects a folder that is not writable (needs a user other than root)',
   async () => {
     await chmod(home, 0o500)
     await expect(openState(home)).rejects.toThrow(/\.keyward is not writable by this user; start as its owner, or/)
@@ -55,7 +55,7 @@ test.skipIf(process.getuid?.() === 0)(
   },
 )
 
-test('never replaces a damaged state file', async () => {
+test('rejects a damaged state file and does not replace it', async () => {
   await openState(home)
   const path = join(home, '.keyward', 'state.json')
   await writeFile(path, '{"operatorToken":')

@@ -1,4 +1,4 @@
-/** The supply chain: hashes of native files and of pnpm, and no secret among the files of the project. */
+/** Tests the supply chain: the hashes of native files and of pnpm, and the absence of secrets from the project. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import {
@@ -45,7 +45,7 @@ describe('native files', () => {
     expect(hashes.filter((hash) => !/^[0-9a-f]{64}$/.test(hash))).toEqual([])
   })
 
-  test('that are installed here equal the recorded ones', async () => {
+  test('that are installed equal the recorded ones', async () => {
     const recorded = await readRecorded()
     const installed = await findInstalled(ROOT)
     expect(installed.map(({ id }) => id)).toEqual(expect.arrayContaining([expect.stringMatching(/^uws-pack@/)]))
@@ -55,7 +55,7 @@ describe('native files', () => {
   describe('of an installation that was changed', () => {
     let folder: string
     let root: string
-    /** Returns what the program prints when it exits with 1. */
+    /** Runs the program and returns its output if it exits with 1. */
     const verify = async (): Promise<string> => {
       try {
         await promisify(execFile)(process.execPath, [VERIFY, root])
@@ -80,7 +80,7 @@ describe('native files', () => {
       return join(folder, name ?? '')
     }
 
-    test('are accepted unchanged, and with the files of one platform alone', async () => {
+    test('are accepted unchanged, also with the files of only one platform', async () => {
       expect(await verify()).toBe('accepted')
       rmSync(nativeFile())
       expect(await verify()).toBe('accepted')
@@ -118,7 +118,7 @@ describe('native files', () => {
 describe('pnpm.mjs', () => {
   let root: string
 
-  /** Runs it with programs in place of npm and npx. Returns what npx was called with, or what was printed. */
+  /** Runs pnpm.mjs with programs in place of npm and npx. Returns the arguments of npx, or the error output. */
   async function runWith(integrity: string): Promise<string> {
     const script = (name: string, text: string): void =>
       writeFileSync(join(root, 'bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
@@ -154,14 +154,14 @@ describe('pnpm.mjs', () => {
   })
 })
 
-test('nothing runs a package manager whose integrity is not compared', () => {
+test('no file runs a package manager without a comparison of its integrity', () => {
   expect(read('package.json')).toMatch(/"packageManager": "pnpm@[\d.]+\+sha512\.[0-9a-f]{128}"/)
   const tracked = execFileSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' }).split('\n').filter(Boolean)
   const running = tracked.filter((path) => /npx (?:--yes )?pnpm|npm (?:i|install) /.test(read(path)))
   expect(running.filter((path) => !path.endsWith('.md') && !path.startsWith('infra/test/'))).toEqual([])
 })
 
-/** Values that look like secrets. Placeholders, and values that tests make up, do not. */
+/** Matches values that look like secrets, but no placeholders and no values of tests. */
 const SECRETS = [
   /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[\w+/=]{20}/,
   /\bkw[kmp]_(?!0123456789)[0-9A-Za-z]{36}\b/,
@@ -187,6 +187,6 @@ test.each([
   `MASTER_KEY=${'5e'.repeat(32)}`,
   `postgres://keyward:${'f00d'.repeat(8)}@db:5432/keyward`,
   `AKIA${'ABCD'.repeat(4)}`,
-])('the scan recognizes a secret of another form (%#)', (secret) => {
+])('the scan finds a secret of form %#', (secret) => {
   expect(findSecrets(`text ${secret} text`)).toHaveLength(1)
 })

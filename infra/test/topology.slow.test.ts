@@ -1,4 +1,4 @@
-/** Every validation endpoint and every code through the base address: TLS, haproxy, two validators, two management processes. */
+/** Tests every validation endpoint and code through haproxy with TLS, two validators and two management processes. */
 
 import { createPublicKey, verify } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -50,7 +50,7 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     productId = (await make('/products', { name: 'Editor' }, idSchema)).id
     customerId = (await make('/customers', { email: 'ada@example.com' }, idSchema)).id
     const { key } = await createLicense()
-    // The API key was made without waiting.
+    // Waits until a validator has received the API key.
     while ((await v2({ license: key })).status !== 200) await sleep(20)
   }, 60_000)
 
@@ -103,7 +103,7 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     while ((await v2({ license: key, fingerprint: 'b' })).status !== 200) await sleep(20)
   })
 
-  test("rules by address match the caller's address, whatever the caller sent", async () => {
+  test("address rules match the caller's address and not the one in the headers", async () => {
     expect(await get('/access-rules/my-ip', token)).toMatchObject({ body: { ip: '127.0.0.1' } })
     const { id, key } = await createLicense()
     const rule = { kind: 'BLACKLIST', type: 'IP', scope: 'LICENSE', scopeId: id }
@@ -141,7 +141,7 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     expect(await get('/public-keys')).toMatchObject({ body: { keys: [{ keyId }] } })
   })
 
-  test('responses that are no verdicts do not look like one', async () => {
+  test('errors have no `valid`', async () => {
     const cases: [HttpResponse, number][] = [
       [await client.send('POST', '/api/v2/license/validate', 'kwk_wrong', { license: 'x' }), 401],
       [await v2({ license: 7 }), 422],

@@ -102,7 +102,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     const client = createHttpsClient(cluster.baseUrl, cluster.certificate, 8)
     let turn = 0
     const load = startLoad(client, await createFixture(client, operatorToken), 200, () => (turn++ % 100) / 100)
-    // A rate needs two scrapes of every target.
+    // Waits for enough scrapes of every target, because a rate needs two.
     while ((await prometheus.query('count_over_time(up[1m]) > 5')).length < 4) await sleep(100)
     failures = (await load.stop()).examples
     client.close()
@@ -143,7 +143,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
   })
 
   test('a healthy cluster fires no alert', async () => {
-    // Two targets are scraped at different moments, so their values may differ until the next scrape.
+    // Targets are scraped at different times, so their values may differ until the next scrape.
     for (let attempt = 0; attempt < 30 && (await prometheus.alerts()).length > 0; attempt++) await sleep(100)
     expect(await prometheus.alerts()).toEqual([])
   })

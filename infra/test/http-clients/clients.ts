@@ -1,4 +1,4 @@
-/** The HTTP clients of the table, and how to run the programs that use them. A client that is not installed is skipped. */
+/** Runs the programs that use the HTTP clients of the table. A client that is not installed is skipped. */
 
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -13,7 +13,7 @@ import type { Paths } from './paths.ts'
 export const CASES = ['length', 'chunked', 'expect', 'reuse', 'http10', 'gzip', 'bom', 'large', 'idle'] as const
 export type Case = (typeof CASES)[number]
 
-/** The response to a client: its status, or the client's own description of an error. */
+/** The status that a client received, or the client's description of an error. */
 export interface Result {
   client: string
   path: string
@@ -22,7 +22,7 @@ export interface Result {
 }
 
 interface Program {
-  /** The clients that it uses. */
+  /** The clients that the program uses. */
   clients: readonly string[]
   /** The command line without the arguments; null when it cannot run here. */
   command: (folder: string) => Promise<string[] | null>
@@ -35,7 +35,7 @@ const runs = (program: string, ...args: string[]): boolean => spawnSync(program,
 const ifRuns = (program: string, args: string[], command: string[]) => () =>
   Promise.resolve(runs(program, ...args) ? command : null)
 
-// Debian's packages are those of its own Python.
+// The Python packages of Debian work only with Debian's Python.
 const PYTHON = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3'
 
 const PROGRAMS: readonly Program[] = [
@@ -74,7 +74,7 @@ const PROGRAMS: readonly Program[] = [
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 export const CLIENTS: readonly string[] = [...PROGRAMS.flatMap(({ clients }) => clients), 'Chromium fetch']
 
-/** Compiles the programs, and returns their command lines. Programs that cannot run here are left out. */
+/** Compiles the programs and returns their command lines. Leaves out programs that cannot run on this machine. */
 export async function preparePrograms(folder: string): Promise<string[][]> {
   const commands: string[][] = []
   for (const { command } of PROGRAMS) {
@@ -85,8 +85,8 @@ export async function preparePrograms(folder: string): Promise<string[][]> {
 }
 
 /**
- * Sends every case of every client along every path, with three programs at a time. `idleSeconds` 0 leaves out the case
- * `idle`; otherwise the paths of a program run at the same time, since they mostly wait.
+ * Sends every case of every client along every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
+ * case `idle`. Otherwise the paths of a program run at the same time, because they mostly wait.
  */
 export async function runClients(paths: Paths, idleSeconds: number, commands: string[][]): Promise<Result[]> {
   const urls = [...paths.urls].map(([name, url]) => `${name}=${url}/api/v2/license/validate`)
@@ -114,7 +114,7 @@ export async function runClients(paths: Paths, idleSeconds: number, commands: st
     })
 }
 
-/** Returns what the program printed. Rejects with it when the program fails or hangs. */
+/** Runs a program and returns its output. Rejects with the output if the program fails or hangs. */
 async function runProgram(program: string, args: string[], limitMs: number): Promise<string> {
   try {
     return (await promisify(execFile)(program, args, { timeout: limitMs, killSignal: 'SIGKILL' })).stdout
@@ -129,7 +129,7 @@ async function runChromium({ apiKey, license, urls }: Paths, idleSeconds: number
   const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   try {
     const page = await browser.newPage()
-    // A page of the same host, because pages without an origin may not call other addresses.
+    // The page is of the same host, because a page without an origin cannot send requests to other addresses.
     await page.route('**/page', (route) => route.fulfill({ contentType: 'text/html', body: '<p>An app.</p>' }))
     const lines: string[] = []
     for (const [path, url] of urls) {

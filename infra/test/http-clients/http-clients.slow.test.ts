@@ -1,6 +1,6 @@
 /**
- * Sends checks with common HTTP clients, in every form that they can send, along every path to a validator. Writes the table in
- * docs/client/http-clients.md when HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs in the long form.
+ * Sends checks with common HTTP clients, in every form that they can send, along every path to a validator. Writes the
+ * table in docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs in the long form.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,13 +50,13 @@ const EXPECTED: Record<Case, string> = {
   idle: '200',
 }
 
-/** Differences that no setting of a validator can change (docs/api.md#h8). */
+/** Returns an expected error of a client, which no setting of a validator can change (docs/api.md#h8). */
 function exceptionFor({ client, path, case: name }: Result): string | null {
   if (path !== 'direct') return null
   if (name === 'http10') return '505'
-  // It writes `100-Continue`, which the library does not recognize, and waits for it without a limit.
+  // The client sends `100-Continue`, which uWebSockets.js does not recognize, and waits for the response without a limit.
   if (name === 'expect' && client === 'Java HttpClient') return 'hangs'
-  // The only client that neither notices the closed connection nor opens another one.
+  // This client neither detects the closed connection nor opens another one.
   if (name === 'idle' && client === 'Python http.client') return 'closed'
   return null
 }

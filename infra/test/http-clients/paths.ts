@@ -1,6 +1,6 @@
 /**
- * One validator, and each path to it: directly, through the gateway of `npm start`, haproxy, nginx, and the balancer for Kubernetes.
- * The balancers run with the shipped configuration. TLS is left out, so that clients need no certificate.
+ * Starts a validator and the paths to it: direct, the gateway of `npm start`, haproxy, nginx, and the balancer for
+ * Kubernetes. The balancers run with the shipped configuration, but without TLS, so that clients need no certificate.
  */
 
 import {
@@ -18,7 +18,7 @@ import { startGateway } from '../../start/gateway.ts'
 export interface Paths {
   apiKey: string
   license: string
-  /** The base address by name. A balancer that is not installed is missing. */
+  /** The base address of each path by name. Balancers that are not installed are missing. */
   urls: ReadonlyMap<string, string>
   close(): Promise<void>
 }
@@ -62,7 +62,7 @@ function plainHaproxy(text: string, port: number, metrics: number): string {
     .replace('bind :8404', `bind 127.0.0.1:${metrics}`)
 }
 
-/** Replaces all validators by one, and management by a closed port. */
+/** Replaces all validators in a configuration by one, and management by a closed port. */
 function place(text: string, port: number, adminPort: string): string {
   return text
     .replaceAll(/validator-\d:\d+ port \d+/g, `127.0.0.1:${port} port ${adminPort}`)

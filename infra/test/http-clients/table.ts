@@ -1,4 +1,4 @@
-/** The table of clients and cases in docs/client/http-clients.md, made from the results of a run. */
+/** Formats the table of clients and cases in docs/client/http-clients.md from the results of a run. */
 
 import { type Case, CASES, CLIENTS, type Result } from './clients.ts'
 

@@ -24,7 +24,7 @@ public class Client {
         .POST(body);
     if (headers.length > 0) request.headers(headers);
     try {
-      // HttpClient's own timeout has no effect while it waits for 100 Continue.
+      // HttpClient's timeout has no effect while the client waits for 100 Continue.
       var response = client.sendAsync(request.build(), BodyHandlers.ofString()).get(expects ? 4 : 30, TimeUnit.SECONDS);
       return String.valueOf(response.statusCode());
     } catch (TimeoutException error) {

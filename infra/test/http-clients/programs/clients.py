@@ -27,7 +27,7 @@ def run(client, path, cases):
     for name, send in cases.items():
         try:
             result = send()
-        except Exception as error:  # The table shows what an app would see.
+        except Exception as error:  # The table contains the error that an app would get.
             result = f"error: {type(error).__name__}: {error}"
         print(client, path, name, result, sep="\t", flush=True)
 

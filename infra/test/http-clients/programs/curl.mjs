@@ -1,4 +1,4 @@
-/** Runs curl and wget, in the same way as the programs of other languages. */
+/** Sends checks with curl and wget, with the same arguments and output as the programs in other languages. */
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
