@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 import { globalSettings, PROPERTY_TESTS, settings, SLOW_TESTS } from './vitest.config.ts'
 
-/** `npm run test:slow`: tests that start whole programs, wait in real time, or try very many cases. */
+/** `npm run test:slow`: tests that start whole programs, wait in real time, or check very many cases. */
 export default defineConfig({
   test: {
     ...globalSettings,

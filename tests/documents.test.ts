@@ -8,7 +8,7 @@ import { projectFiles, read, ROOT } from './files.ts'
 
 const documents = projectFiles().filter((path) => path.endsWith('.md'))
 
-/** The anchors of a document: those that GitHub derives from headings, and explicit `<a id="v3"></a>`. */
+/** Returns the anchors of a document: those that GitHub derives from headings, and explicit ones like `<a id="v3"></a>`. */
 function anchors(path: string): Set<string> {
   const headings = [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
     title
@@ -37,7 +37,7 @@ test('every relative link resolves to a file and to an anchor in it', () => {
   expect(broken).toEqual([])
 })
 
-test('every rule has an anchor, the number of that anchor, and an entry in the table of contents', () => {
+test('every rule has an anchor with its number and an entry in the table of contents', () => {
   const rules = read('docs/api.md')
   const ids = explicitAnchors('docs/api.md')
   const titles = [...rules.matchAll(/^<a id="([a-z0-9-]+)"><\/a>\n\*\*([A-Z]\d+)\. /gm)]
@@ -50,7 +50,7 @@ test('every rule has an anchor, the number of that anchor, and an entry in the t
   expect([...contents.matchAll(/\[[A-Z]\d+\]\(#([a-z]\d+)\)/g)].map(([, id]) => id)).toEqual(ids)
 })
 
-test('every document and anchor that code cites exists', () => {
+test('every document and anchor in a comment exists', () => {
   const cited = projectFiles()
     .filter((path) => /\.(?:ts|mjs|js|sql|ya?ml|cfg|conf)$/.test(path))
     .flatMap((path) => [...read(path).matchAll(/\bdocs\/[\w./-]+\.md(?:#[\w-]+)?/g)].map(([link]) => ({ path, link })))
@@ -61,7 +61,7 @@ test('every document and anchor that code cites exists', () => {
   expect(broken).toEqual([])
 })
 
-/** The rows of the tables in a rule of docs/api.md, as cells. */
+/** Returns the rows of the tables in a rule of docs/api.md as cells. */
 function rowsOf(rule: string): string[][] {
   const [, text = ''] = read('docs/api.md').split(`<a id="${rule}"></a>`)
   const [own = ''] = text.split('<a id=')

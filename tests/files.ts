@@ -1,4 +1,4 @@
-/** The files of the project for the tests in this folder: all except installed and generated ones. */
+/** Lists the files of the project for the tests in this folder, without installed and generated files. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'dist', 'pnpm-lock.yaml'])
 
-/** Returns sorted paths relative to the root. */
+/** Returns the sorted paths of files, relative to the root. */
 export function projectFiles(folder = ROOT): string[] {
   const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => !LEFT_OUT.has(entry.name))
   return entries
@@ -20,7 +20,7 @@ export function projectFiles(folder = ROOT): string[] {
     .toSorted()
 }
 
-/** Returns whether a TypeScript file is part of a program or package, and no test. */
+/** Returns whether a TypeScript file is a source of a program or package and not a test. */
 export function isSource(path: string): boolean {
   return /^(?:packages|services)\/[^/]+\/src\/|^(?:infra|bench)\/(?!test\/)/.test(path)
 }

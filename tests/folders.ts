@@ -1,14 +1,14 @@
 /**
- * Circles between folders. At every level of a workspace its files and folders form a graph: an import is an arrow between
- * the two entries of the innermost folder that holds both ends. A file beside folders, such as `main.ts`, is an entry of
- * its own, so it may compose folders while `config.ts` beside it is imported by them. Circles of files are the linter's job.
+ * Finds circular imports between folders. The entries of each folder form a graph. An import is an edge between two entries
+ * of the innermost folder that contains both files. A file is an entry as well. So `main.ts` may import the folders beside
+ * it, and the folders may import `config.ts`. The linter finds circles of files.
  */
 
 import { posix } from 'node:path'
 
 import { importsOf } from './imports.ts'
 
-/** Returns one sentence per circle, with one import per arrow. `sources` maps paths to texts. */
+/** Returns one sentence per circle, with one import per edge. `sources` maps paths to texts. */
 export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
   return [...arrowsByFolder(sources)].flatMap(([folder, arrows]) =>
     circles(arrows).map((entries) => {
@@ -43,7 +43,7 @@ function arrowsByFolder(sources: ReadonlyMap<string, string>): Map<string, Arrow
   return folders
 }
 
-/** Returns the sets of entries that reach each other. */
+/** Returns the sets of entries that import each other, directly or indirectly. */
 function circles(arrows: readonly Arrow[]): Set<string>[] {
   const reached = new Map(arrows.map(({ from }) => [from, reachableFrom(from, arrows)]))
   const found: Set<string>[] = []

@@ -1,7 +1,7 @@
 /**
- * Builds the console and provides one Postgres for a run of the tests, with a migrated template database that each test file clones. The server is
- * embedded, with its data in a temporary folder, unless TEST_DATABASE_URL names another: Postgres 15 or newer, with a user
- * that can create databases and roles.
+ * Builds the console and starts one Postgres for a run of the tests, with a migrated template database that each test file
+ * clones. The server is embedded, with its data in a temporary folder. TEST_DATABASE_URL may name another server instead:
+ * Postgres 15 or newer, with a user that can create databases and roles.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,7 +20,7 @@ import {
   withDatabase,
 } from '@keyward/testkit'
 
-/** Trade durability for speed: the data is deleted after the run. */
+/** Settings that trade durability for speed, because the data is deleted after the run. */
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: 300 }
 
 export default async function setUp(): Promise<() => Promise<void>> {
@@ -52,7 +52,7 @@ async function startEmbedded(): Promise<{ url: string; stop(): Promise<void> }> 
   return { url: postgres.url, stop }
 }
 
-/** Another run on the same server may create the login at the same moment. */
+/** Returns a statement that creates a login, also if another run on the same server creates it at the same time. */
 const createLogin = ({ user, password }: { user: string; password: string }, role: string): string => `do $$ begin
   if not exists (select from pg_roles where rolname = '${user}') then
     create role ${user} login password '${password}' in role ${role};

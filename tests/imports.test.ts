@@ -25,12 +25,12 @@ test('every module that a workspace imports is declared in its package.json', ()
   expect(undeclared).toEqual([])
 })
 
-test('no folders import each other in a circle', () => {
+test('the imports between folders have no circle', () => {
   const sources = files.filter(isSource).map((path): [string, string] => [path, read(path)])
   expect(folderCircles(new Map(sources))).toEqual([])
 })
 
-describe('a circle of folders', () => {
+describe('folderCircles', () => {
   const imports = (...from: string[]): string => from.map((one) => `import { x } from '${one}'\n`).join('')
   const line: [string, string][] = [
     ['infra/main.ts', imports('./a/1.ts')],
@@ -43,19 +43,19 @@ describe('a circle of folders', () => {
     ['through a file beside them', ['infra/config.ts', imports('./a/2.ts')], 'infra'],
     ['of types', ['infra/c/1.ts', `import type { X } from '../b/2.ts'`], 'infra'],
     ['of a folder and a file in its parent', ['infra/c/0.ts', imports('./d/0.ts')], 'infra/c'],
-  ] satisfies [string, [string, string], string][])('is found %s', (_, added, folder) => {
+  ] satisfies [string, [string, string], string][])('finds a circle %s', (_, added, folder) => {
     const back: [string, string] = ['infra/c/d/0.ts', imports('../0.ts')]
     expect(folderCircles(new Map(line))).toEqual([])
     expect(folderCircles(new Map([...line, back, added])).map((found) => found.split(':', 1)[0])).toEqual([folder])
   })
 
-  test('is none where a file composes folders that import the files beside it', () => {
+  test('finds no circle when a file imports folders that import other files beside it', () => {
     const config: [string, string] = ['infra/config.ts', imports('./text.ts')]
     expect(folderCircles(new Map([...line, config, ['infra/c/1.ts', imports('../config.ts')]]))).toEqual([])
   })
 })
 
-describe('the rules see', () => {
+describe('the rules of imports', () => {
   test.each([
     ['packages/engine/src/a.ts', `import { readFile } from 'node:fs'`],
     ['packages/engine/src/a.ts', `import type { z } from 'zod'`],
@@ -77,7 +77,7 @@ describe('the rules see', () => {
     ['packages/engine/src/memory/a.ts', `import { x } from '../read/b.ts'`],
     ['infra/start/a.ts', `import { random } from '@keyward/testkit'`],
     ['infra/start/a.ts', `import { x } from '../../services/validator/src/validator.ts'`],
-  ])('%s: %s', (path, source) => {
+  ])('reject in %s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)
   })
 
@@ -89,7 +89,7 @@ describe('the rules see', () => {
     ['packages/engine/src/read/a.ts', `import { x } from '../memory/b.ts'\nimport { y } from '../check.ts'`],
     ['bench/src/a.ts', `import { random } from '@keyward/testkit'`],
     ['infra/test/a.ts', `import { random } from '@keyward/testkit'`],
-  ])('nothing wrong in %s', (path, source) => {
+  ])('accept the imports of %s', (path, source) => {
     expect(violations(path, source)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * The rules of imports. Packages never import services, services never import each other, and the engine imports nothing that
- * does I/O. `violations` takes the path and the text of a file, so that the rules themselves are tested.
+ * Defines the rules of imports. Packages never import services, services never import each other, and the engine imports no
+ * module that does I/O. `violations` takes the path and the text of a file, so that tests can check the rules themselves.
  */
 
 import { posix } from 'node:path'
@@ -8,7 +8,7 @@ import { posix } from 'node:path'
 import { isSource } from './files.ts'
 
 interface Rule {
-  /** Modules that the sources may import; `types:` before a name allows only its types. */
+  /** The modules that the sources may import. `types:` before a name allows only its types. */
   modules: readonly string[]
   /** Whether modules of Node are allowed. */
   node: boolean
@@ -68,13 +68,13 @@ function relativeReason(path: string, workspace: string, from: string): string |
   return wallReason(path, target)
 }
 
-/** Folders that a folder never imports, whatever else it may import. */
+/** The folders that each folder must not import. */
 const WALLS: Readonly<Record<string, readonly string[]>> = {
-  // Readers and the writer share the memory and nothing else.
+  // Readers and the writer share only the memory.
   'packages/engine/src/memory': ['packages/engine/src/read', 'packages/engine/src/write'],
   'packages/engine/src/read': ['packages/engine/src/write'],
   'packages/engine/src/write': ['packages/engine/src/read'],
-  // Serving checks and following Postgres share the index and nothing else.
+  // The parts that serve checks and follow Postgres share only the index.
   'services/validator/src/http': ['services/validator/src/feed', 'services/validator/src/endpoints'],
   'services/validator/src/endpoints': ['services/validator/src/feed'],
   'services/validator/src/feed': ['services/validator/src/http', 'services/validator/src/endpoints'],

@@ -1,6 +1,6 @@
 /**
- * Merging customers while their licenses are checked: a blacklist of the merged customer applies without interruption, because
- * it moves to the remaining customer together with the licenses (docs/api.md#m10).
+ * Tests merges of customers while their licenses are checked. A blacklist of the merged customer applies without
+ * interruption, because it moves to the remaining customer together with the licenses (docs/api.md#m10).
  */
 
 import { Agent } from 'node:http'
@@ -49,7 +49,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Sends a request of the vendor. The response comes when every validator has applied the change. */
+/** Sends a request of the vendor. Resolves when every validator has applied the change. */
 function call(method: string, path: string, body?: object): Promise<Reply> {
   const headers = { prefer: 'wait=10' }
   return send(management.port, `/api/v1/${path}`, { method, body, secret: vendor.managementToken, headers })
@@ -114,7 +114,7 @@ test('every check during merges is BLACKLISTED, with or without a rule of the re
 
   const { data } = listed.parse(JSON.parse((await call('GET', 'access-rules')).text))
   expect(data.map(({ value }) => value)).toEqual([customerId])
-  // Without the rule the licenses are VALID, so a gap would have shown.
+  // Without the rule the licenses are VALID, so the loop would have found a gap.
   expect(await call('DELETE', `access-rules/${data[0]?.id ?? ''}`)).toMatchObject({ status: 204 })
   for (const validator of validators) expect(await check(validator, keys[0] ?? '')).toBe('VALID')
 }, 60_000)

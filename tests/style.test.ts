@@ -1,4 +1,4 @@
-/** The style rules of CONTRIBUTING.md that a program can check. Each rule has texts that it must reject and accept. */
+/** Tests the style rules of CONTRIBUTING.md that a program can check. Each rule has texts to reject and to accept. */
 
 import { describe, expect, test } from 'vitest'
 

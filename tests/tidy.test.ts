@@ -19,7 +19,7 @@ function find(paths: readonly string[], pattern: RegExp): string[] {
     )
 }
 
-test('no program file is longer than 400 lines, and half of the source files have at most 120', () => {
+test('no program file has more than 400 lines, and half of the source files have at most 120', () => {
   expect(programs.filter((path) => lines(path) > 400)).toEqual([])
   const sizes = programs.filter(isSource).map(lines)
   expect(sizes.toSorted((a, b) => a - b)[Math.floor(sizes.length / 2)]).toBeLessThanOrEqual(120)
@@ -43,7 +43,7 @@ test('no comment or cast silences the type checker', () => {
   expect(find(sources, /@ts-expect-error/)).toEqual([])
 })
 
-test('no test is skipped or exclusive; one that needs a tool uses skipIf', () => {
+test('no test uses skip, only or todo; a test that needs a tool uses skipIf', () => {
   expect(find(programs, /\b(?:test|it|describe)\.(?:only|skip|todo)\b/)).toEqual([])
 })
 

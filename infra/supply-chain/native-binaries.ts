@@ -73,7 +73,9 @@ export function differences(id: string, found: Readonly<Record<string, string>>,
   if (Object.keys(found).length === 0) return [`${id} contains no native file`]
   return Object.entries(found).flatMap(([path, hash]) => {
     if (expected[path] === undefined) return [`${id} contains ${path}, which is not recorded`]
-    return expected[path] === hash ? [] : [`${path} of ${id} has the SHA-256 ${hash}; the recorded SHA-256 is ${expected[path]}`]
+    return expected[path] === hash
+      ? []
+      : [`${path} of ${id} has the SHA-256 ${hash}; the recorded SHA-256 is ${expected[path]}`]
   })
 }
 

@@ -269,19 +269,16 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(left).toHaveLength(2)
     })
 
-    test.skipIf(!checksReadiness)(
-      'uses validators that are not ready only when no other is left',
-      async () => {
-        const [, second, third] = validators
-        if (!second || !third) throw new Error('expected three validators')
-        second.isReady = false
-        expect(await settlesOn(['v3'])).toBe(true)
-        third.isReady = false
-        expect(await comesFrom('/api/v1/validate', ['v2'])).toBe(true)
-        second.isReady = true
-        expect(await settlesOn(['v2'])).toBe(true)
-      },
-    )
+    test.skipIf(!checksReadiness)('uses validators that are not ready only when no other is left', async () => {
+      const [, second, third] = validators
+      if (!second || !third) throw new Error('expected three validators')
+      second.isReady = false
+      expect(await settlesOn(['v3'])).toBe(true)
+      third.isReady = false
+      expect(await comesFrom('/api/v1/validate', ['v2'])).toBe(true)
+      second.isReady = true
+      expect(await settlesOn(['v2'])).toBe(true)
+    })
 
     test('returns 503 without a verdict when no service runs', async () => {
       for (const one of managements) one.close()

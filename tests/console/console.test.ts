@@ -1,4 +1,4 @@
-/** What people do all day, in a real browser against the real services: each test is one task, and no screen has an accessibility violation. */
+/** Tests tasks of members in a real browser against the real services. No screen may have an accessibility violation. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -65,7 +65,7 @@ describe.skipIf(!existsSync(executablePath))(
       return schema.parse(await response.json())
     }
 
-    /** A check as an app makes it. Returns its code. */
+    /** Sends a check like an app. Returns its code. */
     async function check(license: string, fingerprint: string): Promise<string> {
       const response = await fetch(`http://127.0.0.1:${validator.port}/api/v2/license/validate`, {
         method: 'POST',
@@ -75,7 +75,7 @@ describe.skipIf(!existsSync(executablePath))(
       return z.object({ code: z.string() }).parse(await response.json()).code
     }
 
-    /** A license with one machine slot. */
+    /** Creates a license with one machine slot. */
     async function addLicense(key: string, email = 'ada@example.com'): Promise<string> {
       const product = await api('/products', { name: `Product of ${key}` }, created)
       const customer = await api('/customers', { email }, created)
@@ -114,7 +114,7 @@ describe.skipIf(!existsSync(executablePath))(
       page = await context.newPage()
       page.on('pageerror', (error) => complaints.push(error.message))
       page.on('console', (message) => {
-        // A browser logs every response with an error, also the 401 of a visitor who is not signed in.
+        // Excludes the messages of the browser about error responses, such as the 401 of a visitor who is not signed in.
         if (message.type() === 'error' && !message.text().startsWith('Failed to load')) complaints.push(message.text())
       })
       page.on('request', (request) => {
@@ -132,7 +132,7 @@ describe.skipIf(!existsSync(executablePath))(
       await database.drop()
     })
 
-    test('a product, and a license for a new customer', async () => {
+    test('creates a product and a license for a new customer', async () => {
       await open('/products')
       await button('New product').first().click()
       await dialog().getByRole('textbox', { name: 'Name' }).fill('Studio')
@@ -151,7 +151,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByText('grace@example.com').count()).toBe(1)
     })
 
-    test('an error of the API appears at its field, and nothing is lost', async () => {
+    test('shows an error of the API at its field and keeps the form', async () => {
       await open('/licenses')
       await button('New license').first().click()
       await choose('Product', 'Studio')
@@ -167,7 +167,7 @@ describe.skipIf(!existsSync(executablePath))(
       ).toBe('nobody')
     })
 
-    test('a license found by its pasted key, in lower case', async () => {
+    test('finds a license by its pasted key in lower case', async () => {
       const id = await addLicense('FIND-ME00-0000-0001')
       await open('/licenses')
       await page.keyboard.press('Control+k')
@@ -182,7 +182,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('License')
     })
 
-    test('why a machine is refused, and letting it through', async () => {
+    test('shows the reason of a rejection and creates an exclusion for the machine', async () => {
       const id = await addLicense('WHY0-0000-0000-0001')
       expect(await check('WHY0-0000-0000-0001', 'first')).toBe('VALID')
       expect(await check('WHY0-0000-0000-0001', 'second')).toBe('TOO_MANY_MACHINES')
@@ -196,7 +196,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await check('WHY0-0000-0000-0001', 'second')).toBe('VALID')
     })
 
-    test('a slot is released', async () => {
+    test('releases a slot', async () => {
       const id = await addLicense('SLOT-0000-0000-0001')
       expect(await check('SLOT-0000-0000-0001', 'old laptop')).toBe('VALID')
       await open(`/licenses/${id}`)
@@ -206,7 +206,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await check('SLOT-0000-0000-0001', 'new laptop')).toBe('VALID')
     })
 
-    test('a license is suspended, reinstated, and gets another key', async () => {
+    test('suspends and reinstates a license and replaces its key', async () => {
       const id = await addLicense('KEY0-0000-0000-0001')
       await open(`/licenses/${id}`)
       await button('Suspend').click()
@@ -222,7 +222,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await check('KEY0-0000-0000-0001', 'm')).toBe('NOT_FOUND')
     })
 
-    test('an offline file is downloaded', async () => {
+    test('downloads an offline license file', async () => {
       const id = await addLicense('FILE-0000-0000-0001')
       await open(`/licenses/${id}`)
       const [download] = await Promise.all([page.waitForEvent('download'), button('Download the offline file').click()])
@@ -230,7 +230,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(Buffer.from(payload, 'base64url').toString()).toContain('FILE-0000-0000-0001')
     })
 
-    test('a range that contains the own address is blocked only after a warning', async () => {
+    test("warns before a rule that blocks the member's own address", async () => {
       await open('/rules')
       await button('New rule').first().click()
       await dialog().getByRole('textbox', { name: 'Value' }).fill('127.0.0.1/8')
@@ -248,7 +248,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByRole('cell', { name: '127.0.0.0/8' }).count()).toBe(0)
     })
 
-    test('addresses are imported; lines that are not valid are named', async () => {
+    test('imports addresses and shows the invalid lines', async () => {
       await open('/rules')
       await button('Import').click()
       const lines = Array.from({ length: 2_500 }, (_, i) => `10.1.${Math.floor(i / 250)}.${i % 250}`)
@@ -262,7 +262,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(listed.map((line) => line.split(':')[0])).toEqual(['Line 4', 'Line 1701', 'Line 2401'])
     })
 
-    test('a colleague is invited who can only read', async () => {
+    test('invites a member who can only read', async () => {
       await open('/team')
       await button('Invite a member').first().click()
       await dialog().getByRole('textbox', { name: 'E-mail' }).fill('reader@example.com')
@@ -278,14 +278,14 @@ describe.skipIf(!existsSync(executablePath))(
       await other.close()
     })
 
-    test('text of customers is text', async () => {
+    test('shows HTML in the e-mail address of a customer as text', async () => {
       const id = await addLicense('TEXT-0000-0000-0001', '"<img/src=x/onerror=alert(1)>"@example.com')
       await open(`/licenses/${id}`)
       await page.getByText('<img/src=x/onerror=alert(1)>').waitFor()
       expect(await page.locator('main img').count()).toBe(0)
     })
 
-    test('a monitored rule is shown as one that decides nothing, a restriction as one that decides', async () => {
+    test('shows that a restriction decides a check and a monitored rule does not', async () => {
       const id = await addLicense('RULE-0000-0000-0001')
       const scope = { scope: 'LICENSE', scopeId: id }
       const monitored = { kind: 'BLACKLIST', mode: 'MONITOR', type: 'HWID', value: 'watched', ...scope }
@@ -302,13 +302,13 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByRole('cell', { name: 'Blacklist, monitored' }).textContent()).toBe('Blacklist, monitored')
     })
 
-    test('the page cannot be framed and runs only its own scripts', async () => {
+    test('cannot be framed and runs only its own scripts', async () => {
       const policy = (await fetch(`${origin}/console`)).headers.get('content-security-policy') ?? ''
       expect(policy).toContain("script-src 'self';")
       expect(policy).toContain("frame-ancestors 'none'")
     })
 
-    test('filters stay in the address; back and reload show the same', async () => {
+    test('keeps filters in the address through back and reload', async () => {
       await open('/licenses?status=suspended')
       await page.getByText('No license fits these filters.').waitFor()
       await page.reload()
@@ -316,7 +316,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(new URL(page.url()).search).toBe('?status=suspended')
     })
 
-    test('signing out ends the session, also for a copied cookie', async () => {
+    test('ends the session of a copied cookie on sign-out', async () => {
       const cookies = await context.cookies(`${origin}/api/v1`)
       const thief = await browser.newContext()
       await thief.addCookies(cookies)
@@ -337,7 +337,7 @@ describe.skipIf(!existsSync(executablePath))(
       await page.getByRole('heading', { name: 'Your account' }).waitFor()
     })
 
-    test('no screen has a violation of accessibility, in the light and in the dark', async () => {
+    test('has no accessibility violation on any screen in light and dark mode', async () => {
       const id = await addLicense('AXE0-0000-0000-0001')
       await check('AXE0-0000-0000-0001', 'm')
       const paths = [
@@ -367,7 +367,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(found).toEqual([])
     })
 
-    test('nothing was loaded from elsewhere, and no script failed', () => {
+    test('loads no resource of another host and causes no script error', () => {
       expect(complaints).toEqual([])
     })
   },

@@ -10,7 +10,7 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Faults between a change in Postgres and its enforcement by validators. */
+/** Tests faults between a change in Postgres and its enforcement by validators. */
 
 let postgres: TestPostgres
 let pool: ReturnType<typeof openPool>
@@ -41,7 +41,7 @@ const setStatus = (status: string, id = license.id): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [id, status])
 const loads = (): Promise<number> => metric(validator, 'keyward_feed_loads_total')
 
-/** Returns the time from the commit of a change to its enforcement. */
+/** Changes the status of the license. Returns the time from the commit to the enforcement. */
 async function enforcedAfterMs(status: string, code: string): Promise<number> {
   await setStatus(status)
   const committedMs = performance.now()
@@ -74,7 +74,7 @@ test('enforces every change in order while its Postgres connections are killed r
   expect(await loads()).toBe(loadsBefore)
 })
 
-test('enforces other changes while a write transaction stays open, and its changes after the commit', async () => {
+test('enforces other changes during a long write transaction, and its changes after the commit', async () => {
   const other = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('VALID', other.key))
   const tookMs: number[] = []
@@ -108,7 +108,7 @@ test('reloads when the log was pruned while the validator was suspended', async 
   await until(() => ask('VALID'))
 })
 
-test('serves the old state until tens of thousands of changed rows are applied, and loses none', async () => {
+test('serves the old state until tens of thousands of changed rows are applied', async () => {
   const most = byLength(25_000, 50_000)
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
@@ -132,7 +132,7 @@ test('serves the old state until tens of thousands of changed rows are applied, 
   figure('Meanwhile checks', { answers, 'slowest ms': Math.round(slowestMs) })
 })
 
-test('skips, counts and logs unreadable rows without their content', async () => {
+test('skips unreadable rows, and logs them without their content', async () => {
   await pool.query(
     'alter table access_rules drop constraint access_rules_type_check, drop constraint access_rules_kind_check',
   )
@@ -167,7 +167,7 @@ test('skips, counts and logs unreadable rows without their content', async () =>
   await untilReady(second)
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'worse' })).code).toBe('BLACKLISTED')
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'good' })).code).toBe('VALID')
-  // In addition, machines of the unreadable license.
+  // The machines of the unreadable license count as well.
   expect(await metric(second, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(poison.length)
   await second.stop()
 })

@@ -18,7 +18,7 @@ import { endChildren, type Service, startValidator, until, untilReady } from './
 import { check, says } from './support/client.ts'
 import { createPostgres, newFolder, openPool, startStandby, type TestPostgres, through } from './support/postgres.ts'
 
-/** A database whose history differs from the one that a validator followed: after a crash, a restored copy, a failover. */
+/** Tests a database whose history differs from the one that a validator followed: a crash, a restored copy, a failover. */
 
 let postgres: TestPostgres
 let proxy: Proxy
@@ -52,7 +52,7 @@ const ask = (code: string, fingerprint = 'known'): Promise<boolean> =>
 const setStatus = (status: string): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [license.id, status])
 
-/** Changes that the copy lacks: a machine, a rule, a status. Each has reached the validator. */
+/** Makes changes that the copy lacks and waits for the validator: a machine, a rule, a status. */
 async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('VALID', 'late'))
   await insertRule(pool, { organizationId, type: 'HWID', value: 'unlucky' })
@@ -61,7 +61,7 @@ async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('SUSPENDED'))
 }
 
-/** Asserts that the validator follows the copy: lost changes do not apply, new ones do, and the lost slot is free. */
+/** Waits until the validator follows the copy: it enforces only new changes, and the lost slot is free. */
 async function untilTheCopyHolds(): Promise<void> {
   await until(() => ask('VALID'))
   await until(() => ask('VALID', 'other'))
@@ -83,7 +83,7 @@ async function untilTheCopyHolds(): Promise<void> {
 }
 
 test('applies every change when a crash makes Postgres reuse transaction numbers', async () => {
-  // Visible transactions that never reach the disk: the next server reuses their numbers.
+  // These transactions are visible, but never reach the disk. The next server reuses their numbers.
   await onServer(postgres.url, async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 50; i++) await client.query('select pg_current_xact_id()')
@@ -109,7 +109,7 @@ test('follows a standby that lacks the last changes after a failover', async () 
   await postgres.stop('immediate')
   const standby = await startStandby(postgres.program, join(folder, 'data'), postgres.url)
   try {
-    // The standby accepts connections, but must not be followed before its promotion.
+    // The validator must not follow the standby before its promotion, although the standby accepts connections.
     await until(() => /standby|recovery/.test(validator.output()))
     expect(await ask('SUSPENDED')).toBe(true)
     await pool.query('select pg_promote()')

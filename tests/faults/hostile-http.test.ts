@@ -12,7 +12,7 @@ import { chunkings, framings, requestLines } from './support/framings.ts'
 import { byLength, figure, quantiles, seedOr } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Bytes that no well-behaved client sends. A smuggled request would release the slot of the victim, which shows it. */
+/** Sends bytes that no well-behaved client sends. A smuggled request would release the slot of the victim. */
 
 let postgres: TestPostgres
 let validator: Service
@@ -42,12 +42,12 @@ afterAll(async () => {
 const ask = async (fingerprint: string): Promise<string> =>
   (await check(validator.port, secret, { license: key, fingerprint })).code
 
-/** Asserts that the victim still has its slot and that checks work as before. */
+/** Asserts that the victim still has its slot and that checks get their verdicts. */
 async function expectNothingSmuggled(): Promise<void> {
   expect([await ask('victim'), await ask('third')]).toEqual(['VALID', 'TOO_MANY_MACHINES'])
 }
 
-/** Returns the number of requests that Node's strict parser finds in the same bytes. */
+/** Starts a server with Node's strict parser, whose number of requests in the same bytes is the reference. */
 async function startReference(): Promise<typeof reference> {
   const seen = new Map<string, number>()
   const server = createServer((request, response) => {
@@ -85,7 +85,7 @@ interface Exchange {
   localPort: number
 }
 
-/** Writes bytes and resolves to the response when the peer closes the connection or sends nothing for a while. */
+/** Writes bytes. Resolves to the response when the peer closes the connection or is silent for `silentMs`. */
 function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Promise<Exchange> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -111,7 +111,7 @@ function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Prom
   })
 }
 
-/** Sends the second part when the first one has been read, and resolves to everything received. */
+/** Sends the second part of a text after the first has been read. Resolves to all received bytes. */
 function inTwoPackets(whole: string, at: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(validator.port, '127.0.0.1').setNoDelay(true)
@@ -128,8 +128,8 @@ function inTwoPackets(whole: string, at: number): Promise<string> {
 }
 
 /**
- * Returns the responses of endpoints. Rejections of the parser are no JSON. Responses 404 and 405 are excluded, because a
- * mutated second request mostly has an unknown path or method.
+ * Returns the number of JSON responses. The parser's own errors are not JSON. Responses 404 and 405 are excluded, because
+ * a mutated second request mostly has an unknown path or method.
  */
 const answersIn = (text: string): number =>
   text.split('HTTP/1.1 ').filter((part) => part.includes('content-type: application/json') && !/^40[45]/.test(part))
@@ -137,8 +137,8 @@ const answersIn = (text: string): number =>
 const residentKib = async (): Promise<number> =>
   Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${validator.pid}/status`, 'utf8'))?.[1])
 
-test.each(framings)('%s: sends at most one response and accepts no smuggled request', async (_name, headers) => {
-  // The rest is a body to one parser and a request to another.
+test.each(framings)('accepts no smuggled request with %s', async (_name, headers) => {
+  // A parser may read the rest as a body or as a request.
   const rests = ['', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', 'hello'].map((prefix) => prefix + theft())
   const answers = await Promise.all(
     rests.map((rest) => {
@@ -153,7 +153,7 @@ test.each(framings)('%s: sends at most one response and accepts no smuggled requ
   await expectNothingSmuggled()
 })
 
-test.each(chunkings)('chunks, %s: sends at most one response and accepts no smuggled request', async (_name, body) => {
+test.each(chunkings)('accepts no smuggled request in a chunked body with %s', async (_name, body) => {
   const whole = post('/api/v2/license/validate', 'Transfer-Encoding: chunked', body.replace('$', theft))
   const headEnd = whole.indexOf('\r\n\r\n') + 4
   const texts = await Promise.all([
@@ -167,7 +167,7 @@ test.each(chunkings)('chunks, %s: sends at most one response and accepts no smug
   await expectNothingSmuggled()
 })
 
-test('sends at most one response to odd request lines and hosts, and never crashes', async () => {
+test('sends at most one response to a malformed request line or host', async () => {
   const hosts = ['Host: x\r\n', '', 'Host: x\r\nHost: y\r\n', 'Host:\r\n', `Host: ${'x'.repeat(4_000)}\r\n`]
   const body = validation()
   const rest = `Authorization: Bearer ${secret}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -207,7 +207,7 @@ function mutate(base: Buffer, from: Random): Buffer {
   return Buffer.from(bytes)
 }
 
-test('finds no more requests in mutated bytes than a strict parser, with constant memory', async () => {
+test('finds no more requests in mutated bytes than a strict parser', async () => {
   const seed = seedOr(4_711)
   const from = random(seed)
   const most = byLength(1_200, 100_000)
@@ -250,7 +250,7 @@ test('finds no more requests in mutated bytes than a strict parser, with constan
   await expectNothingSmuggled()
 })
 
-test('frees everything of clients that disconnect after any byte', async () => {
+test('frees the memory of clients that disconnect after any byte', async () => {
   const whole = Buffer.from(good())
   const before = await residentKib()
   const leave = (at: number, isRude: boolean): Promise<void> =>
@@ -270,7 +270,7 @@ test('frees everything of clients that disconnect after any byte', async () => {
   expect((await residentKib()) - before).toBeLessThan(32 * 1_024)
 })
 
-test('serves others during a thousand slow requests, and ends each of those', async () => {
+test('ends a thousand slow requests and serves other clients meanwhile', async () => {
   const sockets: Socket[] = []
   let gone = 0
   const head = Buffer.from(good()).subarray(0, -10)
@@ -300,6 +300,6 @@ test('serves others during a thousand slow requests, and ends each of those', as
   expect(await metric(validator, 'keyward_http_events_total')).toBeGreaterThan(900)
 })
 
-test('the smuggled request works when it is sent properly', async () => {
+test('executes the smuggled request when it is sent properly', async () => {
   expect((await deactivate(validator.port, secret, key, 'victim')).text).toContain('true')
 })

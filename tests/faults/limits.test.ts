@@ -21,7 +21,7 @@ import { check, type Reply, send } from './support/client.ts'
 import { createPostgres, newFolder, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Postgres without disk space, without free connections, or without responses. */
+/** Tests Postgres without disk space, without free connections, and without responses. */
 
 const run = promisify(execFile)
 let postgres: TestPostgres
@@ -69,7 +69,7 @@ function mayMount(): boolean {
 }
 
 test.skipIf(!mayMount())(
-  'a full disk: 503 with a code, and all goes on when there is room (needs the right to mount)',
+  'sends 503 with a code while the disk of Postgres is full, and recovers (needs the right to mount)',
   async () => {
     const folder = await newFolder()
     await run('mount', ['-t', 'tmpfs', '-o', 'size=160m,mode=755', 'none', folder])
@@ -79,7 +79,7 @@ test.skipIf(!mayMount())(
       expect((await ask('known')).code).toBe('VALID')
       const known = watch(() => ask('known'), 'VALID')
       await run('sh', ['-c', `cat /dev/zero > "${join(folder, 'filler')}" || true`], { maxBuffer: 1 << 20 })
-      // Writes succeed until the last page is full. Then claims and changes fail with a code.
+      // Writes succeed until the last page is full.
       const fill = (): Promise<unknown> =>
         pool
           .query('insert into rate_limits select gen_random_uuid(), 1, 1 from generate_series(1, 2000)')
@@ -110,7 +110,7 @@ test('sends 503 with a code while Postgres has no free connection, and recovers'
   const known = watch(() => ask('known'), 'VALID')
   await onServer(withDatabase(postgres.url, 'postgres'), async (administrator) => {
     const hoards = Array.from({ length: 3 }, () => createPool(postgres.url, { name: 'hoard', max: 30 }))
-    // All connections are closed, and the hoard takes them first.
+    // Closes all connections of Keyward and takes them before it reconnects.
     const take = (): Promise<unknown> =>
       Promise.all(hoards.flatMap((hoard) => Array.from({ length: 30 }, () => hoard.connect().catch(() => null))))
     const held = [take()]
@@ -137,7 +137,7 @@ test('sends 503 with a code while Postgres has no free connection, and recovers'
   await management.stop()
 })
 
-test('is not ready after STALE_AFTER, sends 503 after STALE_LIMIT, exports why, and recovers', async () => {
+test('is not ready after STALE_AFTER and sends 503 after STALE_LIMIT until Postgres responds', async () => {
   await prepare(await createPostgres(), { STALE_AFTER: '1500ms', STALE_LIMIT: '6s' })
   const readyz = async (): Promise<string> => (await fetch(`http://127.0.0.1:${validator.adminPort}/readyz`)).text()
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${validator.adminPort}/metrics`)).text()

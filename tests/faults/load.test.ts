@@ -10,7 +10,7 @@ import { check, type Reply } from './support/client.ts'
 import { byLength, figure } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** The cost of checks for Postgres, and of a stop for callers. */
+/** Measures the cost of checks for Postgres, and the effect of a stop on callers. */
 
 const AGENT = new Agent({ keepAlive: true, maxSockets: 24 })
 const MACHINES = byLength(2_000, 100_000)
@@ -46,7 +46,7 @@ const claims = async (): Promise<number> => {
   return rows[0]?.calls ?? 0
 }
 
-/** Runs the calls of a list, a few at a time. */
+/** Runs the calls, 24 at a time. Returns the number of responses by code. */
 async function askAll(calls: readonly (() => Promise<Reply>)[]): Promise<Map<string, number>> {
   const codes = new Map<string, number>()
   const queue = calls.values()
@@ -63,7 +63,7 @@ async function askAll(calls: readonly (() => Promise<Reply>)[]): Promise<Map<str
 const ask = (validator: Pick<Service, 'port'>, license: string, fingerprint: string): Promise<Reply> =>
   check(validator.port, secret, { license, fingerprint }, AGENT)
 
-test(`a herd of ${MACHINES} known machines after a restart causes no claim and no statement per machine`, async () => {
+test(`checks of ${MACHINES} known machines after a restart cause no claim and no statement per machine`, async () => {
   const { productId, customerId } = await insertLicense(pool, { organizationId })
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
@@ -96,7 +96,7 @@ test(`a herd of ${MACHINES} known machines after a restart causes no claim and n
   await validator.stop()
 })
 
-test('checks of a full license cost a few statements per second at any rate', async () => {
+test('checks of a full license cause a few statements per second at any rate', async () => {
   const full = await insertLicense(pool, { organizationId, maxMachines: 1 })
   const validator = await startValidator(postgres.validatorUrl)
   await untilReady(validator)
@@ -119,7 +119,7 @@ test('checks of a full license cost a few statements per second at any rate', as
 })
 
 test.skipIf(!hasHaproxy)(
-  'SIGTERM under load through a balancer: no failed request, nothing lost, in time (needs haproxy)',
+  'SIGTERM under load behind a balancer fails no request and loses no count (needs haproxy)',
   async () => {
     const license = await insertLicense(pool, { organizationId, maxMachines: 100_000 })
     const counted = async (): Promise<number> => {
@@ -134,7 +134,7 @@ test.skipIf(!hasHaproxy)(
     const state = { isOver: false, answered: 0, failed: [] as string[] }
     const clients = Array.from({ length: 12 }, async (_, client) => {
       for (let i = 0; !state.isOver; i++) {
-        // Known and new machines on keep-alive connections.
+        // Sends checks of known and new machines on keep-alive connections.
         const reply = await ask(balancer, license.key, i % 5 === 0 ? `new ${client} ${i}` : 'known')
         if (reply.code === 'VALID') state.answered++
         else state.failed.push(`${reply.status} ${reply.code}`)

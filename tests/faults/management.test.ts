@@ -48,7 +48,7 @@ const faults: Record<string, { begin: () => Promise<unknown>; end: () => Promise
 }
 
 test.each(Object.keys(faults))(
-  'Postgres %s during changes: each succeeds or fails with 503, and a retry applies it once',
+  'a change while Postgres is %s succeeds or fails with 503, and a retry applies it once',
   async (name) => {
     const fault = faults[name]
     const state = {

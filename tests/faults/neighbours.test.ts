@@ -1,7 +1,7 @@
 /**
- * One hostile organization beside a quiet one, for every resource that they share in a validator. The quiet one must see no
- * error, and the hostile one costs a bounded number of statements. The test prints latencies of the quiet one without and
- * with the attack; it asserts none, because they depend on the machine.
+ * Tests a hostile organization beside a quiet one, for every resource that they share in a validator. The quiet one must
+ * get no error, and the hostile one must cause a bounded number of statements. The test prints latencies of the quiet one
+ * without and with the attack. It asserts no latency, because they depend on the machine.
  */
 
 import { Agent } from 'node:http'
@@ -17,7 +17,7 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
 const ROUNDS = byLength(60, 1_000)
-/** Belongs to the quiet organization. */
+/** The number of licenses of the quiet organization. */
 const LICENSES = 12
 const PER_SECOND = 1_000
 const CONNECTIONS = 64
@@ -79,12 +79,12 @@ async function calls(name: string): Promise<number> {
 
 interface Measured {
   errors: string[]
-  /** Milliseconds of each new machine and of each release. */
+  /** The durations of claims and releases in milliseconds. */
   claims: number[]
   releases: number[]
 }
 
-/** A quiet organization: every new machine gets its slot, is valid from then on, and gives the slot back. */
+/** Measures the quiet organization. Every new machine gets its slot, is valid from then on, and releases the slot. */
 async function measure(): Promise<Measured> {
   const { organizationId, secret } = victim
   const { port } = validator
@@ -120,7 +120,7 @@ async function measure(): Promise<Measured> {
   return measured
 }
 
-/** How many statements a second the attack and the victim may cause together, by function. */
+/** The maximum number of statements a second by function, of the attack and the quiet organization together. */
 const MOST: Record<AttackName, { claim_slots: number; release_slots: number }> = {
   'deactivations of invented machines': { claim_slots: 60, release_slots: 60 },
   'activations and deactivations in turn': { claim_slots: 400, release_slots: 60 },
@@ -130,7 +130,7 @@ const MOST: Record<AttackName, { claim_slots: number; release_slots: number }> =
   'long machine ids at full licenses': { claim_slots: 60, release_slots: 60 },
 }
 
-test.each(ATTACKS)('%s leave a quiet organization without an error', async (name) => {
+test.each(ATTACKS)('%s cause no error of a quiet organization', async (name) => {
   const quiet = await measure()
   const attack = startAttack({
     name,

@@ -43,7 +43,7 @@ const ask = (fingerprint: string, key = license.key): Promise<Reply> =>
 let machines = 0
 const granted: string[] = []
 
-/** Checks a new machine: it gets a slot, or a 503 with Retry-After in time. */
+/** Checks a new machine. It must get a slot, or a 503 with Retry-After in time. */
 async function askNew(): Promise<Reply> {
   const fingerprint = `new ${++machines}`
   const reply = await ask(fingerprint)
@@ -115,7 +115,7 @@ test.each(cases)('Postgres $name for $ms ms', async ({ name, ms }) => {
   expect(freshAfterMs).toBeLessThan(byLength(10_000, 3_000))
 })
 
-test('no granted slot and no recorded check is lost', async () => {
+test('loses no granted slot and no recorded check', async () => {
   const { rows } = await pool.query<{ machine: Buffer }>(
     'select machine_id as machine from machines where license_id = $1',
     [license.id],

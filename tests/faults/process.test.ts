@@ -20,7 +20,7 @@ import { check, type Reply } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Faults of a validator process: errors in workers, its death, a wrong clock, missing partitions. */
+/** Tests faults of a validator process: errors in workers, its end, a wrong clock, missing partitions. */
 
 const SABOTAGE = [`--import=${new URL('./support/sabotage.ts', import.meta.url).href}`]
 const WORKERS = 2
@@ -53,7 +53,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Starts a validator with a sabotage file of its own. */
+/** Starts a validator with the sabotage file of this test. */
 async function startVictim(env: Env = {}, flags: readonly string[] = []): Promise<Service> {
   const all = { VALIDATOR_WORKERS: String(WORKERS), KEYWARD_SABOTAGE: join(folder, 'act'), ...env }
   const victim = await startValidator(postgres.validatorUrl, all, [...SABOTAGE, ...flags])
@@ -65,7 +65,7 @@ const sabotage = (act: string): Promise<void> => writeFile(join(folder, 'act'), 
 const ask = ({ port }: Pick<Service, 'port'>, key = license.key): Promise<Reply> =>
   check(port, secret, { license: key, fingerprint: 'm' })
 
-test('replaces workers after an uncaught error, without losing counts', async () => {
+test('replaces workers after an uncaught error without losing counts', async () => {
   const victim = await startVictim()
   for (let i = 0; i < 20; i++) expect((await ask(victim)).code).toBe('VALID')
   for (const round of [1, 2]) {
@@ -79,7 +79,7 @@ test('replaces workers after an uncaught error, without losing counts', async ()
   expect(await victim.stop()).toBe(0)
 })
 
-/** Returns whether the process has ended, or has reported the end of every worker and continues. */
+/** Waits until the process has ended, or has reported the end of every worker and continues. Returns which. */
 async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
   const state = { fate: null as 'ended' | 'survived' | null }
   void victim.exit.then(() => (state.fate = 'ended'))
@@ -88,18 +88,18 @@ async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
     if (faults >= WORKERS) state.fate ??= 'survived'
     return state.fate !== null
   }, 20)
-  if (state.fate === null) throw new Error('Nothing became of it')
+  if (state.fate === null) throw new Error('The process neither ended nor reported the end of its workers')
   return state.fate
 }
 
 const deaths: { name: string; act: string; flags: readonly string[] }[] = [
-  { name: 'a worker ends without a word', act: 'exit', flags: [] },
+  { name: 'a worker exits', act: 'exit', flags: [] },
   { name: 'a worker runs out of memory', act: 'fill', flags: ['--max-old-space-size=64'] },
   { name: 'the process aborts', act: 'abort', flags: [] },
 ]
 
 test.skipIf(!hasHaproxy).each(deaths)(
-  '$name: the other validator serves, and the process is started again (needs haproxy)',
+  'the other validator serves checks after $name, until a restart (needs haproxy)',
   async ({ act, flags }) => {
     const [port, adminPort] = [await freePort(), await freePort()]
     const ports = { VALIDATOR_PORT: String(port), VALIDATOR_ADMIN_PORT: String(adminPort) }
@@ -117,7 +117,7 @@ test.skipIf(!hasHaproxy).each(deaths)(
     await sabotage(act)
     const fate = await fateOf(victim)
     await rm(join(folder, 'act'))
-    // A supervisor restarts it: here this test, in a cluster the orchestrator.
+    // The test restarts the process, like the orchestrator of a cluster.
     const next = fate === 'ended' ? await startVictim(ports) : victim
     await untilReady(next)
     const before = watching.answers
@@ -147,7 +147,7 @@ test('writes no core dump that contains a secret', async () => {
   expect(found).toEqual([])
 })
 
-test('verdicts follow clock jumps of an hour and a year, timeouts do not', async () => {
+test('clock jumps of an hour and a year affect verdicts, but no timeouts', async () => {
   const victim = await startVictim({ STALE_AFTER: '10s', STALE_LIMIT: '60s' })
   const inHalfAnHour = new Date(Date.now() + HOUR_MS / 2)
   const expiring = await insertLicense(pool, { organizationId, maxMachines: null, expiresAt: inHalfAnHour })
@@ -165,7 +165,7 @@ test('verdicts follow clock jumps of an hour and a year, timeouts do not', async
     await sabotage(`clock ${offsetMs}`)
     await until(async () => (await ask(victim, expiring.key)).code === (isLater ? 'EXPIRED' : 'VALID'))
     await until(async () => (await ask(victim)).code === (isLater ? 'VALID' : 'BLACKLISTED'))
-    // Neither stale nor stuck: it applies changes, and new machines get slots.
+    // The validator still applies changes, and new machines get slots.
     const fresh = await insertLicense(pool, { organizationId, maxMachines: 1 })
     await until(async () => (await ask(victim, fresh.key)).code === 'VALID')
     expect(victim.output()).not.toContain('silent')

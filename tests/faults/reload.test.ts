@@ -10,8 +10,8 @@ import { createPostgres, openPool, type TestPostgres } from './support/postgres.
 import { watch } from './support/watch.ts'
 
 /**
- * Changes that are made while every row is compared, or while another vendor changes very much. `KEYWARD_LICENSES` and
- * `KEYWARD_SECONDS` set the size and the duration of the long form.
+ * Tests changes during a reload, and during a large change of another vendor. `KEYWARD_LICENSES` and `KEYWARD_SECONDS` set
+ * the size and the duration of the long form.
  */
 
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 100_000))
@@ -58,7 +58,7 @@ afterAll(async () => {
 const loads = (): Promise<number> => metric(validator, 'keyward_feed_loads_total')
 const reply = ({ secret }: Vendor, license: string) => check(validator.port, secret, { license, fingerprint: 'm' })
 
-/** Suspends and reinstates a license again and again. Returns the times from each commit to its enforcement. */
+/** Suspends and reinstates a license repeatedly. Returns the times from each commit to its enforcement. */
 async function toggle({ secret }: Vendor, license: Vendor['license'], isOver: () => boolean): Promise<number[]> {
   const tookMs: number[] = []
   for (let i = 0; !isOver(); i++) {
@@ -67,14 +67,14 @@ async function toggle({ secret }: Vendor, license: Vendor['license'], isOver: ()
     const committedMs = performance.now()
     await until(() => says(validator.port, secret, { license: license.key, fingerprint: 'm' }, code), 1)
     tookMs.push(performance.now() - committedMs)
-    // It must not go back.
+    // The validator must not return to the older status.
     expect(await says(validator.port, secret, { license: license.key, fingerprint: 'm' }, code)).toBe(true)
     await sleep(20)
   }
   return tookMs
 }
 
-test('enforces changes while a reload is forced once a second', async () => {
+test('enforces changes during forced reloads', async () => {
   const before = await loads()
   const valid = watch(() => reply(large, 'bulk-7'), 'VALID', 5)
   const unknown = watch(() => reply(large, 'unknown'), 'NOT_FOUND', 5)
@@ -101,7 +101,7 @@ test('enforces changes while a reload is forced once a second', async () => {
   figure('Meanwhile checks', { answers: checks.answers + others.answers, ...quantiles(checks.tookMs) })
 })
 
-test('enforces changes of another vendor beside a merge of many licenses', async () => {
+test('enforces changes of another vendor during a merge of many licenses', async () => {
   const before = await loads()
   const target = await insertLicense(pool, { organizationId: large.organizationId, maxMachines: null })
   const state = { isOver: false }

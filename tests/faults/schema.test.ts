@@ -14,7 +14,7 @@ import { endChildren, metric, startManagement, startValidator, until, untilReady
 import { check, says } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Concurrent migrations, and programs with a schema of another version. */
+/** Tests concurrent migrations, and programs on a schema of another version. */
 
 let postgres: TestPostgres
 
@@ -30,7 +30,7 @@ async function emptyDatabase(name: string): Promise<string> {
   return url
 }
 
-test('concurrent migrations apply each step once and all succeed', async () => {
+test('concurrent migrations succeed and apply each step once', async () => {
   const url = await emptyDatabase('at_once')
   const reports = await Promise.all(Array.from({ length: 4 }, () => migrate(url)))
   const applied = reports.flatMap((report) => report.applied)
@@ -39,7 +39,7 @@ test('concurrent migrations apply each step once and all succeed', async () => {
   expect((await migrate(url)).applied).toEqual([])
 })
 
-test('a validator that is older than the schema continues, and another one starts', async () => {
+test('a validator that is older than the schema runs and starts', async () => {
   const pool = openPool(postgres.url)
   const organizationId = await insertOrganization(pool)
   const { secret } = await insertApiKey(pool, { organizationId })
@@ -48,7 +48,7 @@ test('a validator that is older than the schema continues, and another one start
   await untilReady(old)
   await until(() => says(old.port, secret, { license: license.key, fingerprint: 'a' }, 'VALID'))
 
-  // Changes of a later version: columns, tables, unknown words, unknown log entries.
+  // Makes changes of a later version: columns, tables, unknown types of rules, and unknown entries of the change log.
   await pool.query(`
     alter table licenses add column seats integer not null default 1;
     alter table access_rules add column priority integer not null default 0;
@@ -63,7 +63,7 @@ test('a validator that is older than the schema continues, and another one start
     [organizationId],
   )
   await insertRule(pool, { organizationId, type: 'HWID', value: 'bad' })
-  // On a license without a limit: a check before the rule would take a slot of the other license.
+  // The license has no limit, because a check before the rule would take a slot of the other license.
   const unlimited = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => says(old.port, secret, { license: unlimited.key, fingerprint: 'bad' }, 'BLACKLISTED'))
   expect((await check(old.port, secret, { license: license.key, fingerprint: 'b' })).code).toBe('VALID')
@@ -78,7 +78,7 @@ test('a validator that is older than the schema continues, and another one start
   await pool.end()
 })
 
-test('an older program refuses to migrate a newer schema and reports why', async () => {
+test('an older program rejects the migration of a newer schema with the reason', async () => {
   const url = await emptyDatabase('newer')
   await migrate(url)
   await onServer(url, (client) =>
@@ -87,7 +87,7 @@ test('an older program refuses to migrate a newer schema and reports why', async
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_later\)/)
 })
 
-test('programs report a database that is not migrated', async () => {
+test('management rejects a database that is not migrated, and a validator waits for its migration', async () => {
   const url = await emptyDatabase('unmigrated')
   await expect(startManagement(url)).rejects.toThrow(/migrat/)
   const validatorUrl = new URL(url)
@@ -96,7 +96,7 @@ test('programs report a database that is not migrated', async () => {
   const early = await startValidator(validatorUrl.href)
   await until(() => /migrat/.test(early.output()))
   expect((await check(early.port, 'kwk_', { license: 'x' })).status).toBe(503)
-  // The validator waits, and loads after the migration.
+  // The validator waits and loads after the migration.
   await migrate(url)
   await untilReady(early)
   await early.stop()

@@ -20,7 +20,7 @@ import {
 import { check, type Reply, send } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Secrets and permissions of the whole system with every log at its most verbose level. */
+/** Tests secrets and permissions of the whole system while all programs log at their most verbose level. */
 
 const ROOT = join(import.meta.dirname, '../..')
 const PASSWORDS = { owner: 'owner-s-password-7261', validator: 'validator-s-password-5512' }
@@ -70,7 +70,7 @@ beforeAll(async () => {
   pool = openPool(postgres.url)
   await pool.query(`set log_statement = none; create role owner_login superuser login password '${PASSWORDS.owner}'`)
   postgres.logged.length = 0
-  // The program that operators use: the clear password must not reach the log either.
+  // Runs the program that operators use, because it must not log the password either.
   execFileSync(process.execPath, [join(ROOT, 'infra/migrate/main.ts')], {
     env: {
       ...process.env,
@@ -116,7 +116,7 @@ test('no log, metric, error or table contains a secret', async () => {
       await send(management.port, '/api/v1/products', { secret, body: `{"name": ${secret}` }),
     )
   await call('DELETE', `api-keys/${key.id}`, organization.managementToken)
-  // Includes errors of the database.
+  // Causes errors of the database.
   await pool.query('alter table products rename to products_gone')
   replies.push(await call('POST', 'products', organization.managementToken, { name: 'B' }))
   await pool.query('alter table products_gone rename to products')
@@ -153,7 +153,7 @@ test('no log, metric, error or table contains a secret', async () => {
   expect(replies.filter(({ text }) => /at .*\.ts:|select |pg_|node_modules/.test(text))).toEqual([])
 })
 
-test('names an invalid variable without its value', async () => {
+test('prints an error for an invalid variable without its value', async () => {
   for (const [name, value] of [
     ['DATABASE_URL', 'mysql://user:sesame-1234@host/db'],
     ['DATABASE_URL', 'postgres://user:sesame-1234@127.0.0.1:1/db'],
@@ -230,7 +230,7 @@ test('the validator role has exactly these permissions', async () => {
   expect(hidden.map(({ column }) => column)).toContain('signing_keys.private_key_encrypted')
 })
 
-test('uses forwarding headers only from trusted proxies, in any spelling', async () => {
+test('uses forwarding headers in any spelling only from trusted proxies', async () => {
   const rule = { kind: 'BLACKLIST', type: 'IP', value: '203.0.113.7', scope: 'ORGANIZATION' }
   await made('access-rules', rule, Identified)
   await made('access-rules', { ...rule, value: '2001:db8::7' }, Identified)

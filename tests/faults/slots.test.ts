@@ -26,7 +26,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-test("a locked license row fails only checks of that license's new machines, in time", async () => {
+test("a locked license row fails only checks of that license's new machines", async () => {
   const held = await insertLicense(pool, { organizationId, maxMachines: 50 })
   const free = await insertLicense(pool, { organizationId, maxMachines: 50 })
   const validator = await startValidator(postgres.validatorUrl)
@@ -45,7 +45,7 @@ test("a locked license row fails only checks of that license's new machines, in 
           ask(held.key, 'known'),
           ask(free.key, `new ${table} ${i}`),
         ])
-        // Claims lock only the slots, so editing the license blocks nothing.
+        // Claims lock only the row of the slots, so a lock of the license does not block them.
         const refusal = [503, 'UNAVAILABLE', '1']
         const expected = table === 'licenses' ? [200, 'VALID', undefined] : refusal
         expect([stuck.status, stuck.code, stuck.headers['retry-after']]).toEqual(expected)
@@ -58,7 +58,7 @@ test("a locked license row fails only checks of that license's new machines, in 
 })
 
 test.skipIf(!hasHaproxy)(
-  'validators killed again and again behind a balancer of two: no wrong verdict, no slot over the limit (needs haproxy)',
+  'repeated kills of validators behind a balancer cause no wrong verdict and no slot over a limit (needs haproxy)',
   async () => {
     const limits = [1, 3, 10, 40]
     const licenses = await Promise.all(
@@ -116,7 +116,7 @@ test.skipIf(!hasHaproxy)(
     figure('Validators killed behind a balancer of two', {
       kills: rounds,
       answers: seen.answers,
-      'without an answer': seen.away,
+      'without a response': seen.away,
     })
     await Promise.all(pair.map((one) => one.stop()))
   },

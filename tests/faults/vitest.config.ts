@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 import { isLong } from './support/length.ts'
 
-/** The fault tests: `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file at a time, so that their figures are comparable. */
+/** `npm run test:faults`: the fault tests. KEYWARD_LONG=1 runs the long forms, one file at a time for comparable figures. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

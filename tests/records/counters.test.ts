@@ -1,6 +1,6 @@
 /**
- * Counts are exact: each check with a response is counted once, whatever happens to the connection to Postgres. A killed
- * validator loses at most the usage since its last flush; a stopped one loses nothing (docs/api.md#d5).
+ * Tests that counts are exact: each check with a response is counted once, also when connections to Postgres break. A
+ * killed validator loses at most the usage since its last flush, and a stopped one loses none (docs/api.md#d5).
  */
 
 import { Agent } from 'node:http'
@@ -144,7 +144,7 @@ async function expectExact(answered: Answered): Promise<void> {
 }
 
 test(
-  `counts are exact after ${CUTS} cut connections and a stop while connections are cut`,
+  `counts every check once through ${CUTS} cut connections and a stop during a cut`,
   {
     timeout: byLength(90_000, 900_000),
   },
@@ -159,7 +159,7 @@ test(
     while (proxy.connections - before < CUTS) await sleep(50)
     cutter.isDone = true
     await cutting
-    // Writes fail when the stop begins; it retries.
+    // Writes fail when the stop begins, and the stopping validator retries them.
     proxy.refuse()
     const answered = await load.stop()
     validator.signal('SIGTERM')
@@ -180,19 +180,19 @@ test(
   },
 )
 
-test('a stop under load loses no count', { timeout: 60_000 }, async () => {
+test('counts every check of a validator that is stopped under load', { timeout: 60_000 }, async () => {
   const validator = await start()
   const load = hammer(validator)
   await sleep(byLength(1_500, 5_000))
   validator.signal('SIGTERM')
-  await sleep(300) // it drains: connections are still answered
+  await sleep(300) // The validator drains and still responds.
   const answered = await load.stop()
   expect(await validator.exit).toBe(0)
   await expectExact(answered)
 })
 
 test(
-  'SIGKILL loses at most the usage since the last flush and counts nothing twice',
+  'loses at most the usage since the last flush on SIGKILL and counts no check twice',
   {
     timeout: byLength(60_000, 300_000),
   },
@@ -205,7 +205,7 @@ test(
       /** For each observed flush, the number of responses at a time before it. */
       const answeredBefore: number[] = []
       let last = countedBefore
-      // Kills after about six flushes, each time at another moment between two of them.
+      // Kills after about six flushes, each time at another time between two flushes.
       for (let turn = 0; turn < 600 + 13 * round; turn++) {
         const answered = load.answeredAtMs.length
         const seen = await all()
@@ -221,17 +221,17 @@ test(
       const times = load.answeredAtMs.toSorted((a, b) => a - b)
       const missing = times.length - counted
       expect(missing).toBeGreaterThanOrEqual(0)
-      // The missing checks are the last responses: so long before the kill they began.
+      // The missing checks are those of the last responses before the kill.
       const spanMs = missing === 0 ? 0 : killedMs - (times[counted] ?? killedMs)
       const flushes = answeredBefore.length
       figure('kill -9', { answered: times.length, missing, 'of the last ms': Math.round(spanMs), flushes })
-      // Checks before one flush are in the next one, or in the one after if they were still in the ring.
+      // A check before a flush is part of the next flush, or of the one after if its record was still in the ring.
       expect(counted).toBeGreaterThanOrEqual(answeredBefore.at(-3) ?? Infinity)
     }
   },
 )
 
-test('exports waiting entries, and writes every batch once', async () => {
+test('exports the number of waiting entries and writes every batch once', async () => {
   const validator = await start()
   const { secret, license } = world
   for (let i = 0; i < 20; i++) await check(validator.port, secret, { license, fingerprint: 'known' }, agent)

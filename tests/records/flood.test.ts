@@ -1,6 +1,6 @@
 /**
- * A flood of unknown machine ids during a Postgres outage: usage in memory stays within its limits, entries beyond them are
- * dropped and counted by table, and analytics remain exact.
+ * Tests a flood of unknown machine ids during a Postgres outage. Usage in memory must stay within its limits, dropped
+ * entries must be counted by table, and analytics must be exact.
  */
 
 import { Agent } from 'node:http'
@@ -16,12 +16,12 @@ import { createPostgres, openPool, type TestPostgres, through } from '../faults/
 
 const FLUSH_MS = 1_000
 const FIRST = 1
-/** More than the capacity: entries per machine, then licenses. */
+/** The number of rejected checks, which exceeds the capacity of entries per machine and per license. */
 const REFUSED = byLength(4_500, 100_000)
 const LICENSES = byLength(2_600, 20_000)
-/** More new machines than can wait to be recorded. */
+/** The number of new machines, which exceeds the number that can wait to be recorded. */
 const NEW_MACHINES = byLength(500, 12_000)
-/** The maximum of waiting rows: 6,000 of activity of one organization and some counts, and as many in the batch that is being written. */
+/** The maximum number of waiting rows: 6,000 of activity and some counts, and as many in the batch in progress. */
 const MAX_WAITING = 13_000
 
 let postgres: TestPostgres
@@ -58,7 +58,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-/** Sends the checks, some at a time, and asserts their code. */
+/** Sends the checks, several at a time, and asserts their code. */
 async function sendAll(
   checks: number,
   code: string,
@@ -79,7 +79,7 @@ async function dropped(): Promise<Record<string, number>> {
 }
 
 test(
-  'a flood during an outage stays within limits, counts what it drops, and loses no analytics',
+  'a flood during an outage stays within the limits and loses no analytics',
   {
     timeout: byLength(120_000, 1_800_000),
   },
@@ -87,7 +87,7 @@ test(
     proxy.refuse()
     const residentBefore = await metric(validator, 'process_resident_memory_bytes')
     const refused = (n: number) => ({ license: 'open', fingerprint: `machine ${n} of a stranger`, ip: '203.0.113.7' })
-    // The first batch waits for Postgres, so all later entries are aggregated together.
+    // The first batch waits for Postgres, so that all later entries are aggregated together.
     await sendAll(FIRST, 'BLACKLISTED', refused)
     await sleep(2 * FLUSH_MS)
     await sendAll(REFUSED, 'BLACKLISTED', refused)
@@ -120,7 +120,7 @@ test(
     expect(await counted()).toEqual(answered)
     expect(await validator.stop()).toBe(0)
     expect(await counted()).toEqual(answered)
-    // Beyond the limit an entry covers the whole license, so the sum lacks exactly the dropped entries.
+    // Beyond the limit an entry covers the whole license, so only the dropped entries are missing in the sum.
     const activity = `select sum(count)::int as n from activity where organization_id = $1 and type = 'CHECK'`
     const { rows } = await pool.query<{ n: number }>(activity, [organizationId])
     expect((rows[0]?.n ?? 0) + (lost['activity'] ?? 0)).toBe(FIRST + REFUSED + LICENSES + NEW_MACHINES)

@@ -1,6 +1,6 @@
 /**
- * Full licenses at scale: checks of machines without a slot cost Postgres a few statements per second by its own statistics,
- * and every validator soon finds a slot that becomes free (docs/api.md#s5).
+ * Tests full licenses at scale. Checks of machines without a slot must cause few statements per second in the statistics of
+ * Postgres, and every validator must soon find a slot that becomes free (docs/api.md#s5).
  */
 
 import { Agent } from 'node:http'
@@ -26,7 +26,7 @@ let validators: Service[]
 beforeAll(async () => {
   postgres = await createPostgres({
     shared_preload_libraries: 'pg_stat_statements',
-    'pg_stat_statements.track': 'top', // what programs send, not what functions do inside
+    'pg_stat_statements.track': 'top', // Excludes the statements inside functions.
   })
   pool = openPool(postgres.url)
   await pool.query('create extension pg_stat_statements')
@@ -67,7 +67,7 @@ async function statements(): Promise<{ claims: number; flushes: number; all: num
   return rows[0] ?? { claims: 0, flushes: 0, all: 0 }
 }
 
-/** Returns the statements per second during `work`, by kind. */
+/** Runs `work`. Returns the statements per second during it, by kind. */
 async function during(work: () => Promise<unknown>): Promise<Record<'claims' | 'flushes' | 'all' | 'seconds', number>> {
   const before = await statements()
   const startedMs = performance.now()
@@ -78,21 +78,21 @@ async function during(work: () => Promise<unknown>): Promise<Record<'claims' | '
   return { claims: rate('claims'), flushes: rate('flushes'), all: rate('all'), seconds: Math.round(seconds * 10) / 10 }
 }
 
-/** Sends checks of different machines to the validators in turn, some at a time. */
+/** Sends checks of different machines to the validators in turn, several at a time. */
 async function flood(keys: readonly string[]): Promise<void> {
   let next = 0
   const send = async (): Promise<void> => {
     for (let n = next++; n < CHECKS; n = next++) {
       const license = keys[n % keys.length] ?? ''
       const { code } = await check(portOf(n), secret, { license, fingerprint: `pirate ${n}` }, agent)
-      if (code !== 'TOO_MANY_MACHINES') throw new Error(`pirate ${n} was told ${code}`)
+      if (code !== 'TOO_MANY_MACHINES') throw new Error(`machine ${n} without a slot got ${code}`)
     }
   }
   await Promise.all(Array.from({ length: 96 }, send))
 }
 
 test.each([1, 40])(
-  `${CHECKS} checks over the limit of %i licenses cost a few statements per second`,
+  `${CHECKS} checks over the limit of %i licenses cause a few statements per second`,
   {
     timeout: 120_000,
   },
@@ -123,10 +123,10 @@ test('every validator finds a slot that becomes free', { timeout: 120_000 }, asy
       while (!(await ask())) await sleep(5)
       tookMs.push(performance.now() - startedMs)
     }
-    // Freed in the table without a notification, as if it were lost. Only a recheck finds it.
+    // Frees a slot without a notification, so that only a recheck finds the slot.
     const license = await fullLicense()
     const client = await pool.connect()
-    await client.query('begin; set local session_replication_role = replica') // no trigger runs, so nothing is logged
+    await client.query('begin; set local session_replication_role = replica') // No trigger runs, so the change log has no entry.
     await client.query('delete from machines where license_id = $1', [license.id])
     await client.query('update license_slots set used = 0 where license_id = $1', [license.id])
     await client.query('commit')

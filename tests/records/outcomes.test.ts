@@ -1,7 +1,7 @@
 /**
- * The records of a check by what decided it. A check that an exclusion decides only increments the match counters of its rules
- * (docs/api.md#v7). A blacklisted check takes no slot, but is recorded. An overuse alert counts on until it is acknowledged
- * (docs/api.md#d4).
+ * Tests the records of checks. A check that an exclusion decides only increments the match counters of its rules
+ * (docs/api.md#v7). A blacklisted check takes no slot, but is recorded. An overuse alert counts further checks until it is
+ * acknowledged (docs/api.md#d4).
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -48,7 +48,7 @@ type License = Awaited<ReturnType<typeof insertLicense>>
 
 async function insert(given: Partial<Parameters<typeof insertLicense>[1]>): Promise<License> {
   const license = await insertLicense(pool, { organizationId, ...given })
-  // The validator has the rule when this check is rejected. Its records have a machine id of their own.
+  // The rejection shows that the validator has the rule. No other check has this machine id.
   await until(async () => (await ask(license, 'refused')) === 'BLACKLISTED')
   return license
 }
@@ -64,7 +64,7 @@ async function count(table: string, where: string, values: unknown[], what = '1'
   return (await pool.query<{ n: number | null }>(text, values)).rows[0]?.n ?? null
 }
 
-/** Resolves when all usage so far is written. */
+/** Resolves when all usage so far is in Postgres. */
 async function flushed(): Promise<void> {
   const marker = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(async () => (await ask(marker, '')) === 'VALID')
@@ -85,7 +85,7 @@ test('an excluded check only increments the match counters of its rules', async 
   await flushed()
   await pool.query(`update machines set last_seen_at = ${LONG_AGO}`)
   const before = [await matches(exclusion), await matches(lenient)]
-  // Without unknown keys, which the test uses to wait for its licenses.
+  // Excludes unknown keys, because the test sends some while it waits for its licenses.
   const ofLicenses = `organization_id = $1 and code <> 'NOT_FOUND'`
   const counted = await count('check_counts', ofLicenses, [organizationId], 'count')
   const codes: Record<string, string[]> = { excluded: [], lenient: [] }
@@ -102,7 +102,7 @@ test('an excluded check only increments the match counters of its rules', async 
   expect(await count('machines', `${machine} and license_id <> $1`, [full.id])).toBeNull()
   expect(await count('machines', `last_seen_at > ${LONG_AGO}`, [])).toBeNull()
   expect(await count('alerts', 'organization_id = $1', [organizationId])).toBeNull()
-  const markers = 1 // what `flushed` itself has asked
+  const markers = 1 // The check of `flushed`.
   expect(await count('check_counts', ofLicenses, [organizationId], 'count')).toBe((counted ?? 0) + markers)
 })
 
@@ -123,7 +123,7 @@ test('a blacklisted check takes no slot and is in analytics and activity', async
   }
 })
 
-test('an overuse alert counts on, and a new one begins after it was acknowledged', async () => {
+test('an overuse alert counts checks until it is acknowledged, and then a new one begins', async () => {
   const license = await insert({ maxMachines: 1 })
   expect(await ask(license, 'holder')).toBe('VALID')
   const alerts = async (): Promise<unknown[]> => {
@@ -164,7 +164,7 @@ test('a check appears in activity and analytics within seconds', { timeout: 120_
   expect(Math.max(...tookMs)).toBeLessThan(byLength(20_000, 2_000))
 })
 
-test('a machine was last seen at its last check, written at intervals', async () => {
+test('the last-seen time of a machine is that of its last check, at intervals', async () => {
   const license = await insert({ maxMachines: 2 })
   expect(await ask(license, 'm')).toBe('VALID')
   await flushed()

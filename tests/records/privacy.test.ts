@@ -1,8 +1,8 @@
 /**
- * No address or country of a check is stored (docs/api.md#d1). Checks of every outcome come from known addresses and countries.
- * All programs log at their most verbose level, and Postgres logs every statement with its parameters. Afterwards no spelling
- * of those addresses may be in a table, the data folder, a log, a statement, a metric or a response. Values of rules are data
- * of the vendor, so no rule here contains the address of a check.
+ * Tests that no address or country of a check is stored (docs/api.md#d1). Checks of every outcome have known addresses and
+ * countries. All programs log at their most verbose level, and Postgres logs every statement with its parameters.
+ * Afterwards no spelling of the addresses may be in a table, the data folder, a log, a statement, a metric or a response.
+ * Values of rules are data of the vendor, so no rule contains the address of a check.
  */
 
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ const search = new Search([
     needlesOfText(junk, junk),
   ),
 ])
-/** A country as a word, and as Postgres prints its bytes. */
+/** Matches a country as a word, and as hexadecimal digits of its bytes. */
 const countryWords = new RegExp(
   countries.map((country) => `\\b${country}\\b|x${Buffer.from(country).toString('hex')}\\b`).join('|'),
 )
@@ -62,7 +62,7 @@ let management: Service
 let secret: string
 let managementToken: string
 let licenses: Licenses
-/** All responses, by program. */
+/** The text of all responses. */
 const answers: string[] = []
 const metrics: string[] = []
 const sampled: string[] = []
@@ -72,7 +72,7 @@ beforeAll(async () => {
   postgres = await createPostgres(TALKATIVE)
   pool = openPool(postgres.url)
   await pool.query('create extension pg_stat_statements')
-  // The embedded server leaves details, and so the parameters of statements, out of its log.
+  // By default, the embedded server logs no details, such as the parameters of statements.
   await pool.query('alter role all set log_error_verbosity = verbose')
   management = await startManagement(postgres.url, {
     LOG_LEVEL: 'trace',
@@ -84,7 +84,7 @@ beforeAll(async () => {
   managementToken = organization.managementToken
   licenses = await createLicenses(pool, organization.id)
   await pool.query('select pg_stat_statements_reset()')
-  postgres.logged.length = 0 // what the vendor has set up is the vendor's
+  postgres.logged.length = 0 // Excludes the statements of the vendor's setup.
 }, 60_000)
 afterAll(async () => {
   await endChildren()
@@ -110,7 +110,7 @@ async function send(program: Service, request: Request): Promise<string> {
   return code
 }
 
-/** Sends every case of one caller, some at a time. */
+/** Sends every case of one caller, several at a time. */
 async function sendAll(program: Service, requests: readonly Request[]): Promise<void> {
   const waiting = [...requests]
   const work = async (): Promise<void> => {
@@ -160,7 +160,7 @@ async function sendThroughErrors(program: Service, callers: readonly Caller[]): 
   await sendAll(program, claims)
 }
 
-/** Returns a license file without its signature, whose random letters contain country codes. */
+/** Decodes a license file without its signature, because random letters may contain country codes. */
 const opened = (text: string): string =>
   text.replaceAll(/([\w-]+)\.[\w-]{86}\b/g, (_, payload: string) => Buffer.from(payload, 'base64url').toString())
 const wordsOf = (text: string): string[] => text.split('\n').filter((line) => countryWords.test(line))
@@ -222,7 +222,7 @@ test('no outcome of a check stores its address or country', { timeout: 180_000 }
     expect.arrayContaining(['200', 'BLACKLISTED', 'EXPIRED', 'TOO_MANY_MACHINES']),
   )
 
-  expect(await direct.stop()).toBe(0) // writes what it has gathered
+  expect(await direct.stop()).toBe(0) // Writes the usage in memory.
   const dump = await dumpDatabase(pool)
   await pool.end()
   await postgres.stop('fast')
@@ -258,7 +258,7 @@ test('no outcome of a check stores its address or country', { timeout: 180_000 }
   for (const file of files) expect(file).toContain('"licenseKey"')
   expect([log, ...sampled, ...outputs, ...metrics, ...answers.map(opened)].flatMap(wordsOf)).toEqual([])
 
-  // The search works: it finds a recorded machine id wherever an address would be.
+  // As a control, the search finds a recorded machine id in every place that may contain an address.
   const machine = 'machine-sent-0001-by-check'
   const control = new Search(needlesOfText('machine', machine))
   expect(control.in('tables', [...dump.values()].join('\n'))).not.toEqual([])

@@ -1,6 +1,6 @@
 /**
- * Slots at scale: machines claim and release through three validators that are repeatedly killed and replaced. The last
- * response to each machine must match the table (docs/api.md#s1). The long form sends a million claims.
+ * Tests slots at scale. Machines claim and release slots through three validators that are repeatedly killed and replaced.
+ * The last response to each machine must match the table (docs/api.md#s1). The long form sends a million claims.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -44,7 +44,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-/** Returns licenses over their limit, or with a wrong count. One statement, so one snapshot. */
+/** Returns licenses over their limit or with a wrong count. A single statement reads a consistent snapshot. */
 async function contradictions(): Promise<unknown[]> {
   const { rows } = await pool.query<object>(
     `select l.key, s.used, l.max_machines, coalesce(m.machines, 0) as machines
@@ -55,14 +55,14 @@ async function contradictions(): Promise<unknown[]> {
   return rows
 }
 
-/** Repeatedly ends a validator, by SIGKILL two out of three times, and starts another, until `stop`. */
+/** Repeatedly ends a validator, twice out of three times by SIGKILL, and starts another. Returns the number of ends. */
 async function replaceAll(validators: Service[], state: { isOver: boolean }): Promise<number> {
   const dice = random(SEED)
   let ended = 0
   for (await sleep(KILL_EVERY_MS); !state.isOver; await sleep(KILL_EVERY_MS)) {
     const i = dice.int(validators.length)
     const victim = validators[i]
-    if (victim === undefined) throw new Error('There is no such validator')
+    if (victim === undefined) throw new Error('The victim is not in the list of validators')
     victim.signal(dice.chance(2 / 3) ? 'SIGKILL' : 'SIGTERM')
     await victim.exit
     const next = await startValidator(postgres.validatorUrl, { LOG_LEVEL: 'error' })
@@ -83,7 +83,7 @@ async function watchTables(state: { isOver: boolean }): Promise<number> {
 }
 
 test(
-  `${CLAIMS} claims, ${AT_ONCE} at a time, through three validators that are killed: every response matches the table`,
+  `the responses to ${CLAIMS} claims, ${AT_ONCE} at a time, match the table while validators are killed`,
   {
     timeout: byLength(120_000, 3_600_000),
   },

@@ -135,9 +135,7 @@ function requireTogether(options: BenchOptions): void {
       )
     }
     if (mix.has('excluded') && options.excludedMachines.length === 0) {
-      throw new ArgumentError(
-        'a mix with "excluded" needs --excluded-machine, a machine id that an exclusion matches',
-      )
+      throw new ArgumentError('a mix with "excluded" needs --excluded-machine, a machine id that an exclusion matches')
     }
   }
   if (options.wrk && options.ratePerSecond !== null)

@@ -40,7 +40,8 @@ async function main(): Promise<void> {
     if (options === 'help') return console.log(HELP)
     if (options.report) return drawReport()
     const plan = planCores()
-    if (!plan.pinned) console.log('taskset is not installed, so no process is pinned to a core and the rounds spread more')
+    if (!plan.pinned)
+      console.log('taskset is not installed, so no process is pinned to a core and the rounds spread more')
     postgres = await openPostgres(plan, join(import.meta.dirname, '../../../.keyward/bench-postgres'))
     pinTree(process.pid, plan.load, plan)
     const bench: Bench = { ...options, plan, postgres, signal: stop.signal, log: (line) => console.log(`  ${line}`) }

@@ -50,7 +50,9 @@ export const big: Scenario = {
           },
           barsOf('Processor time per response', 'us', shown, (name) => column(rounds, name, 'cpuUs')),
         ],
-        notes: ['The difference is cache misses: 200,000 licenses are checked in the large index, and 1,000 in the small one.'],
+        notes: [
+          'The difference is cache misses: 200,000 licenses are checked in the large index, and 1,000 in the small one.',
+        ],
         figures: { rounds: Object.fromEntries(rounds), summaries: describeRounds(rounds) },
       }
     } finally {

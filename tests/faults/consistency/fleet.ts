@@ -1,4 +1,4 @@
-/** Three validators, each with its own proxy to Postgres, and the faults that are injected. */
+/** Runs three validators, each with a separate proxy to Postgres, and injects faults. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -40,7 +40,7 @@ export class Fleet {
     await this.pool.end()
   }
 
-  /** Injects one random fault and ends it. Resolves to its name. */
+  /** Injects a random fault and ends it. Resolves to its name. */
   async suffer(from: Random): Promise<string> {
     const lastsMs = 200 + from.int(1_800)
     if (from.chance(0.35)) {
@@ -52,7 +52,7 @@ export class Fleet {
     return await this.#noted(name, index, () => this.#onMember[name]?.(this.#member(index), lastsMs))
   }
 
-  /** Resolves when every validator has applied all committed changes, to the time that took. */
+  /** Waits until every validator has applied all committed changes. Resolves to the duration in ms. */
   async untilCaughtUp(): Promise<number> {
     const startedMs = performance.now()
     for (const { service } of this.members) await until(() => isReady(service))
@@ -71,7 +71,7 @@ export class Fleet {
 
   #member(index: number): Member {
     const member = this.members[index]
-    if (!member) throw new RangeError(`There is no validator ${index}`)
+    if (!member) throw new RangeError(`There is no validator with index ${index}`)
     return member
   }
 
@@ -138,7 +138,7 @@ export class Fleet {
       this.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'keyward validator%'`,
       ),
-    // Twice: the first call sets the mark below which the second call prunes.
+    // The first call sets the mark, and the second call prunes the entries below it.
     prune: async () => [await pruneFeed(this.pool, 0), await pruneFeed(this.pool, 0)],
   }
 }

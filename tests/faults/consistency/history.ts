@@ -1,7 +1,7 @@
 /**
- * The versions of an organization, and whether they explain the responses of validators. Each response must be correct for a
- * version that existed at that time. A validator never returns to an older version than it has shown, and without a fault it
- * is never far behind.
+ * Judges the responses of validators by the versions of an organization. Each response must be correct for a version that
+ * existed at its time. Later responses of a validator must not be of older versions. Without a fault, a validator must not
+ * be far behind.
  */
 
 import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
@@ -9,14 +9,14 @@ import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
 export interface Version {
   name: string
   state: ModelState
-  /** When the change was sent, and when its success was known. */
+  /** The times at which the change was sent, and at which its response arrived. */
   sentMs: number
   doneMs: number
 }
 
 export interface Observation {
   validator: number
-  /** The number of starts of the validator. */
+  /** The number of the validator's start, because a restart may load an older version. */
   life: number
   check: ModelCheck
   code: string
@@ -26,7 +26,7 @@ export interface Observation {
 
 export interface Fault {
   name: string
-  /** Null means all versions. */
+  /** The index of the validator; null for a fault of all validators. */
   validator: number | null
   beganMs: number
   endedMs: number
@@ -35,11 +35,11 @@ export interface Fault {
 export interface Judged {
   wrong: string[]
   judged: number
-  /** Observations that only some versions explain. Those that every version explains prove little. */
+  /** The number of responses that would be wrong for at least one version. The others prove little. */
   telling: number
 }
 
-/** `slackMs` is the maximum age of a response when there was no fault for as long. */
+/** Judges all observations. `slackMs` is the maximum age of a response if there was no fault for this time. */
 export function judgeAll(
   versions: readonly Version[],
   observations: readonly Observation[],
@@ -71,7 +71,10 @@ function groupByLife(observations: readonly Observation[]): Record<string, Obser
   return lives
 }
 
-/** Returns the oldest version that the validator may have: the last that was complete `slackMs` before, without a fault since. */
+/**
+ * Returns the oldest version that the validator may have. Without a fault, it is the last one that was complete `slackMs`
+ * before the check.
+ */
 function freshest(
   versions: readonly Version[],
   faults: readonly Fault[],

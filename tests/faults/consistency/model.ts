@@ -1,6 +1,6 @@
 /**
- * A model of an organization and the verdict of a check, written for readability: plain maps and one pass over the rules. It
- * shares no code with the engine. Responses of validators and the content of Postgres are compared with it.
+ * A model of an organization and of the verdict of a check. It uses plain maps and one pass over the rules, and shares no
+ * code with the engine. Responses of validators and the content of Postgres are compared with the model.
  */
 
 import { BlockList, isIPv6 } from 'node:net'
@@ -26,7 +26,7 @@ export interface ModelRule {
   allowSuspendedOrExpired: boolean
 }
 
-/** Immutable: each operation returns the next state. */
+/** The state of the organization. It is immutable, and each operation returns the next state. */
 export interface ModelState {
   licenses: ReadonlyMap<string, ModelLicense>
   rules: ReadonlyMap<string, ModelRule>
@@ -39,7 +39,7 @@ export interface ModelCheck {
   country: string
 }
 
-/** `SLOT` means that only the slot of the machine decides. */
+/** The verdict of the model. `SLOT` means that the slot of the machine decides. */
 export type Judgement = 'VALID' | 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'SLOT'
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION']
@@ -83,8 +83,8 @@ export function judge(state: ModelState, check: ModelCheck): Judgement {
 }
 
 /**
- * Returns whether the state allows the code of a response. Postgres decides about machines that need a slot, and it may have
- * a later state of the license (`later`) than the validator.
+ * Returns whether the state allows the code of a response. Postgres decides on machines that need a slot, and may have a
+ * later state of the license (`later`) than the validator.
  */
 export function allows(state: ModelState, later: readonly ModelState[], check: ModelCheck, code: string): boolean {
   const judgement = judge(state, check)
@@ -140,7 +140,7 @@ export async function readState(pool: Queryable, organizationId: string): Promis
   }
 }
 
-/** Returns the content without ids, sorted: a merge may keep either of two equal rules. */
+/** Returns the sorted content without ids, because a merge may keep either of two equal rules. */
 export function contentOf({ licenses, rules }: ModelState): string[] {
   const ruleText = [...rules.values()].map(({ id: _id, ...rule }) => JSON.stringify(rule, Object.keys(rule).toSorted()))
   const licenseText = [...licenses.values()].map((one) => JSON.stringify(one, Object.keys(one).toSorted()))

@@ -1,6 +1,6 @@
 /**
- * Random changes through the management API. Each defines its request and the model after success. If the outcome is unknown
- * because Postgres was unavailable, it is read from Postgres afterwards.
+ * Creates random changes through the management API. Each operation has its request and the model after success. If the
+ * outcome is unknown because Postgres was unavailable, the state is read from Postgres afterwards.
  */
 
 import { type Random } from '@keyward/testkit'
@@ -20,8 +20,8 @@ export interface Operation {
   path: string
   token: string
   body: object
-  /** Returns the model after success. `answer` is the body of the response. */
-  apply: (state: ModelState, answer: unknown) => ModelState
+  /** Returns the model after success. `response` is the parsed body. */
+  apply: (state: ModelState, response: unknown) => ModelState
 }
 
 export interface Tenant {
@@ -30,7 +30,7 @@ export interface Tenant {
   apiKey: string
   products: readonly string[]
   customers: string[]
-  /** A license that only checks use. Every slot that it granted must exist at the end. */
+  /** A license that no operation changes. Every slot that was granted must exist at the end. */
   untouched: ModelLicense
 }
 
@@ -48,7 +48,7 @@ function pickLicense(tenant: Tenant, state: ModelState, from: Random): ModelLice
   return candidates.length === 0 ? null : from.pick(candidates)
 }
 
-/** A random action that sets the status of a license. None applies to a revoked license. */
+/** Returns a maker of an action that sets the status of a random license. It excludes revoked licenses. */
 function setStatus(action: string, status: string): Maker {
   return (tenant, state, from) => {
     const license = pickLicense(tenant, state, from)
@@ -70,8 +70,8 @@ const createLicense: Maker = ({ managementToken: token, products, customers }, s
   const [productId, customerId] = [from.pick(products), from.pick(customers)]
   const max = from.chance(0.5) ? null : 1 + from.int(4)
   const body = { productId, customerId, policy: { type: 'PERPETUAL', maxMachines: max } }
-  const apply = (before: ModelState, answer: unknown): ModelState => {
-    const { id, key } = Created.parse(answer)
+  const apply = (before: ModelState, response: unknown): ModelState => {
+    const { id, key } = Created.parse(response)
     return withLicense(before, { id, key, productId, customerId, status: 'active', max })
   }
   return { name: 'create license', method: 'POST', path: 'licenses', token, body, apply }
@@ -121,8 +121,8 @@ const createRule: Maker = (tenant, state, from) => {
   const kind = (type === 'IP' || type === 'HWID') && from.chance(0.4) ? 'EXCLUSION' : 'BLACKLIST'
   const allowSuspendedOrExpired = kind === 'EXCLUSION' && from.chance(0.5)
   const rule = { kind, type, value, scope, scopeId, allowSuspendedOrExpired }
-  const apply = (before: ModelState, answer: unknown): ModelState => {
-    const { id } = Identified.parse(answer)
+  const apply = (before: ModelState, response: unknown): ModelState => {
+    const { id } = Identified.parse(response)
     return { ...before, rules: new Map(before.rules).set(id, { id, ...rule }) }
   }
   return { name: 'create rule', method: 'POST', path: 'access-rules', token: tenant.managementToken, body: rule, apply }
@@ -148,7 +148,7 @@ const allowByRule = ofRule((rule, token) => {
   return { name: 'change rule', method: 'PATCH', path: `access-rules/${rule.id}`, token, body, apply }
 })
 
-/** Moves licenses and rules of the merged customer to the other, and keeps one of two equal rules. */
+/** Moves licenses and rules of the merged customer to the other customer, and keeps one of two equal rules. */
 const merge: Maker = (tenant, _state, from) => {
   if (tenant.customers.length < 3) return null
   const [gone = '', into = ''] = from.shuffle(tenant.customers)
@@ -178,7 +178,7 @@ const merge: Maker = (tenant, _state, from) => {
   }
 }
 
-/** The plan does not affect validation. */
+/** Sets a random plan. The plan does not affect validation. */
 const setPlan: Maker = ({ id }, _state, from) => {
   const body = { plan: from.pick(['FREE', 'LITE', 'STANDARD', 'STANDARD']) }
   return {

@@ -1,7 +1,7 @@
 /**
- * One run: creates an organization, and sends random changes and checks while faults are injected. After the faults, every
- * validator must equal Postgres from memory alone. All random choices come from the seed, but the timing of threads and
- * networks does not, so a failure may need several runs to reproduce.
+ * Runs one round: creates an organization, and sends random changes and checks while faults are injected. After the faults,
+ * the memory of every validator must equal Postgres. The seed determines all random choices, but not the timing of threads
+ * and networks. To reproduce a failure, several runs may be necessary.
  */
 
 import { Agent } from 'node:http'
@@ -58,7 +58,7 @@ class Run {
 
   get #state(): ModelState {
     const last = this.versions.at(-1)
-    if (!last) throw new Error('A run begins with a version')
+    if (!last) throw new Error('A run must have at least one version')
     return last.state
   }
 
@@ -104,7 +104,7 @@ class Run {
     return await this.#stateInPostgres(operation)
   }
 
-  /** Resolves an unknown outcome after an outage of Postgres by reading its state. */
+  /** Determines an unknown outcome after an outage of Postgres by reading the state. */
   async #stateInPostgres(operation: Operation): Promise<ModelState> {
     for (;;) {
       try {
@@ -144,7 +144,7 @@ class Run {
           receivedMs,
         })
       } else if (reply.status !== 0 && reply.status !== 503)
-        this.wrong.push(`A check was answered ${reply.status} ${reply.text}`)
+        this.wrong.push(`A check got ${reply.status} ${reply.text}`)
       await sleep(2)
     }
   }
@@ -162,17 +162,17 @@ class Run {
       const isBySlot =
         asked.license === untouched.key && this.versions.every(({ state }) => judge(state, asked) === 'SLOT')
       if (isBySlot && code === 'VALID' && !held.has(`${untouched.id} ${asked.fingerprint}`))
-        this.wrong.push(`${asked.fingerprint} was VALID and holds no slot`)
+        this.wrong.push(`${asked.fingerprint} was VALID but has no slot`)
     }
     for (const id of this.#state.licenses.keys()) {
       const limits = this.versions.map(({ state }) => state.licenses.get(id)?.max).filter((max) => max !== undefined)
       const most = limits.includes(null) ? Infinity : Math.max(...limits.map(Number))
       const used = rows.filter(({ license }) => license === id).length
-      if (used > most) this.wrong.push(`License ${id} has ${used} slots, its limit was never above ${most}`)
+      if (used > most) this.wrong.push(`License ${id} has ${used} slots, but its highest limit was ${most}`)
     }
   }
 
-  /** Sends every check to every validator while none can reach Postgres. */
+  /** Compares the response of every validator to every check with the model while Postgres cannot be reached. */
   async compareMemories(): Promise<void> {
     const { rows } = await this.#fleet.pool.query<{ license: string; machine: string }>(
       `select license_id as license, convert_from(machine_id, 'UTF8') as machine from machines`,
@@ -194,13 +194,13 @@ class Run {
           for (const [v, { code }] of replies.entries())
             if (code !== expected(license, asked))
               this.wrong.push(
-                `In the end validator ${v} says ${code} to ${JSON.stringify(asked)}, not ${expected(license, asked)}`,
+                `At the end validator ${v} returns ${code} for ${JSON.stringify(asked)}, not ${expected(license, asked)}`,
               )
         }
     for (const { proxy } of this.#fleet.members) proxy.heal()
   }
 
-  /** Retries when an idle connection was closed as it was used. */
+  /** Sends a check. Retries if an idle connection was closed when the check was sent. */
   async #ask(port: number, asked: ModelCheck): Promise<Reply> {
     const reply = await check(port, this.#tenant.apiKey, asked, this.#agent)
     return reply.status === 0 ? await check(port, this.#tenant.apiKey, asked) : reply
@@ -251,7 +251,7 @@ export async function runOnce(
   const faultsBefore = fleet.faults.length
   await fleet.untilCaughtUp()
   const faults = await run.live(options.lastsMs)
-  // A claim may still be in progress although its caller has given up.
+  // Waits for claims that are still in progress after the timeout of their checks.
   await sleep(1_500)
   const caughtUpMs = await fleet.untilCaughtUp()
   const { wrong, judged, telling } = judgeAll(

@@ -1,6 +1,6 @@
 /**
- * One hostile organization, in a thread of its own: sends requests at a rate through many connections until it is told to
- * stop, then posts how many responses it got of each status. A thread, so that it does not delay the victim's measurements.
+ * Sends the requests of a hostile organization at a fixed rate through many connections until a stop message, then posts
+ * the number of responses by status. It runs in a separate thread, so that it does not delay the victim's measurements.
  */
 
 import { Agent } from 'node:http'
@@ -50,7 +50,7 @@ interface Target {
 }
 
 export interface Attack {
-  /** Stops it. Resolves with the number of responses by status; 0 for none. */
+  /** Stops the attack. Resolves with the number of responses by status. Status 0 counts requests without a response. */
   stop(): Promise<Record<number, number>>
 }
 

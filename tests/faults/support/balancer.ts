@@ -1,4 +1,4 @@
-/** Debian's haproxy over validators, with health checks and retries as the shipped configuration has them, without TLS. */
+/** Runs haproxy in front of validators, with the health checks and retries of the shipped configuration, without TLS. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

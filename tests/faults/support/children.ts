@@ -1,6 +1,6 @@
 /**
- * Validators and management as processes of their own, as they run in production: only so can they be killed, frozen and
- * told lies about the time. What they write is kept, to be shown and searched.
+ * Runs validators and management as separate processes, like in production, so that tests can kill them, freeze them and
+ * change their clock. Their output is kept for failures and searches.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -19,14 +19,14 @@ export interface Service {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
-  /** Standard output and error. */
+  /** Returns the standard output and error so far. */
   readonly output: () => string
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Stops every thread of it, until SIGCONT. */
+  /** Suspends every thread of the process until SIGCONT. */
   readonly freeze: () => Promise<void>
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended the process. */
   readonly exit: Promise<number | string>
-  /** SIGTERM, and its exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   readonly stop: () => Promise<number | string>
 }
 
@@ -34,13 +34,13 @@ export type Env = Record<string, string>
 
 const running = new Set<ChildProcess>()
 
-/** `endChildren` ends it, if nothing else has. */
+/** Registers a process that `endChildren` ends if it is still running. */
 export function endLater(child: ChildProcess): void {
   running.add(child)
   child.once('exit', () => running.delete(child))
 }
 
-/** A free port below those that the system gives to outgoing connections, so that it can be had again after a restart. */
+/** Returns a free port below the range of outgoing connections, so that it is free again after a restart. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_240 + Math.floor(Math.random() * 22_000)
@@ -53,7 +53,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** `nodeFlags` go before the program, such as a module to import first; `wrapper` is a command that runs it all. Rejects with what it said when it ends at its start. */
+/**
+ * Starts a service and resolves when it listens. `nodeFlags` are arguments of Node before the program, such as a module to
+ * import first. `wrapper` is a command that runs Node. Rejects with the output if the service ends before.
+ */
 export async function startService(
   name: 'validator' | 'management',
   env: Env,
@@ -81,7 +84,7 @@ export async function startService(
     })
   })
   const first = await Promise.race([announced, exit])
-  if (typeof first !== 'object') throw new Error(output.trim() || `The ${name} ended at its start with ${first}`)
+  if (typeof first !== 'object') throw new Error(output.trim() || `The ${name} ended before it listened (${first})`)
   const signal = (which: NodeJS.Signals): void => void child.kill(which)
   return {
     pid: child.pid ?? 0,
@@ -102,7 +105,7 @@ export async function startService(
   }
 }
 
-/** The state of each thread in the kernel (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html); none of a process that is gone. */
+/** Returns the state of each thread (man7.org/linux/man-pages/man5/proc_pid_stat.5.html); none if the process has ended. */
 async function threadStates(pid: number): Promise<string[]> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
   const stats = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8').catch(() => null))
@@ -131,7 +134,7 @@ export function startManagement(databaseUrl: string, env: Env = {}): Promise<Ser
   return startService('management', { ...ports, ...secrets, DATABASE_URL: databaseUrl, ...env })
 }
 
-/** Whether the admin port says ready; false also when nobody answers. */
+/** Returns whether `/readyz` of the service returns 200. Returns false if there is no response. */
 export async function isReady(service: Service): Promise<boolean> {
   const response = await fetch(`http://127.0.0.1:${service.adminPort}/readyz`).catch(() => null)
   await response?.arrayBuffer()
@@ -142,7 +145,7 @@ export async function untilReady(...services: readonly Service[]): Promise<void>
   for (const service of services) while (!(await isReady(service))) await sleep(20)
 }
 
-/** The value of a metric without labels, or the sum over all labels. */
+/** Returns the value of a metric without labels, or the sum over all labels. */
 export async function metric(service: Service, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${service.adminPort}/metrics`)).text()
   const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
@@ -151,7 +154,7 @@ export async function metric(service: Service, name: string): Promise<number> {
   return values.reduce((sum, value) => sum + value, 0)
 }
 
-/** Ends whatever a failed test has left running. For `afterAll`. */
+/** Ends the processes that a failed test has left running. For `afterAll`. */
 export async function endChildren(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
@@ -162,11 +165,11 @@ export async function endChildren(): Promise<void> {
   )
 }
 
-/** Waits until `holds` is true, for half a minute at most: far more than anything here takes. */
+/** Waits until `holds` returns true. Throws after 30 s, which is far longer than any test needs. */
 export async function until(holds: () => Promise<boolean> | boolean, everyMs = 15): Promise<void> {
   const startedMs = performance.now()
   while (!(await holds())) {
-    if (performance.now() - startedMs > 30_000) throw new Error(`It never came about: ${holds.toString()}`)
+    if (performance.now() - startedMs > 30_000) throw new Error(`Not true within 30 s: ${holds.toString()}`)
     await sleep(everyMs)
   }
 }

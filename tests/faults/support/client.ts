@@ -1,15 +1,15 @@
-/** Checks over HTTP that never hang: each ends with an answer, or with what broke it. */
+/** Sends requests over HTTP that never hang. Each ends with a response or with an error. */
 
 import { type Agent, request } from 'node:http'
 
 import { z } from 'zod'
 
 export interface Reply {
-  /** 0: no answer. */
+  /** The HTTP status; 0 without a response. */
   status: number
   headers: Record<string, string | string[] | undefined>
   text: string
-  /** The verdict's or the error's code; of no answer, what broke it. */
+  /** The code of the verdict or error. Without a response, the code of the broken connection. */
   code: string
   tookMs: number
   sentMs: number
@@ -34,7 +34,7 @@ function codeOf(text: string): string {
   }
 }
 
-/** Moments are of the monotonic clock. */
+/** Sends a request. All times are of the monotonic clock. */
 export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
   const { body, secret } = sent
   const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
@@ -65,7 +65,7 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
         response.on('error', (error) => end(0, {}, '', error.message))
       },
     )
-    outgoing.setTimeout(sent.limitMs ?? 10_000, () => outgoing.destroy(new Error('no answer in time')))
+    outgoing.setTimeout(sent.limitMs ?? 10_000, () => outgoing.destroy(new Error('no response in time')))
     outgoing.on('error', (error) => end(0, {}, '', error.message))
     outgoing.end(bytes)
   })
@@ -78,7 +78,7 @@ export interface CheckFields {
   country?: string
 }
 
-/** A v2 check. The address and country go in the headers that the tests' validators trust. */
+/** Sends a v2 check. The address and country are in headers that the validators of these tests trust. */
 export function check(port: number, secret: string, fields: CheckFields, agent?: Agent): Promise<Reply> {
   const { ip, country, ...body } = fields
   const headers = {
@@ -92,7 +92,7 @@ export function deactivate(port: number, secret: string, licenseKey: string, fin
   return send(port, '/api/v1/deactivate', { body: { licenseKey, fingerprint }, secret })
 }
 
-/** Whether a check has this code. */
+/** Sends a check. Returns whether the response has this code. */
 export async function says(port: number, secret: string, fields: CheckFields, code: string): Promise<boolean> {
   return (await check(port, secret, fields)).code === code
 }

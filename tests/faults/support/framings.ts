@@ -1,6 +1,6 @@
-/** Bytes that give a body no length, two lengths or an odd one. Each can hide a second request from a lax parser. */
+/** Requests whose body has no length, two lengths or a malformed one. A lax parser may find a second request in each. */
 
-/** Headers that give the length of a body, wrongly or oddly. `$` is the length of the bytes that follow. */
+/** Headers with a wrong or malformed length of the body. `$` stands for the length of the following bytes. */
 export const framings: readonly [name: string, headers: string][] = [
   ['two lengths', 'Content-Length: 0\r\nContent-Length: $'],
   ['two lengths, the other way round', 'Content-Length: $\r\nContent-Length: 0'],
@@ -60,7 +60,7 @@ export const framings: readonly [name: string, headers: string][] = [
   ['a compressed body', 'Content-Encoding: gzip\r\nContent-Length: $'],
 ]
 
-/** Bodies behind `Transfer-Encoding: chunked`. `$` stands for a request that must not be served. */
+/** Bodies after `Transfer-Encoding: chunked`. `$` stands for a request that must not be served. */
 export const chunkings: readonly [name: string, body: string][] = [
   ['no chunk', '0\r\n\r\n$'],
   ['one chunk', '5\r\nhello\r\n0\r\n\r\n$'],

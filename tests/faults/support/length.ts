@@ -1,4 +1,4 @@
-/** The short form runs with every change; the long form repeats more, waits longer and prints figures. */
+/** Defines the forms of fault tests. The short form runs by default. The long form repeats more and prints figures. */
 
 import { appendFileSync } from 'node:fs'
 
@@ -8,13 +8,13 @@ export function byLength<T>(short: T, long: T): T {
   return isLong ? long : short
 }
 
-/** The seed that KEYWARD_SEED names, or the one given: a failure says which it was. */
+/** Returns the seed of KEYWARD_SEED, or `given`. */
 export function seedOr(given: number): number {
   const named = Number(process.env['KEYWARD_SEED'])
   return Number.isSafeInteger(named) && named > 0 ? named : given
 }
 
-/** One measured figure: printed, and added to the file that KEYWARD_FIGURES names. */
+/** Reports a measured figure: prints it in the long form, and appends it to the file that KEYWARD_FIGURES names. */
 export function figure(what: string, values: Record<string, number | string>): void {
   const line = `${what}: ${Object.entries(values)
     .map(([name, value]) => `${name} ${value}`)
@@ -24,7 +24,7 @@ export function figure(what: string, values: Record<string, number | string>): v
   if (file !== undefined) appendFileSync(file, `${line}\n`)
 }
 
-/** Quantiles of sorted or unsorted numbers, named as Prometheus names them. */
+/** Returns quantiles of numbers in any order. */
 export function quantiles(values: readonly number[]): { p50: number; p99: number; most: number } {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)

@@ -1,6 +1,6 @@
 /**
- * A Postgres of a test's own, to be stopped, crashed, frozen, copied and filled up. A crash is one of the server, not of the
- * machine, so nothing is synced to the disk, but every commit is handed to the system before it is confirmed, as always.
+ * Runs a Postgres that a test can stop, crash, freeze, copy and fill up. Only the server crashes, never the machine, so
+ * fsync is off. Every commit is still written to the file system before its confirmation.
  */
 
 import { spawn } from 'node:child_process'
@@ -26,7 +26,7 @@ export class TestPostgres {
   #server: RunningPostgres | null = null
   #port = 0
   #password = ''
-  /** The path of the server's program, once it has run. */
+  /** The path of the server's program; empty before the first start. */
   program = ''
 
   constructor(folder: string, settings: Settings) {
@@ -49,7 +49,7 @@ export class TestPostgres {
     return url.href
   }
 
-  /** Starts it, on the previous port if there is one. */
+  /** Starts the server, on the previous port if there is one. */
   async start(): Promise<void> {
     const port = this.#port === 0 ? {} : { port: this.#port }
     const settings = { ...SETTINGS, ...this.#settings }
@@ -60,7 +60,7 @@ export class TestPostgres {
     this.program = await readlink(`/proc/${this.#server.pid}/exe`)
   }
 
-  /** Stops it. `fast` closes connections and shuts down cleanly; `immediate` is a crash that needs recovery. */
+  /** Stops the server. `fast` closes connections and shuts down cleanly. `immediate` is a crash that needs recovery. */
   async stop(how: 'fast' | 'immediate'): Promise<void> {
     const server = this.#server
     this.#server = null
@@ -119,7 +119,7 @@ async function parentOf(pid: number): Promise<number> {
 
 export async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-faults-'))
-  await chmod(folder, 0o755) // Postgres runs as another user when root runs the tests
+  await chmod(folder, 0o755) // As root, Postgres runs as another user.
   return folder
 }
 
@@ -150,8 +150,8 @@ export function through(url: string, port: number): string {
 }
 
 /**
- * Starts a standby without a primary on a copy of its data. It recovers the content of the copy and waits. Resolves when it
- * accepts connections under `url`; `select pg_promote()` makes it the primary of a new timeline.
+ * Starts a standby without a primary on a copy of the data. The standby recovers the content of the copy and waits.
+ * Resolves when it accepts connections at `url`. `select pg_promote()` makes it the primary of a new timeline.
  */
 export async function startStandby(
   program: string,

@@ -1,12 +1,12 @@
 /**
- * Imported by a service before its own program, in the main thread and the workers. Runs the command in the file that
- * KEYWARD_SABOTAGE names, once per change of its content. The first word is the command, the second its argument:
+ * Injects faults into a service, which imports this module first in the main thread and the workers. Runs the command in
+ * the file that KEYWARD_SABOTAGE names, once per change of the file. The first word is the command, the second its argument:
  *
  *   throw       an uncaught error in each worker
- *   exit        each worker ends without closing its server, like a terminated one
+ *   exit        each worker ends without closing its server, like a terminated worker
  *   fill        a worker allocates until no memory is left
  *   abort       the process aborts
- *   clock <ms>  the clock of every thread is offset from now on
+ *   clock <ms>  the clock of every thread gets an offset
  */
 
 import { readFileSync } from 'node:fs'
@@ -71,7 +71,8 @@ function look(): void {
 done = ((): string => {
   try {
     const content = readFileSync(file, 'utf8')
-    return content.startsWith('clock') ? '' : content // A thread that comes later is not sabotaged by what came before, but goes by the same clock.
+    // A new thread ignores the current command, except for the offset of the clock.
+    return content.startsWith('clock') ? '' : content
   } catch {
     return ''
   }

@@ -1,4 +1,4 @@
-/** Requests with every outcome of a check, valid and malformed, for any caller. */
+/** Creates requests with every outcome of a check, valid and malformed, for any caller. */
 
 import { insertCustomer, insertLicense, insertMachine, insertProduct, insertRule } from '@keyward/testkit'
 
@@ -22,7 +22,7 @@ export type Licenses = {
   readonly ruled: License
 }
 
-/** The rules of the product of the license `ruled`. Only ranges, so that no rule contains the address of a check. */
+/** The rules of the product of the license `ruled`. They contain ranges, so that no rule contains the address of a check. */
 const RULES = [
   { kind: 'BLACKLIST', type: 'IP', value: '198.51.100.0/24' },
   { kind: 'BLACKLIST', type: 'IP', value: '2001:db8:ab00::/40' },
@@ -56,10 +56,10 @@ export async function createLicenses(pool: ReturnType<typeof openPool>, organiza
 
 let machines = 0
 
-/** Returns a machine id that no other check sends. The search must find it, so it would find an address as well. */
+/** Returns a machine id that no other check has. The search must find it as a control. */
 export const newMachine = (): string => `machine-sent-${String(++machines).padStart(4, '0')}-by-check`
 
-/** `by` is the part that all requests of one caller share. */
+/** Returns the requests of one caller. `by` is the part that all of them share. */
 export function createCases(licenses: Licenses, secret: string, by: Partial<Request>): Request[] {
   const { limited, unlimited, full } = licenses
   const v2 = (license: string, more: object = {}): Request => ({

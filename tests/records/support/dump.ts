@@ -1,8 +1,8 @@
-/** Reads every row of every table and view as text, including system tables, whose statistics contain values of columns. */
+/** Reads every row of every table and view as text. System tables are included, because statistics contain values. */
 
 import type { openPool } from '../../faults/support/postgres.ts'
 
-/** Returns the text by name of the relation. Bytes appear as hexadecimal digits. */
+/** Returns the rows as text, by the name of the relation. Bytes are hexadecimal digits. */
 export async function dumpDatabase(pool: ReturnType<typeof openPool>): Promise<Map<string, string>> {
   await pool.query('analyze')
   const relations = await pool.query<{ name: string }>(

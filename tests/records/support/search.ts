@@ -1,4 +1,4 @@
-/** Searches bytes and folders for many needles at once. */
+/** Searches bytes and folders for many needles in one pass. */
 
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -67,7 +67,7 @@ export class Search {
     return { found, bytes }
   }
 
-  /** Returns the findings that are not chance: all except four-byte forms of fewer than half of the addresses. */
+  /** Removes findings that may be chance: four-byte forms, unless at least half of the addresses are found in them. */
   judge(found: readonly Found[]): Found[] {
     const short = new Set(this.#needles.filter((needle) => needle.isShort).map((needle) => needle.of))
     const spelled = new Map<string, Set<string>>()

@@ -1,5 +1,5 @@
 /**
- * Every form in which an address could be stored: as text, as a number, as bytes, and as encoded bytes.
+ * Returns every form in which an address could be stored: as text, as a number, as bytes, and as encoded bytes.
  */
 
 import { isIPv4 } from 'node:net'
@@ -9,7 +9,7 @@ export interface Needle {
   readonly of: string
   readonly spelling: string
   readonly bytes: Uint8Array
-  /** Whether the form has four bytes, which random data may contain. It counts when several addresses are found in this form. */
+  /** Whether the form has only four bytes, so that random data may contain it. */
   readonly isShort: boolean
 }
 
@@ -17,7 +17,7 @@ export function needlesOf(address: string): Needle[] {
   return isIPv4(address) ? needlesOfIpv4(address) : needlesOfIpv6(address)
 }
 
-/** Returns the forms of another text that must not be found: as it is, and encoded. */
+/** Returns the forms of another text that must not be found: unchanged and encoded. */
 export function needlesOfText(of: string, text: string): Needle[] {
   const bytes = Buffer.from(text, 'utf8')
   return [
@@ -60,7 +60,7 @@ function needlesOfIpv6(address: string): Needle[] {
     ...needlesOfText(address, groups.join(':')),
     ...anyCase(address, 'hex', bytes.toString('hex')),
     ...anyCase(address, 'number', BigInt(`0x${bytes.toString('hex')}`).toString()),
-    // Many addresses share the first word, and small words are common numbers: seven digits occur by chance.
+    // Excludes the first word, which many addresses share, and small words, because numbers of seven digits occur by chance.
     ...[4, 8, 12].flatMap((at) => (bytes.readUInt32BE(at) > 1e8 ? numbers(address, bytes.readUInt32BE(at)) : [])),
     ...bytesAsText(address, bytes),
     needle(address, 'bytes', bytes),
@@ -82,7 +82,7 @@ function numbers(of: string, word: number): Needle[] {
   return [...anyCase(of, 'number', String(word)), ...anyCase(of, 'signed number', String(word | 0))]
 }
 
-/** Returns bytes as programs print them: lists of numbers, groups of hex digits, base64. */
+/** Returns the usual texts of bytes: lists of numbers, groups of hex digits, base64. */
 function bytesAsText(of: string, bytes: Buffer): Needle[] {
   const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'))
   return [
@@ -94,7 +94,7 @@ function bytesAsText(of: string, bytes: Buffer): Needle[] {
   ]
 }
 
-/** Returns the base64 of a text at each of the three offsets; only the letters that depend on the text alone. */
+/** Returns the base64 of a text at each of the three offsets, without letters that depend on neighboring bytes. */
 function base64(of: string, what: string, bytes: Buffer): Needle[] {
   return [0, 1, 2].map((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes])

@@ -1,6 +1,6 @@
 /**
- * Machines that claim, check again and release concurrently through validators that are killed, and the last response to each,
- * for comparison with the table. A machine without a response may or may not have a slot, so such machines are excluded.
+ * Claims, checks and releases concurrently through validators that are killed, and stores the last response to each machine
+ * for a comparison with the table. A machine without a response may or may not have a slot, so it is excluded.
  */
 
 import { Agent } from 'node:http'
@@ -12,7 +12,7 @@ import type { Service } from '../../faults/support/children.ts'
 import { type Reply, send } from '../../faults/support/client.ts'
 
 export interface Told {
-  /** Machines whose last response was VALID and that were not released since. */
+  /** Machines whose last response was VALID and that have not been released since. */
   readonly holders: Set<string>
   /** Machines whose last response was TOO_MANY_MACHINES or a release. */
   readonly without: Set<string>
@@ -31,7 +31,7 @@ export interface Told {
 }
 
 export interface StormOptions {
-  /** The validators that currently run. */
+  /** Returns the running validators. */
   readonly validators: () => readonly Service[]
   readonly secret: string
   /** License keys. A machine id contains the index of its license: `license/machine`. */
@@ -63,7 +63,7 @@ export async function storm(options: StormOptions): Promise<Told> {
   return told
 }
 
-/** Slightly less than the statement timeout of a validator. */
+/** The duration above which a claim may have timed out. It is slightly less than the statement timeout of a validator. */
 const UNHEARD_MS = 1_000
 
 class Claimant {
@@ -71,7 +71,7 @@ class Claimant {
   readonly #told: Told
   readonly #agent: Agent
   readonly #dice: Random
-  /** The holders of this caller alone, so that no other caller releases them. */
+  /** The slot holders that only this caller releases. */
   readonly #mine: string[] = []
 
   constructor(options: StormOptions, told: Told, agent: Agent, dice: Random) {
@@ -101,7 +101,7 @@ class Claimant {
       this.#mine.push(machine)
     } else if (code === 'TOO_MANY_MACHINES') {
       told.refused++
-      // Decided from memory because Postgres was too slow: the claim may have succeeded later.
+      // Postgres was slow, so the validator decided from memory and the claim may have succeeded later.
       if (performance.now() - askedMs > UNHEARD_MS) told.unsure.add(machine)
       else told.without.add(machine)
     } else this.#unanswered(machine, code)
@@ -115,7 +115,8 @@ class Claimant {
     if (text === '{"deactivated":true}') {
       told.releases++
       told.without.add(machine)
-    } else if (text === '{"deactivated":false}') told.wrong.push(`${machine} held a slot, and none was released`)
+    } else if (text === '{"deactivated":false}')
+      told.wrong.push(`${machine} held a slot, but the release returned false`)
     else this.#unanswered(machine, code)
   }
 
@@ -127,7 +128,7 @@ class Claimant {
     else if (code === 'UNAVAILABLE' || !/^[A-Z_]+$/.test(code)) {
       told.unanswered++
       told.unsure.add(machine)
-    } else told.wrong.push(`${machine} holds a slot and was told ${code}`)
+    } else told.wrong.push(`${machine} holds a slot, but its check returned ${code}`)
   }
 
   #unanswered(machine: string, code: string): void {
@@ -136,7 +137,7 @@ class Claimant {
     if (/^[A-Z_]+$/.test(code) && code !== 'UNAVAILABLE') this.#told.wrong.push(`${machine} was told ${code}`)
   }
 
-  /** Sends the request to another validator when a connection is refused, as a balancer does. */
+  /** Sends a request. Tries another validator if the connection is refused, like a balancer. */
   async #ask(path: string, machine: string): Promise<Reply> {
     const { keys, secret, validators } = this.#options
     const body = { licenseKey: keys[Number(machine.split('/')[0])], fingerprint: machine }
