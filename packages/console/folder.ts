@@ -1,2 +1,2 @@
-/** The folder that the console is built into, and that the management service serves it from. */
+/** The folder into which the console is built. The management service serves its files. */
 export const CONSOLE_FOLDER = new URL('dist', import.meta.url).pathname

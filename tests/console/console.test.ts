@@ -257,7 +257,7 @@ describe.skipIf(!existsSync(executablePath))(
       lines[2_400] = '10.0.0.0/77'
       await dialog().getByRole('textbox', { name: 'One value in each line' }).fill(lines.join('\n'))
       await dialog().getByRole('button', { name: 'Import' }).click()
-      await dialog().getByText('Created 2497 rules; 0 existed already.').waitFor()
+      await dialog().getByText('Created 2497 rules. 0 existed already.').waitFor()
       const listed = await dialog().getByRole('listitem').allInnerTexts()
       expect(listed.map((line) => line.split(':')[0])).toEqual(['Line 4', 'Line 1701', 'Line 2401'])
     })
@@ -297,7 +297,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByText('They decide nothing.').count()).toBe(1)
       await api('/access-rules', { kind: 'RESTRICTION', type: 'HWID', value: 'office', ...scope }, created)
       await button('Decide').click()
-      await page.getByText('Restrictions allow only what they list, and the check fits none of: Machine.').waitFor()
+      await page.getByText('The check matches no restriction of these types: Machine.').waitFor()
       await open('/rules?value=watched')
       expect(await page.getByRole('cell', { name: 'Blacklist, monitored' }).textContent()).toBe('Blacklist, monitored')
     })
@@ -310,9 +310,9 @@ describe.skipIf(!existsSync(executablePath))(
 
     test('keeps filters in the address through back and reload', async () => {
       await open('/licenses?status=suspended')
-      await page.getByText('No license fits these filters.').waitFor()
+      await page.getByText('No license matches these filters.').waitFor()
       await page.reload()
-      await page.getByText('No license fits these filters.').waitFor()
+      await page.getByText('No license matches these filters.').waitFor()
       expect(new URL(page.url()).search).toBe('?status=suspended')
     })
 

@@ -1,6 +1,6 @@
 /**
- * Builds the console into `dist/`: one page, scripts and styles with a hash in their names, and a compressed copy of each. Does nothing
- * when the sources and the lockfile are those of the last build.
+ * Builds the console into `dist/`: one page, scripts and styles with a hash in their names, and compressed copies of all files.
+ * Skips the build when the sources and the lockfile have not changed since the last one.
  */
 
 import { createHash } from 'node:crypto'
@@ -52,7 +52,7 @@ async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
-    // Components of React say "use client", which means nothing in a bundle for browsers.
+    // Bundles for browsers have no use for the "use client" directives of React components.
     onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
     transform: { define: { 'process.env.NODE_ENV': '"production"' } },
   })
@@ -65,7 +65,7 @@ async function bundleScripts(folder: string): Promise<string> {
   })
   await build.close()
   const entry = output.find((chunk) => chunk.type === 'chunk' && chunk.isEntry)
-  if (!entry) throw new Error('The bundle has no entry')
+  if (!entry) throw new Error('The bundle of the console has no entry chunk.')
   return entry.fileName
 }
 
@@ -92,7 +92,7 @@ function page(script: string, style: string): string {
   </head>
   <body>
     <div id="console"></div>
-    <noscript>The console needs JavaScript. Everything it does, the management API does too: see /docs.</noscript>
+    <noscript>The console needs JavaScript. The management API offers the same functions; see /docs.</noscript>
   </body>
 </html>
 `
@@ -113,14 +113,14 @@ async function builtFrom(folder: string): Promise<string> {
   return readFile(join(folder, STAMP), 'utf8').catch(() => '')
 }
 
-/** Builds the console if it is out of date, and returns whether it was. Processes may do so at the same time. */
+/** Builds the console if it is out of date, and returns whether it was. Several processes may build at the same time. */
 export async function buildConsole(): Promise<boolean> {
   const stamp = await hashOfSources()
   if ((await builtFrom(CONSOLE_FOLDER)) === stamp) return false
   const folder = await mkdtemp(`${CONSOLE_FOLDER}-`)
   await buildInto(folder)
   await writeFile(join(folder, STAMP), stamp)
-  // Another process may have been faster.
+  // Another process may have finished the same build first.
   if ((await builtFrom(CONSOLE_FOLDER)) !== stamp) {
     await rm(CONSOLE_FOLDER, { recursive: true, force: true })
     await rename(folder, CONSOLE_FOLDER).catch(() => undefined)

@@ -19,7 +19,7 @@ const theme = createTheme({
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
 })
 
-/** Quiet text and placeholders that are still easy to read: a contrast of at least 4.5 to 1. */
+/** Gives dimmed text and placeholders a contrast of at least 4.5 to 1. */
 const readable: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -34,7 +34,7 @@ const readable: CSSVariablesResolver = () => ({
 
 const MAX_RETRIES = 2
 
-/** A rejected request stays rejected; one that got no response may succeed the next time. */
+/** Retries requests without a response. An error of the API would be the same the next time. */
 function retry(failures: number, error: Error): boolean {
   return !(error instanceof ApiError) && failures < MAX_RETRIES
 }

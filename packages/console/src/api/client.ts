@@ -1,4 +1,4 @@
-/** Calls of the management API. The session is in a cookie, so no script ever holds a secret that signs in. */
+/** Calls of the management API. The session is in an HttpOnly cookie, which scripts cannot read. */
 
 import { type Problem, problem } from '@keyward/contract'
 import type { z } from 'zod'
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The API could not be reached, or it sent a response that is not its own. */
+/** The API did not respond, or the response does not have the format of the API. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
 }
@@ -40,7 +40,7 @@ async function send({ method, path, body, waits }: Request): Promise<Response> {
   try {
     return await fetch(BASE + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
   } catch (error) {
-    throw new UnreachableError('The service did not respond.', { cause: error })
+    throw new UnreachableError('The service did not respond. Check the connection and try again.', { cause: error })
   }
 }
 
@@ -66,17 +66,17 @@ export async function call<Schema extends z.ZodType>(sent: Request, schema: Sche
   })
 }
 
-/** As `call`, for a response without a body. */
+/** Sends a request like `call` and ignores the body of the response. */
 export async function callWithoutResponse(sent: Request): Promise<void> {
   await request(sent)
 }
 
-/** As `call`, for a response that is text. */
+/** Sends a request like `call` and returns the body of the response as text. */
 export async function callForText(sent: Request): Promise<string> {
   return (await request(sent)).text()
 }
 
-/** Returns `?a=1&b=2` without the members that are empty. */
+/** Returns the members as `?a=1&b=2` without the empty ones, or an empty string when all are empty. */
 export function queryString(members: Readonly<Record<string, string | number | null | undefined>>): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(members))

@@ -1,4 +1,4 @@
-/** React hooks over the API: what is read is cached for a moment, and every change makes the console read again. */
+/** React hooks for the API. Responses are cached for five seconds, and every change invalidates the cache. */
 
 import { page } from '@keyward/contract'
 import { type Me, me } from '@keyward/contract/management/sign-in'
@@ -11,7 +11,7 @@ import { ApiError, call, queryString } from './client.ts'
 
 export type Filters = Readonly<Record<string, string | number | null | undefined>>
 
-/** Reads one resource. `path` null: nothing is read. */
+/** Reads one resource. Sends no request while `path` is null. */
 export function useRead<Schema extends z.ZodType>(
   path: string | null,
   schema: Schema,
@@ -44,7 +44,7 @@ export function useList<Item extends z.ZodType>(path: string, item: Item, filter
   }
 }
 
-/** Returns the caller, null when nobody is signed in, or undefined while it is being read. */
+/** Returns the signed-in caller: null when nobody is signed in, undefined until the first response. */
 export function useMe(): { me: Me | null | undefined; error: Error | null } {
   const read = useQuery({
     queryKey: ['/me'],
@@ -61,7 +61,7 @@ export function useMe(): { me: Me | null | undefined; error: Error | null } {
   return { me: read.data, error: read.error }
 }
 
-/** Runs a change. When it succeeds everything is read again, and `done` is shown; when it fails its error is shown. */
+/** Runs a change. Success invalidates the cache and shows `done`; failure shows the error unless `quiet` is set. */
 export function useChange<Input, Output>(
   change: (input: Input) => Promise<Output>,
   options: { done?: string; onDone?: (output: Output) => void; quiet?: boolean } = {},

@@ -14,7 +14,7 @@ import { type Column, ConfirmButton, Copyable, type ListState, ListTable, Screen
 import { text } from '../text.ts'
 
 const t = text.credentials
-/** The part of an API key and of a token that the lists show. */
+/** The fields of an API key or token that the lists show. */
 type Shown = Pick<z.infer<typeof apiKey>, 'id' | 'name' | 'prefix' | 'lastUsedAt' | 'createdAt'>
 type SigningKey = z.infer<typeof signingKey>
 

@@ -1,4 +1,4 @@
-/** One license: its terms, its machines, what happened to it, and everything that can be done with it. */
+/** One license: its terms, its machines, its activity, and the actions on it. */
 
 import { customer, license, type License as LicenseType, machine } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
@@ -30,7 +30,7 @@ import { text } from '../text.ts'
 const t = text.license
 type Machine = z.infer<typeof machine>
 
-/** Saves text as a file. */
+/** Starts the download of text as a file. */
 function save(name: string, content: string): void {
   const url = URL.createObjectURL(new Blob([content], { type: 'text/plain' }))
   const link = document.createElement('a')
@@ -164,7 +164,7 @@ function Machines({ licenseId }: { licenseId: string }) {
   return <ListTable list={list} columns={columns} empty={t.noMachines} label={t.machines} />
 }
 
-/** What stands for an expiry: a term that has not started, or none. */
+/** Returns the text shown when a license has no expiry: a term that has not started, or "never". */
 function termOf({ policy: { durationDays } }: LicenseType): string {
   return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
 }

@@ -1,4 +1,4 @@
-/** The overview: checks by outcome, open alerts, and how much of the plan is used. */
+/** The overview: checks by outcome, open alerts, and the usage of the plan's limits. */
 
 import { type Code, ownOrganization } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'
@@ -27,7 +27,7 @@ function isSpan(value: string): value is Span {
   return value in SPANS
 }
 
-/** Begins and ends with a whole bucket, so that the same hour gives the same query. */
+/** Returns bounds that are whole buckets, so that the query stays the same within a bucket. */
 function boundsOf(span: Span): { from: string; to: string } {
   const { hours, interval } = SPANS[span]
   const bucketMs = interval === 'hour' ? MS_PER_HOUR : 24 * MS_PER_HOUR

@@ -1,4 +1,4 @@
-/** The access rules: what they match, how often, and where they apply. */
+/** The access rules: the values that they match, their scopes, and their counters. */
 
 import { accessRule, type AccessRule } from '@keyward/contract'
 import { Badge, Button, Group, Select, Text, TextInput } from '@mantine/core'

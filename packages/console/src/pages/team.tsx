@@ -1,4 +1,4 @@
-/** The members of the vendor: inviting, changing what they may do, and removing them. */
+/** The members of the organization: invitations, permissions and removal. */
 
 import { ALL_PERMISSIONS, member, type Member } from '@keyward/contract'
 import { createdMember, invitation, type Me } from '@keyward/contract/management/sign-in'
@@ -19,7 +19,7 @@ function summary(permissions: readonly string[]): string {
 }
 
 interface Edited {
-  /** Null: a new member. */
+  /** The id of the member, or null for a new one. */
   id: string | null
   email: string
   permissions: string[]

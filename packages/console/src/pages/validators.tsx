@@ -1,4 +1,4 @@
-/** The validators that run, and how far behind each is. */
+/** The running validators, and how many changes each has yet to apply. */
 
 import { validatorList } from '@keyward/contract/management/validators'
 import { Badge } from '@mantine/core'

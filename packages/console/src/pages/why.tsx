@@ -1,4 +1,4 @@
-/** Decides a check without making it, and shows what decided. */
+/** Evaluates a check without making it, and shows which rule or status decides it. */
 
 import { accessRule, type AccessRule, evaluation, license } from '@keyward/contract'
 import { Alert, Badge, Button, Card, Group, SimpleGrid, Stack, Table, Text, TextInput, Title } from '@mantine/core'

@@ -1,15 +1,15 @@
-/** Address ranges as the API stores them. The API decides; this shows the reader beforehand what it will store. */
+/** Previews the form in which the API will store an address range. The API alone validates the range. */
 
 import ipaddr from 'ipaddr.js'
 
 export interface Range {
-  /** As the API stores it: `10.0.0.0/8`, or an address alone. */
+  /** The form that the API stores: `10.0.0.0/8`, or a single address. */
   canonical: string
   prefix: number
   network: ipaddr.IPv4 | ipaddr.IPv6
 }
 
-/** Returns null when the text is no address and no range. */
+/** Returns null when the text is neither an address nor a range. */
 export function parseRange(text: string): Range | null {
   const [address = '', length, ...rest] = text.split('/')
   if (rest.length > 0 || !ipaddr.isValid(address) || (length !== undefined && !/^[0-9]{1,3}$/.test(length))) return null

@@ -1,4 +1,4 @@
-/** Stacked bars of checks by outcome. The table beside it has the same figures for readers who cannot see it. */
+/** Stacked bars of checks by outcome. The overview has a table with the totals for readers who cannot see the chart. */
 
 import { type Code, CODES } from '@keyward/contract'
 import { Group, Text } from '@mantine/core'
@@ -17,7 +17,7 @@ const TOP = 18
 const BOTTOM = 20
 const MS = { hour: 3_600_000, day: 86_400_000 }
 
-/** Distinguishable in both themes and for people who see red and green alike. */
+/** The color of each code. The colors differ in both themes and with red-green color blindness. */
 const COLORS: Record<Code, string> = {
   VALID: 'var(--mantine-color-teal-6)',
   NOT_FOUND: 'var(--mantine-color-gray-5)',

@@ -8,7 +8,7 @@ import { call, queryString } from '../api/client.ts'
 import { useList } from '../api/hooks.ts'
 import { text } from '../text.ts'
 
-/** A product by its name. `any`: the label of choosing none. */
+/** A field that chooses a product by its name. An optional field can be cleared. */
 export function ProductField({
   value,
   onChange,
@@ -38,7 +38,7 @@ export function ProductField({
   )
 }
 
-/** The e-mail address of a customer who exists, or of a new one. */
+/** A field for the e-mail address of an existing or new customer. */
 export function CustomerField({
   value,
   onChange,

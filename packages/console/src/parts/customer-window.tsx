@@ -20,7 +20,7 @@ export function CustomerWindow({
   opened: boolean
   onClose: () => void
   onSaved?: (saved: Customer) => void
-  /** The customer to change. Absent: a new one. */
+  /** The customer to change. When absent, the window creates one. */
   before?: Customer
 }) {
   const [email, setEmail] = useState(before?.email ?? '')

@@ -1,4 +1,4 @@
-/** A form in a window. The errors of the API appear at their fields, and all others above the buttons. */
+/** A form in a window. Validation errors appear at their fields, and all other errors above the buttons. */
 
 import { Button, Group, Modal, Stack } from '@mantine/core'
 import { type FormEvent, type ReactNode, useState } from 'react'
@@ -30,7 +30,7 @@ export function FormWindow({
   onClose: () => void
   /** Rejects with the error to show. */
   onSubmit: () => Promise<unknown>
-  /** Receives the errors of the fields. */
+  /** Renders the fields with their errors. */
   children: (errors: FieldErrors) => ReactNode
 }) {
   const [error, setError] = useState<Error | null>(null)

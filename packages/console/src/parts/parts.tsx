@@ -1,4 +1,4 @@
-/** The small parts that every screen is made of. */
+/** The small components that all screens share. */
 
 import type { Code, LicenseStatus } from '@keyward/contract'
 import {
@@ -77,7 +77,7 @@ export function When({ at, never = text.never }: { at: string | null; never?: st
   )
 }
 
-/** Text in a fixed width, with a button that copies it. */
+/** Text in a monospaced font, with a button that copies it. */
 export function Copyable({ value, label = text.copy }: { value: string; label?: string }) {
   return (
     <Group gap={4} wrap="nowrap" align="center">
@@ -142,7 +142,7 @@ export interface ListState<Item> {
   loadMore: () => void
 }
 
-/** A list as a table. `href` makes the first cell of each row a link. `empty` teaches what to do when there is nothing. */
+/** A list as a table. `href` makes the first cell of each row a link. `empty` is shown instead of a table without rows. */
 export function ListTable<Item extends { id: string }>({
   list,
   columns,
@@ -218,7 +218,7 @@ export function Waiting() {
   )
 }
 
-/** A button that asks before it acts, and says what will happen. */
+/** A button that shows the consequence and requires a confirmation before it acts. */
 export function ConfirmButton({
   label,
   title,
@@ -259,7 +259,7 @@ export function ConfirmButton({
   )
 }
 
-/** A term and its value, for the summaries of detail screens. */
+/** A term with its value in the summary of a detail screen. */
 export function Fact({ term, children }: { term: string; children: ReactNode }) {
   return (
     <div>

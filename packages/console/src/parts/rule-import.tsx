@@ -1,4 +1,4 @@
-/** Imports many rules from lines of text or from a file. Lines that are not valid are listed, and the others are imported. */
+/** Imports rules from lines of text or from a file. Lists the invalid lines and imports the others. */
 
 import { importedAccessRules, type RuleType } from '@keyward/contract'
 import { Alert, Button, FileInput, Group, List, Modal, Progress, Select, Stack, Textarea } from '@mantine/core'
@@ -31,7 +31,7 @@ interface Progressed {
   bad: BadLine[]
 }
 
-/** Empty lines and lines that begin with # are no values. */
+/** Returns the lines that contain values. Skips empty lines and lines that begin with #. */
 function linesOf(content: string): Line[] {
   return content
     .split('\n')
@@ -47,7 +47,7 @@ function badLines(error: unknown, batch: readonly Line[]): BadLine[] {
   })
 }
 
-/** Imports the lines of a batch that are valid. */
+/** Imports the valid lines of a batch and returns the others in `bad`. */
 async function importBatch(type: RuleType, batch: readonly Line[]): Promise<Omit<Progressed, 'done' | 'all'>> {
   if (batch.length === 0) return { created: 0, skipped: 0, bad: [] }
   const rules = batch.map(({ value }) => ({ kind: 'BLACKLIST', type, value, scope: 'ORGANIZATION' }))

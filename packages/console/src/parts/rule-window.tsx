@@ -1,4 +1,4 @@
-/** The window that creates an access rule. It says how a range is stored, and warns when it contains the reader's own address. */
+/** The window that creates an access rule. It shows the stored form of a range and warns when the range contains the user's own address. */
 
 import { accessRule, license, myIp, page, type RuleKind, type RuleScope, type RuleType } from '@keyward/contract'
 import { Alert, Checkbox, Select, Textarea, TextInput } from '@mantine/core'
@@ -41,7 +41,7 @@ async function licenseWith(key: string): Promise<string> {
   return found.id
 }
 
-/** What a blacklist of this range would do to the reader. */
+/** Notes on a range: its stored form, and warnings when it contains all addresses or the user's own. */
 function RangeNotes({ value, kind }: { value: string; kind: RuleKind }) {
   const { data } = useRead('/access-rules/my-ip', myIp)
   const range = parseRange(value.trim())

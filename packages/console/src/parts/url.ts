@@ -1,8 +1,8 @@
-/** Filters of a list, kept in the address of the page, so that back, reload and a copied link show the same. */
+/** Keeps the filters of a list in the URL, so that reloads and copied links show the same list. */
 
 import { useLocation, useSearch } from 'wouter'
 
-/** Returns the filters, with those of `absent` where the address has none, and a function that changes one. */
+/** Returns the filters of the URL with the defaults of `absent`, and a function that changes one filter. */
 export function useUrlFilters<Filters extends Record<string, string>>(
   absent: Filters,
 ): [Filters, (name: keyof Filters & string, value: string | null) => void] {

@@ -1,4 +1,4 @@
-/** Shows the sign-in to strangers and the shell to everybody else. */
+/** Shows the shell to signed-in callers, and the sign-in to everybody else. */
 
 import { useMe } from '../api/hooks.ts'
 import { ErrorMessage, Waiting } from '../parts/parts.tsx'

@@ -166,7 +166,7 @@ export function Shell({ me }: { me: Me }) {
   )
 }
 
-/** `home`: the first section that the caller may see. */
+/** The routes of the console. `home` is the first section that the caller may see. */
 function Pages({ me, home }: { me: Me; home: string }) {
   return (
     <Switch>
