@@ -22,7 +22,7 @@ const failure = z.object({
   error: z.object({ message: z.string(), details: z.array(z.string()), exitCode: z.literal(2) }),
 })
 
-/** Returns the error of a dry run: its sentence and its details, one a line. */
+/** Returns the error of a dry run: the message and the details, each in one line. */
 async function failed(name: string, content: string | Uint8Array, ...flags: string[]): Promise<string> {
   const { error } = failure.parse(await dryRun(name, content, ...flags))
   return [error.message, ...error.details].join('\n')
@@ -34,12 +34,12 @@ describe('plain lists', () => {
     expect(await dryRun('list.txt', list)).toEqual(good(3))
   })
 
-  test('have comments cut between characters when they are too long for a note', async () => {
+  test('cut comments to the length of a note without splitting characters', async () => {
     const comments = [499, 500].map((length) => `${'x'.repeat(length - 1)}\u{1F6AB} and more`)
     expect(await dryRun('list.txt', comments.map((comment) => `192.0.2.1 # ${comment}`).join('\n'))).toEqual(good(2))
   })
 
-  test('with a value that is not an address fail with its line', async () => {
+  test('fail with the line of a value that is not an address', async () => {
     expect(await failed('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
       /^1 of 2 rows.*\nline 2: value: "203.0.113.256" must be an IPv4 or IPv6 address or a CIDR range$/,
     )
@@ -55,7 +55,7 @@ describe('plain lists', () => {
 })
 
 describe('CSV', () => {
-  test('takes fields from its heading, and the rest from flags', async () => {
+  test('maps columns by the heading and takes other fields from flags', async () => {
     const csv = 'type,value,note\nHWID,"a,\n""b""",two lines\nIP,192.0.2.0/24,\n'
     expect(await dryRun('rules.csv', csv)).toEqual(good(2))
   })
@@ -71,7 +71,7 @@ describe('CSV', () => {
   test('sets allowSuspendedOrExpired on exclusions only', async () => {
     const heading = 'value,kind,allowSuspendedOrExpired'
     expect(await dryRun('rules.csv', `${heading}\n192.0.2.1,EXCLUSION,true\n192.0.2.2,EXCLUSION,\n`)).toEqual(good(2))
-    expect(await failed('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(/only an exclusion/)
+    expect(await failed('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(/must be false or absent for the kind BLACKLIST/)
   })
 })
 
@@ -97,13 +97,13 @@ describe('JSON', () => {
     expect(await failed('rules.json', content)).toMatch(/contains no rules|not valid JSON/)
   })
 
-  test('of any length is read as a stream', async () => {
+  test('accepts a list of 30,000 items', async () => {
     const items = Array.from({ length: 30_000 }, (_, i) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`)
     expect(await dryRun('long.json', JSON.stringify(items))).toEqual(good(30_000))
   })
 })
 
-test('leaves out invalid rows with --skip-invalid', async () => {
+test('skips invalid rows with --skip-invalid', async () => {
   expect(await dryRun('list.txt', '192.0.2.1\nnonsense\n', '--skip-invalid')).toEqual({
     rows: 2,
     invalid: 1,
@@ -118,26 +118,26 @@ test('applies the scope of the flags only to rows without a scope', async () => 
   expect(await failed('rules.json', JSON.stringify(rows), '--license', 'x')).toMatch(/^item 1: scopeId/m)
 })
 
-describe('wrong usage is explained', () => {
+describe('wrong usage', () => {
   test.each([
     [['rules', 'import', 'missing.txt'], /cannot be read/],
     [['rules', 'import', 'list.xls'], /cannot be read/],
     [['license', 'create', '--max-machines', 'many'], /whole number/],
     [['license', 'creat'], /did you mean create/i],
     [['rules', 'import', 'a', '--type', 'MAC'], /Allowed choices are IP, HWID, COUNTRY, CUSTOMER/],
-    [['--operator-token', 'x', 'org', 'create', ''], /^"" is not a name for an organization\n {2}\S/],
-    [['--operator-token', 'x', 'org', 'create', ' '], /^" " is not a name for an organization\n {2}\S/],
-    [['--url', 'example.com', 'status'], /give one such as https/],
+    [['--operator-token', 'x', 'org', 'create', ''], /^"" is not a valid name of an organization\n {2}\S/],
+    [['--operator-token', 'x', 'org', 'create', ' '], /^" " is not a valid name of an organization\n {2}\S/],
+    [['--url', 'example.com', 'status'], /example\.com is not a URL\. .* such as https/],
     [['status'], /--operator-token or OPERATOR_TOKEN/],
-    [['--url', 'http://licenses.example.com', 'status'], /in clear text; use https, or --allow-http/],
-    [['--url', 'http://127.0.0.1.example.com', 'status'], /in clear text; use https, or --allow-http/],
+    [['--url', 'http://licenses.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
+    [['--url', 'http://127.0.0.1.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
   ])('%j', async (args, expected) => {
     const printed = await shell.cli(...args)
     expect(printed.code).toBe(2)
     expect(printed.err).toMatch(expected)
   })
 
-  test('sends the token over http only where that is allowed', async () => {
+  test('sends the token over http only to this machine or with --allow-http', async () => {
     const status = ['--operator-token', 'x', '--url', 'http://licenses.invalid', 'status']
     expect(await shell.cli(...status)).toMatchObject({ code: 2 })
     expect(await shell.cli('--allow-http', ...status)).toMatchObject({ code: 3 })
@@ -160,9 +160,9 @@ describe('wrong usage is explained', () => {
   })
 })
 
-test('--get prints one field of a result, and names the fields when there is no such field', async () => {
+test('prints one field with --get, or the names of all fields for an unknown one', async () => {
   await shell.write('list.txt', '192.0.2.1\n')
   expect(await shell.cli('--get', 'rows', 'rules', 'import', 'list.txt', '--dry-run')).toMatchObject({ out: '1\n' })
   const printed = await shell.cli('--get', 'row', 'rules', 'import', 'list.txt', '--dry-run')
-  expect([printed.code, printed.err]).toEqual([2, 'The result has no field row\n  It has rows, invalid, dryRun.\n'])
+  expect([printed.code, printed.err]).toEqual([2, 'The result has no field row\n  Fields: rows, invalid, dryRun.\n'])
 })

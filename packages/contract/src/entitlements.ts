@@ -1,6 +1,6 @@
 /**
- * Entitlements: what a license unlocks (docs/api.md#v13). A product has defaults, and a license overrides them. Validators
- * and management merge the two with the same function.
+ * Entitlements: the features that a license unlocks (docs/api.md#v13). A product has defaults, and a license overrides them.
+ * Validators and management merge both with `effectiveEntitlements`.
  */
 
 import { z } from 'zod'
@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { byteLength, text } from './text.ts'
 
 export const MAX_ENTITLEMENTS = 64
-/** The longest entitlements as JSON without spaces: of a product, of a license, and of both together. */
+/** The maximum size as JSON without spaces. It applies to a product, to a license, and to the merged entitlements. */
 export const MAX_ENTITLEMENTS_BYTES = 4096
 
 const NAME_RULE = 'must match ^[a-z][a-z0-9_.-]{0,63}$'
@@ -34,14 +34,14 @@ function bounded<Value extends z.ZodType>(value: Value, description: string) {
 /** The defaults of a product. */
 export const entitlements = bounded(
   entitlementValue,
-  'What its licenses unlock by default: names with `true`, an integer or a string.',
+  'The default entitlements of its licenses: names with `true`, an integer or a string.',
 )
 export type Entitlements = z.infer<typeof entitlements>
 
 /** The overrides of a license. */
 export const entitlementOverrides = bounded(
   z.union([z.literal(true), z.int(), text(256, 0), z.null()], `${VALUE_RULE}, or null`),
-  "What it changes in its product's entitlements; null removes a default.",
+  "The overrides of the product's entitlements. Null removes a default.",
 )
 export type EntitlementOverrides = z.infer<typeof entitlementOverrides>
 
@@ -50,7 +50,7 @@ export function entitlementsBytes(members: object): number {
   return byteLength(JSON.stringify(members))
 }
 
-/** Returns the entitlements of a license: those of its product, overridden by its own, without those that are null. */
+/** Returns the entitlements of a license: the product's defaults with the license's overrides, without null values. */
 export function effectiveEntitlements<Value>(
   product: Readonly<Record<string, Value>>,
   license: Readonly<Record<string, Value>>,

@@ -1,6 +1,6 @@
 /**
- * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). Every code has one status
- * and one title here, so that code, documents and responses cannot disagree.
+ * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). The services and the
+ * OpenAPI document read the status and title of each code from here.
  */
 
 import { z } from 'zod'
@@ -11,24 +11,24 @@ export const PROBLEMS = {
   MALFORMED_HTTP: { status: 400, title: 'The request is not valid HTTP/1.1.' },
   MALFORMED_JSON: { status: 400, title: 'The body is not valid JSON.' },
   UNAUTHENTICATED: { status: 401, title: 'A valid credential is required.' },
-  FORBIDDEN: { status: 403, title: 'The credential lacks the permission for this.' },
+  FORBIDDEN: { status: 403, title: 'The credential lacks the permission for this request.' },
   RULE_LIMIT_REACHED: { status: 403, title: 'The plan allows no more access rules.' },
   COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan does not include country rules.' },
-  QUOTA_EXCEEDED: { status: 403, title: 'The organization has as many of these as its quota allows.' },
+  QUOTA_EXCEEDED: { status: 403, title: 'The quota of the organization is used up.' },
   ORGANIZATION_SUSPENDED: { status: 403, title: 'The operator has suspended the organization.' },
   NOT_FOUND: { status: 404, title: 'The resource does not exist.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed for this path.' },
   REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive completely in time.' },
   IDEMPOTENCY_KEY_IN_USE: { status: 409, title: 'A request with this idempotency key is still running.' },
-  RULE_EXISTS: { status: 409, title: 'The same access rule exists.' },
+  RULE_EXISTS: { status: 409, title: 'An access rule with the same kind, type, value and scope exists.' },
   LICENSE_KEY_EXISTS: { status: 409, title: 'A license with this key exists.' },
-  LICENSE_REVOKED: { status: 409, title: 'The license is revoked, which is final.' },
+  LICENSE_REVOKED: { status: 409, title: 'The license is revoked. A revocation is final.' },
   NOT_STARTED: { status: 409, title: 'The term of the license starts with its first valid check.' },
-  VALIDATORS_OUTDATED: { status: 409, title: 'A validator of an earlier version does not implement this.' },
+  VALIDATORS_OUTDATED: { status: 409, title: 'A connected validator of an earlier version does not implement this feature.' },
   EXTERNAL_ID_EXISTS: { status: 409, title: 'A customer with this external id exists.' },
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
-  SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files; rotate first.' },
-  LAST_CREDENTIAL: { status: 409, title: 'No other credential could manage credentials afterwards.' },
+  SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files. Rotate the keys first.' },
+  LAST_CREDENTIAL: { status: 409, title: 'After this request, no credential could manage credentials.' },
   IN_USE: { status: 409, title: 'The resource still has licenses.' },
   REVOKED: { status: 409, title: CODE_MESSAGES.REVOKED },
   SUSPENDED: { status: 409, title: CODE_MESSAGES.SUSPENDED },
@@ -40,14 +40,14 @@ export const PROBLEMS = {
   VERSION_MISMATCH: { status: 412, title: 'The resource has another version.' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'The body is too large.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The body must be application/json.' },
-  EXPECTATION_FAILED: { status: 417, title: 'The only expectation that is supported is 100-continue.' },
+  EXPECTATION_FAILED: { status: 417, title: 'The only supported expectation is 100-continue.' },
   INVALID_REQUEST: { status: 422, title: 'The request is not valid.' },
   IMPORT_TOO_LARGE: { status: 422, title: 'The list has too many rows.' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, title: 'The idempotency key was used for another request.' },
   RATE_LIMITED: { status: 429, title: 'Too many requests.' },
   HEADERS_TOO_LARGE: { status: 431, title: 'The headers are too large.' },
-  INTERNAL: { status: 500, title: 'Something went wrong on our side.' },
-  UNAVAILABLE: { status: 503, title: 'The service cannot answer right now.' },
+  INTERNAL: { status: 500, title: 'An internal error occurred.' },
+  UNAVAILABLE: { status: 503, title: 'The service is temporarily unavailable.' },
 } as const satisfies Record<string, { status: number; title: string }>
 
 export type ProblemCode = keyof typeof PROBLEMS
@@ -59,16 +59,16 @@ export const problem = z
   .object({
     type: z
       .string()
-      .meta({ description: 'A URI that names the kind of problem.', example: 'urn:keyward:problem:in-use' }),
+      .meta({ description: 'A URI that identifies the type of the problem.', example: 'urn:keyward:problem:in-use' }),
     title: z
       .string()
-      .meta({ description: 'The kind of problem, in a sentence.', example: 'The resource still has licenses.' }),
+      .meta({ description: 'A short description of the problem type.', example: 'The resource still has licenses.' }),
     status: z.int().meta({ description: 'The HTTP status.', example: 409 }),
     detail: z
       .string()
-      .meta({ description: 'What is wrong with this request.', example: 'The product has 3 licenses.' }),
+      .meta({ description: 'A description of this occurrence of the problem.', example: 'The product has 3 licenses.' }),
     instance: z.string().meta({ description: 'The path of the request.', example: '/api/v1/products/019a8b3c' }),
-    // A later version may send a code that a client does not know, so only the document lists the codes.
+    // Later versions may add codes, so the schema accepts any text. The OpenAPI document lists the current codes.
     code: z.string().meta({
       description: 'The stable name of the problem.',
       example: 'IN_USE',
@@ -86,23 +86,23 @@ export const problem = z
         }),
       )
       .optional()
-      .meta({ description: 'Every validation error.' }),
+      .meta({ description: 'All validation errors of the request.' }),
     ruleId: z
       .uuid()
       .optional()
-      .meta({ description: 'The rule that exists (`RULE_EXISTS`).', example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }),
+      .meta({ description: 'The id of the existing rule (`RULE_EXISTS`).', example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }),
     quota: z
       .object({
         name: z.string().meta({ description: 'The name of the quota.', example: 'licenses' }),
-        limit: z.int().meta({ description: 'How many are allowed.', example: 1_000_000 }),
-        used: z.int().meta({ description: 'How many there are before the request.', example: 1_000_000 }),
+        limit: z.int().meta({ description: 'The limit of the quota.', example: 1_000_000 }),
+        used: z.int().meta({ description: 'The number in use before the request.', example: 1_000_000 }),
       })
       .optional()
       .meta({ description: 'The quota that the request would exceed (`QUOTA_EXCEEDED`).' }),
     mergedInto: z.uuid().optional().meta({
-      description: 'The customer that it was merged into (`NOT_FOUND`).',
+      description: 'The customer that remained after a merge (`NOT_FOUND`).',
       example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',
     }),
   })
-  .meta({ id: 'Problem', description: 'What went wrong (RFC 9457).' })
+  .meta({ id: 'Problem', description: 'An error (RFC 9457).' })
 export type Problem = z.infer<typeof problem>

@@ -1,6 +1,6 @@
 /**
- * The public API as zod schemas; every type is inferred from them. This file exports what several resources or programs share.
- * The schemas of one resource are imported from its file: `@keyward/contract/management/products`.
+ * The public API as zod schemas, from which all types are inferred. This file exports the schemas that several programs share.
+ * Each resource has its own module, such as `@keyward/contract/management/products`.
  */
 
 export * from './codes.ts'

@@ -1,6 +1,6 @@
 /**
- * The messages between management and validators: management asks a validator to decide a check without making it
- * (docs/api.md#r5). No part of the public API.
+ * The internal messages between management and validators, which are not part of the public API. Management requests the
+ * verdict of a check from a validator, which decides without recording the check (docs/api.md#r5).
  */
 
 import { z } from 'zod'
@@ -13,27 +13,27 @@ export const DECIDE_PATH = '/decide'
 
 export const decideRequest = z.strictObject({
   organizationId: z.uuid(),
-  /** The product that the caller's API key is bound to. Absent: none. */
+  /** The product that the caller's API key is bound to. Absent for a key without a product. */
   productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
   machineId: z.string().min(1).nullable(),
   /** An address as text, not a range. It is neither stored nor logged (docs/api.md#d1). */
   ip: z.string().nullable(),
-  /** Two upper-case letters. Neither stored nor logged, as `ip`. */
+  /** Two upper-case letters. The country is neither stored nor logged (docs/api.md#d1). */
   country: z
     .string()
     .regex(/^[A-Z]{2}$/)
     .nullable(),
-  /** The text of `pg_current_snapshot()`. The verdict considers everything that is visible in it. */
+  /** The text of `pg_current_snapshot()`. The verdict includes all changes that are visible in the snapshot. */
   snapshot: z.string().regex(/^\d{1,20}:\d{1,20}:(?:\d{1,20}(?:,\d{1,20})*)?$/),
 })
 export type DecideRequest = z.infer<typeof decideRequest>
 
 export const decideResponse = z.object({
   code,
-  /** Whether the check would have to take a slot of a limited license. `code` says whether one is free. */
+  /** Whether the check needs a new slot of a limited license. `code` is `TOO_MANY_MACHINES` when none is free. */
   needsSlot: z.boolean(),
-  /** Whether the machine holds a slot by a lease, which only Postgres knows to be alive. */
+  /** Whether the machine has a slot with a lease. Only Postgres determines whether the lease has ended. */
   holdsLease: z.boolean().default(false),
   /** The id of the deciding rule. */
   decidedBy: z.uuid().nullable(),

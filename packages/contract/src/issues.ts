@@ -1,6 +1,6 @@
 /**
- * Describes what is wrong with a value. Each text completes a sentence that begins with the name of the field. It is the error
- * map of zod, so that no schema has to describe the common issues and no text of zod reaches a caller.
+ * The messages of common validation errors. Each message completes a sentence that begins with the name of the field. As the
+ * error map of zod, it replaces all messages of the library.
  */
 
 import type { z } from 'zod'
@@ -40,7 +40,7 @@ function describeSize(origin: string, bound: number | bigint, which: 'least' | '
   return `must have at ${which} ${Number(bound).toLocaleString('en')} ${unit[Number(bound) === 1 ? 0 : 1]}`
 }
 
-/** An error map for `safeParse(value, { error: describeIssue })`. */
+/** Returns the message for an issue of zod. Pass it to `safeParse(value, { error: describeIssue })`. */
 export function describeIssue(issue: Issue): string {
   if (issue.input === undefined && issue.code !== 'custom') return 'is required'
   switch (issue.code) {

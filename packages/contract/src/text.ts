@@ -1,6 +1,6 @@
 /**
- * Text as both services accept it: well-formed Unicode, without NUL where Postgres stores it as text, so that no lossy
- * encoding makes two different ids equal (docs/api.md#h4).
+ * Schemas for text. Both services require well-formed Unicode, because a lossy encoding could make two different ids equal
+ * (docs/api.md#h4). Columns of type `text` in Postgres also exclude NUL.
  */
 
 import { z } from 'zod'
@@ -12,7 +12,7 @@ export function byteLength(value: string): number {
   return encoder.encode(value).length
 }
 
-/** Text that Postgres can store: well-formed and without NUL. Lengths are code points, as zod and JSON Schema count them. */
+/** Returns the schema of text that Postgres can store: well-formed and without NUL. Lengths are in code points, as in JSON Schema. */
 export function text(maxLength: number, minLength = 1) {
   return z
     .string()
@@ -21,7 +21,7 @@ export function text(maxLength: number, minLength = 1) {
     .refine((value) => value.isWellFormed() && !value.includes('\u0000'), 'must be well-formed text without NUL')
 }
 
-/** Returns the schema of a string that an app chose, at most `maxBytes` long in UTF-8. It is stored and compared exactly, so every well-formed character is allowed. */
+/** Returns the schema of a string that an app chooses, of at most `maxBytes` bytes in UTF-8. Any well-formed text is allowed. */
 export function exactText(maxBytes: number) {
   return z
     .string()
@@ -30,7 +30,7 @@ export function exactText(maxBytes: number) {
     .refine((value) => byteLength(value) <= maxBytes, `must be at most ${maxBytes} bytes of UTF-8`)
 }
 
-/** Like `exactText`, but null and the empty string count as absent and become null. */
+/** Returns the schema of an optional `exactText`. Absent, null and empty values become null. */
 export function optionalExactText(maxBytes: number) {
   return z
     .string()
@@ -39,6 +39,6 @@ export function optionalExactText(maxBytes: number) {
     .pipe(exactText(maxBytes).nullable())
 }
 
-/** A license key has 1 to 128 ASCII characters, so a longer one cannot exist and is not looked up. */
+/** The maximum length of a license key, which has 1 to 128 ASCII characters. Longer keys are rejected without a lookup. */
 export const MAX_LICENSE_KEY_BYTES = 128
 export const MAX_MACHINE_ID_BYTES = 512

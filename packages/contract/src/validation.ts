@@ -1,6 +1,6 @@
 /**
- * The validation API, v1 and v2: requests (docs/api.md#h3) and responses (docs/api.md#h1). Only a verdict has the member
- * `valid`, so that no app can mistake an outage for a rejection (docs/api.md#h2).
+ * The requests (docs/api.md#h3) and responses (docs/api.md#h1) of the validation API, v1 and v2. Only a verdict has the
+ * member `valid`, so that apps can distinguish an outage from a rejection (docs/api.md#h2).
  */
 
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { CODE_MESSAGES } from './codes.ts'
 import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText } from './text.ts'
 import { CODES } from './vocabulary.ts'
 
-/** A license key in a check. It has no maximum length: a key that is longer than any license's is not found. */
+/** A license key in a check. The schema has no maximum length, because a check with an overlong key returns `NOT_FOUND`. */
 export const checkedLicenseKey = z
   .string()
   .min(1)
@@ -23,18 +23,18 @@ const machineId = exactText(MAX_MACHINE_ID_BYTES).meta({
 
 const optionalMachineId = optionalExactText(MAX_MACHINE_ID_BYTES)
 
-/** What a verdict can contain besides its own members (docs/api.md#h12). */
+/** The optional members of a verdict that a request can include (docs/api.md#h12). */
 const include = z
   .array(z.enum(['entitlements'], 'must be "entitlements"'))
   .max(16)
   .nullish()
   .transform((names) => names ?? [])
-  .meta({ description: 'What to add to a `VALID` response.', example: ['entitlements'] })
+  .meta({ description: 'The optional members to include in a `VALID` response.', example: ['entitlements'] })
 
-/** The fields of v2 that may hold the machine id. The first one present counts; those after it are not examined. */
+/** The fields of v2 that can contain the machine id. The first one present is used, and later ones are not validated. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
-/** A field that the document describes and the transformation examines, if no field before it is present. */
+/** Returns a documented field without validation. The transformation validates it if all fields before it are absent. */
 const unexamined = (description: string, example: string) =>
   z
     .unknown()
@@ -64,7 +64,7 @@ export const validateRequestV2 = z
     return { licenseKey: body.license, machineId: null, include: body.include }
   })
 
-/** The name by which people recognize the machine. */
+/** The name by which people recognize the machine, at most as long as a machine id. */
 const optionalHostname = optionalExactText(MAX_MACHINE_ID_BYTES)
 
 /** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?, include?}`. */
@@ -96,26 +96,26 @@ const status = <const Status extends number>(value: Status) =>
   z.literal(value).meta({ description: 'The HTTP status.', example: value })
 const valid = <const Valid extends boolean>(value: Valid) =>
   z.literal(value).meta({ description: 'Whether the app may run. Only a verdict has this member.', example: value })
-const message = z.string().meta({ description: 'The outcome in a sentence.', example: CODE_MESSAGES.EXPIRED })
+const message = z.string().meta({ description: 'A message that describes the outcome.', example: CODE_MESSAGES.EXPIRED })
 const expiresAt = z.iso
   .datetime({ precision: 3 })
   .nullable()
-  .meta({ description: 'When the license expires, UTC; null: never.', example: '2027-01-31T00:00:00.000Z' })
+  .meta({ description: 'The time at which the license expires, in UTC; null if it never expires.', example: '2027-01-31T00:00:00.000Z' })
 
-/** The codes of rejected checks: all but `VALID`. */
+/** The codes of rejected checks: all except `VALID`. */
 const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({
-  description: 'Why the check is rejected.',
+  description: 'The reason of the rejection.',
   example: 'EXPIRED',
 })
 const validCode = z.literal('VALID').meta({ description: 'The check is valid.', example: 'VALID' })
 
-/** Only on request (docs/api.md#h12). */
+/** The entitlements in a verdict. They are present only on request (docs/api.md#h12). */
 const shownEntitlements = z
   .record(z.string(), z.union([z.literal(true), z.int(), z.string()]))
   .optional()
-  .meta({ description: 'What the license unlocks, with `include`.', example: { edition: 'pro', seats: 5 } })
+  .meta({ description: 'The entitlements of the license. Present only if the request includes them.', example: { edition: 'pro', seats: 5 } })
 
-/** The verdict of v2 validate, with its `status` (docs/api.md#h1). */
+/** The verdict of v2 validate. `status` is the HTTP status (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
   z.strictObject({
     valid: valid(true),
@@ -128,7 +128,7 @@ export const verdictV2 = z.discriminatedUnion('valid', [
   z.strictObject({ valid: valid(false), status: status(400), message, code: rejectionCode }),
 ])
 
-/** The verdict of v1 validate and activate, always with status 200. `machines` comes with `TOO_MANY_MACHINES`. */
+/** The verdict of v1 validate and activate, always with status 200. `machines` is present with `TOO_MANY_MACHINES`. */
 export const verdictV1 = z.discriminatedUnion('valid', [
   z.strictObject({ valid: valid(true), code: validCode, expiresAt, entitlements: shownEntitlements }),
   z.strictObject({
@@ -137,8 +137,8 @@ export const verdictV1 = z.discriminatedUnion('valid', [
     detail: message,
     machines: z
       .strictObject({
-        used: z.int().meta({ description: 'Machine slots that are taken.', example: 2 }),
-        max: z.int().meta({ description: 'Machine slots that the license has.', example: 2 }),
+        used: z.int().meta({ description: 'The number of taken machine slots.', example: 2 }),
+        max: z.int().meta({ description: 'The number of machine slots of the license.', example: 2 }),
       })
       .optional()
       .meta({ description: 'Present with `TOO_MANY_MACHINES`.' }),
@@ -150,7 +150,7 @@ export const deactivateResponse = z.strictObject({
   deactivated: z.boolean().meta({ description: 'Whether the machine held a slot.', example: true }),
 })
 
-/** The codes of responses that are no verdicts (docs/api.md#h5). */
+/** The codes of errors, which are not verdicts (docs/api.md#h5). */
 export const validationErrorCode = z
   .enum([
     'BAD_REQUEST',
@@ -166,7 +166,7 @@ export const validationErrorCode = z
   .meta({ description: 'The stable name of the error.', example: 'UNAVAILABLE' })
 
 const errorText = z.string().meta({
-  description: 'The error in a sentence.',
+  description: 'A message that describes the error.',
   example: 'The service is temporarily unavailable.',
 })
 
@@ -177,12 +177,12 @@ export const validationErrorV2 = z
     message: errorText,
     code: validationErrorCode,
   })
-  .meta({ id: 'ValidationErrorV2', description: 'An error of v2. It has no `valid`, so it is no verdict.' })
+  .meta({ id: 'ValidationErrorV2', description: 'An error of v2. Unlike a verdict, it has no `valid`.' })
 
 /** The error of every other path of the validation API. */
 export const validationErrorV1 = z
   .strictObject({ code: validationErrorCode, detail: errorText })
-  .meta({ id: 'ValidationErrorV1', description: 'An error. It has no `valid`, so it is no verdict.' })
+  .meta({ id: 'ValidationErrorV1', description: 'An error of v1. Unlike a verdict, it has no `valid`.' })
 
 /** The current public key (docs/api.md#h11). */
 export const publicKey = z.strictObject({
@@ -201,14 +201,14 @@ export const publicKeys = z.strictObject({
       publicKey.extend({
         createdAt: z.iso
           .datetime({ precision: 3 })
-          .meta({ description: 'When it was created.', example: '2026-11-20T09:30:00.000Z' }),
+          .meta({ description: 'The time of creation.', example: '2026-11-20T09:30:00.000Z' }),
         retiredAt: z.iso
           .datetime({ precision: 3 })
           .nullable()
-          .meta({ description: 'When a newer key replaced it; null: it signs new files.', example: null }),
+          .meta({ description: 'The time at which a newer key replaced it; null while it signs new files.', example: null }),
       }),
     )
-    .meta({ description: 'All keys whose files are still in force.' }),
+    .meta({ description: 'All keys whose files are still valid.' }),
 })
 
 export type VerdictV1 = z.infer<typeof verdictV1>

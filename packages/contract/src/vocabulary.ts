@@ -1,11 +1,11 @@
 /**
- * The words that more than one part of Keyward compares: the verdict codes of a check, the status of a license, and what access
- * rules are made of. The engine imports nothing and has them as types; each list here is checked against its type.
+ * The constants that several packages share: verdict codes, license statuses, and the fields of access rules. The engine
+ * imports nothing and defines them as types. `satisfies` checks each list against its type.
  */
 
 import type * as engine from '@keyward/engine'
 
-/** In the order of the numbers that the engine's verdicts carry (a test compares the two). */
+/** The verdict codes, in the order of their numbers in the engine's verdicts. A test compares both orders. */
 export const CODES = [
   'VALID',
   'NOT_FOUND',
@@ -31,10 +31,10 @@ export const TYPES_OF_KIND: Record<engine.RuleKind, readonly engine.RuleType[]> 
 }
 export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
 
-/** The most machines of one license, whatever its limit (docs/api.md#s8). The function `claim_slots` has the same number. */
+/** The maximum number of machines of one license, even without a limit (docs/api.md#s8). The SQL function `claim_slots` has the same number. */
 export const MAX_MACHINES = 100_000
 
-/** Whether a text is one of the given words. */
+/** Returns whether a text is one of the given words. */
 export function isOneOf<T extends string>(words: readonly T[], text: string): text is T {
   return words.some((word) => word === text)
 }

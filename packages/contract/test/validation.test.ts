@@ -6,7 +6,7 @@ import { deactivateResponse, validationErrorV1, validationErrorV2, verdictV1, ve
 const MESSAGE = 'The license has expired.'
 const EXPIRES_AT = '2027-01-31T00:00:00.000Z'
 
-test.each(CODES)('a verdict %s has one shape on each version', (code) => {
+test.each(CODES)('accepts the verdict %s only in the shape of its version', (code) => {
   const isValid = code === 'VALID'
   const v1 = isValid ? { valid: true, code, expiresAt: EXPIRES_AT } : { valid: false, code, detail: MESSAGE }
   const v2 = isValid
@@ -20,7 +20,7 @@ test.each(CODES)('a verdict %s has one shape on each version', (code) => {
   expect(verdictV1.safeParse({ ...v1, rule: 'x' }).success).toBe(false)
 })
 
-test('nothing but a verdict has the member valid', () => {
+test('rejects errors with the member valid', () => {
   const v1 = { code: 'UNAVAILABLE', detail: 'x' }
   const v2 = { status: 503, message: 'x', code: 'UNAVAILABLE' }
   expect(validationErrorV1.safeParse(v1).success).toBe(true)

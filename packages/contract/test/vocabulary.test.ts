@@ -17,7 +17,7 @@ test('lists the verdict codes in the order of their numbers in the engine', () =
   expect(Object.keys(CODE_MESSAGES)).toEqual(engine.CODES)
 })
 
-test('lists every word of the types of the engine', () => {
+test('lists every value of the types of the engine', () => {
   expectTypeOf<(typeof CODES)[number]>().toEqualTypeOf<engine.Code>()
   expectTypeOf<(typeof STORED_STATUSES)[number]>().toEqualTypeOf<engine.LicenseStatus>()
   expectTypeOf<(typeof RULE_KINDS)[number]>().toEqualTypeOf<engine.RuleKind>()
@@ -26,12 +26,12 @@ test('lists every word of the types of the engine', () => {
   expectTypeOf<(typeof RULE_SCOPES)[number]>().toEqualTypeOf<engine.RuleScope>()
 })
 
-test('lists no word twice', () => {
+test('contains no duplicates', () => {
   for (const words of [CODES, STORED_STATUSES, RULE_KINDS, RULE_MODES, RULE_TYPES, RULE_SCOPES])
     expect(new Set(words).size).toBe(words.length)
 })
 
-test('recognizes its words exactly', () => {
+test('recognizes listed words and rejects similar ones', () => {
   expect(isOneOf(RULE_KINDS, 'BLACKLIST')).toBe(true)
   expect(isOneOf(RULE_KINDS, 'blacklist')).toBe(false)
 })

@@ -1,6 +1,6 @@
 /**
- * Access rules: blacklists, exclusions and restrictions (docs/api.md#r1). The schemas check each field by itself; the service checks the
- * canonical form of values and that scopes exist.
+ * Access rules: blacklists, exclusions and restrictions (docs/api.md#r1). The schemas check single fields. The service checks
+ * that scopes exist, and converts values into their canonical form.
  */
 
 import { z } from 'zod'
@@ -13,22 +13,22 @@ import { licenseKey, MAX_IMPORT_ROWS } from './licenses.ts'
 
 export const ruleKind = z.enum(RULE_KINDS).meta({
   description:
-    'A blacklist rejects the checks that it matches; an exclusion lets them through. Restrictions of a type reject the checks ' +
-    'that match none of them.',
+    'A `BLACKLIST` rejects matching checks. An `EXCLUSION` lets matching checks through. Restrictions of a type reject the ' +
+    'checks that match none of them.',
   example: 'BLACKLIST',
 })
 export const ruleType = z.enum(RULE_TYPES).meta({
   description:
-    'What the value is compared with. An `EXCLUSION` has the type `IP` or `HWID`; a `RESTRICTION` also `COUNTRY`; a ' +
-    '`BLACKLIST` also `CUSTOMER`.',
+    'The property of a check that the value is compared with. An `EXCLUSION` has the type `IP` or `HWID`. A `RESTRICTION` ' +
+    'can also have `COUNTRY`, and a `BLACKLIST` also `COUNTRY` or `CUSTOMER`.',
   example: 'IP',
 })
 export const ruleMode = z.enum(RULE_MODES).meta({
-  description: 'A rule with `MONITOR` matches and counts, and never decides.',
+  description: 'A rule with `ENFORCE` decides checks. A rule with `MONITOR` only counts its matches.',
   example: 'ENFORCE',
 })
 const ruleScope = z.enum(RULE_SCOPES).meta({
-  description: 'Where the rule applies. The most specific scope with a match decides.',
+  description: 'The range of the rule. The most specific scope with a match decides.',
   example: 'ORGANIZATION',
 })
 export type RuleKind = z.infer<typeof ruleKind>
@@ -38,18 +38,18 @@ export type RuleScope = z.infer<typeof ruleScope>
 
 const value = exactText(MAX_MACHINE_ID_BYTES).meta({
   description:
-    'An address or CIDR range, a machine id, a country code, or the id of a customer; stored in canonical form.',
+    'An address or CIDR range, a machine id, a country code, or the id of a customer. It is stored in canonical form.',
   example: '203.0.113.0/24',
 })
-/** The most rules of a set. */
+/** The maximum number of rules in a set. */
 export const MAX_SET_RULES = 20_000
 
 const setName = text(64)
   .refine((name) => name !== '.' && name !== '..', 'must not be . or ..')
-  .meta({ description: 'The set that the rule belongs to.', example: 'threat feed' })
-const note = text(500, 0).meta({ description: 'A free note.', example: 'Abuse reported on 12 November.' })
+  .meta({ description: 'The name of the set that contains the rule.', example: 'threat feed' })
+const note = text(500, 0).meta({ description: 'A note for people. It has no effect.', example: 'Abuse reported on 12 November.' })
 const allowSuspendedOrExpired = z.boolean().meta({
-  description: 'Lets suspended and expired licenses through; only with `EXCLUSION`.',
+  description: 'Whether an `EXCLUSION` also lets suspended and expired licenses through.',
   example: false,
 })
 
@@ -64,15 +64,15 @@ export const accessRule = z
     scopeId: z
       .uuid()
       .nullable()
-      .meta({ description: 'The product or license; null for the organization.', example: null }),
+      .meta({ description: 'The id of the product or license; null for the organization.', example: null }),
     set: setName.nullable(),
     note: note.nullable(),
-    expiresAt: timestamp('After it the rule stops matching; null: never.').nullable(),
+    expiresAt: timestamp('The time at which the rule stops matching; null if it never does.').nullable(),
     allowSuspendedOrExpired,
-    matchCount: z.int().meta({ description: 'How many checks it has matched.', example: 12 }),
-    lastMatchedAt: timestamp('When it last matched.').nullable(),
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
+    matchCount: z.int().meta({ description: 'The number of matched checks.', example: 12 }),
+    lastMatchedAt: timestamp('The time of the last match.').nullable(),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
     createdBy: actor,
   })
   .meta({ id: 'AccessRule', description: 'A blacklist, an exclusion or a restriction.' })
@@ -85,10 +85,10 @@ export const createAccessRule = z
     type: ruleType,
     value,
     scope: ruleScope,
-    scopeId: id('The product or license the rule is scoped to; absent for the organization.').nullable().optional(),
+    scopeId: id('The id of the product or license; absent for the organization.').nullable().optional(),
     set: setName.nullable().optional(),
     note: note.nullable().optional(),
-    expiresAt: moment('After it the rule stops matching; in the future.').nullable().optional(),
+    expiresAt: moment('The time in the future at which the rule stops matching. Default: never.').nullable().optional(),
     allowSuspendedOrExpired: allowSuspendedOrExpired.optional(),
   })
   .superRefine((rule, context) => {
@@ -100,11 +100,11 @@ export const createAccessRule = z
         `must be ${types.slice(0, -1).join(', ')} or ${types.at(-1)} with the kind ${rule.kind}; got ${rule.type}`,
       )
     if (rule.kind !== 'EXCLUSION' && rule.allowSuspendedOrExpired === true)
-      reject('allowSuspendedOrExpired', 'only an exclusion can let suspended and expired licenses through')
+      reject('allowSuspendedOrExpired', `must be false or absent for the kind ${rule.kind}`)
     const scoped = rule.scopeId !== undefined && rule.scopeId !== null
     if (rule.scope === 'ORGANIZATION' && scoped) reject('scopeId', 'must be absent for the scope ORGANIZATION')
     if (rule.scope !== 'ORGANIZATION' && !scoped) reject('scopeId', `is required for the scope ${rule.scope}`)
-    if (rule.expiresAt && rule.expiresAt.getTime() <= Date.now()) reject('expiresAt', 'must lie in the future')
+    if (rule.expiresAt && rule.expiresAt.getTime() <= Date.now()) reject('expiresAt', 'must be in the future')
   })
 export type CreateAccessRule = z.infer<typeof createAccessRule>
 
@@ -112,8 +112,8 @@ export const updateAccessRule = z
   .strictObject({
     mode: ruleMode.optional(),
     note: note.nullable().optional(),
-    expiresAt: moment('After it the rule stops matching; in the future, or null for never.')
-      .refine((time) => time.getTime() > Date.now(), 'must lie in the future')
+    expiresAt: moment('The time in the future at which the rule stops matching; null for never.')
+      .refine((time) => time.getTime() > Date.now(), 'must be in the future')
       .nullable()
       .optional(),
     allowSuspendedOrExpired: allowSuspendedOrExpired.optional(),
@@ -125,14 +125,14 @@ export const accessRuleFilter = {
   mode: ruleMode.optional(),
   type: ruleType.optional(),
   scope: ruleScope.optional(),
-  scopeId: id('Only of this product or license.').optional(),
+  scopeId: id('Returns only rules of this product or license.').optional(),
   value: value.optional(),
   matches: exactText(MAX_MACHINE_ID_BYTES)
     .optional()
     .meta({
       description:
-        'Only unexpired rules that would match this address, all of this range, this machine id or this country. With ' +
-        '`expired=true`, the expired ones.',
+        'Returns only rules that would match this address, this machine id, this country, or all addresses of this range. ' +
+        'With `expired=true` they are expired rules, otherwise unexpired ones.',
       example: '203.0.113.7',
     }),
   set: setName.optional(),
@@ -140,77 +140,77 @@ export const accessRuleFilter = {
     .enum(['true', 'false'])
     .transform((given) => given === 'true')
     .optional()
-    .meta({ description: 'Only expired, or only unexpired rules.', example: 'false' }),
+    .meta({ description: 'Returns only expired rules (`true`) or only unexpired rules (`false`).', example: 'false' }),
 }
 
 const ruleSort = z
   .enum(['createdAt', 'matchCount', 'lastMatchedAt'])
   .optional()
-  .meta({ description: 'What the list is sorted by; default: `createdAt`.', example: 'matchCount' })
+  .meta({ description: 'The field that the list is sorted by. Default: `createdAt`.', example: 'matchCount' })
 export type RuleSort = NonNullable<z.infer<typeof ruleSort>>
 export const accessRuleSorting = {
   sort: ruleSort,
   order: z
     .enum(['desc', 'asc'])
     .optional()
-    .meta({ description: 'Descending (default): the newest, or the most, first.', example: 'desc' }),
+    .meta({ description: 'The sort order. `desc` returns the newest or highest first. Default: `desc`.', example: 'desc' }),
 }
 
 export const exportAccessRules = z.strictObject({
-  format: z.enum(['csv', 'json']).default('json').meta({ description: 'The format.', example: 'csv' }),
+  format: z.enum(['csv', 'json']).default('json').meta({ description: 'The format of the export.', example: 'csv' }),
   ...accessRuleFilter,
 })
 
 export const deleteAccessRules = z.strictObject({
   ids: z
-    .array(id('A rule.'))
+    .array(id('The id of a rule.'))
     .min(1)
     .max(MAX_IMPORT_ROWS)
-    .meta({ description: 'The rules to delete, at most 1,000.', example: [EXAMPLE_ID] }),
+    .meta({ description: 'The ids of the rules to delete, at most 1,000.', example: [EXAMPLE_ID] }),
 })
 export const deletedAccessRules = z.object({
-  deleted: z.int().meta({ description: 'How many were deleted.', example: 2 }),
-  missing: z.int().meta({ description: 'How many ids no rule has.', example: 0 }),
+  deleted: z.int().meta({ description: 'The number of deleted rules.', example: 2 }),
+  missing: z.int().meta({ description: 'The number of ids without a rule.', example: 0 }),
 })
 
 export const importAccessRules = z.strictObject({
   rules: z.array(createAccessRule).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The rules, at most 1,000.' }),
 })
 export const importedAccessRules = z.object({
-  created: z.int().meta({ description: 'How many were created.', example: 998 }),
-  skipped: z.int().meta({ description: 'How many existed already or were duplicates of earlier rows.', example: 2 }),
+  created: z.int().meta({ description: 'The number of created rules.', example: 998 }),
+  skipped: z.int().meta({ description: 'The number of rows that existed already or repeat earlier rows.', example: 2 }),
   ids: z
     .array(z.uuid())
-    .meta({ description: 'The rules that were created, in the order of their rows.', example: [EXAMPLE_ID] }),
+    .meta({ description: 'The ids of the created rules, in the order of their rows.', example: [EXAMPLE_ID] }),
 })
 export const exportedAccessRules = z
-  .object({ rules: z.array(z.looseObject({})).meta({ description: 'The rules, as an import accepts them.' }) })
-  .meta({ description: 'All rules of the filter, oldest first.' })
+  .object({ rules: z.array(z.looseObject({})).meta({ description: 'The rules, in the format of an import.' }) })
+  .meta({ description: 'All rules that match the filter, oldest first.' })
 
 export const accessRuleSet = z
   .object({
     name: setName.meta({ description: 'The name of the set.', example: 'threat feed' }),
-    version: z.uuid().meta({ description: 'Another one after every change of the set.', example: EXAMPLE_ID }),
-    rules: z.int().meta({ description: 'How many rules it has, expired ones included.', example: 1_204 }),
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
+    version: z.uuid().meta({ description: 'The version of the set. Every change of the set creates a new version.', example: EXAMPLE_ID }),
+    rules: z.int().meta({ description: 'The number of rules in the set, including expired rules.', example: 1_204 }),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
   })
   .meta({ id: 'AccessRuleSet', description: 'A list of access rules that is replaced as a whole.' })
 export type AccessRuleSet = z.infer<typeof accessRuleSet>
 
-/** The name in a path. `ruleSetName` validates it. */
+/** The parameters in the path of a set. `ruleSetName` validates the name. */
 export const ruleSetParams = z.strictObject({
   set: z.string().meta({ description: 'The name of the set, 1 to 64 characters.', example: 'threat feed' }),
 })
 export const ruleSetName = setName
 
-/** A rule of a set is a rule without `set`. */
+/** A rule in the body of a set. The path names the set, so `set` must be absent. */
 export const ruleOfSet = createAccessRule.refine((rule) => rule.set === undefined || rule.set === null, {
   path: ['set'],
   message: 'must be absent; the path names the set',
 })
 const ifMatch = z.uuid().toLowerCase().nullable().optional().meta({
-  description: 'The `version` that the set must have; null: the set must not exist. Otherwise the response is 412.',
+  description: 'The required `version` of the set; null if the set must not exist. Any other version results in 412.',
   example: EXAMPLE_ID,
 })
 export const replaceRuleSetOptions = z.strictObject({ ifMatch })
@@ -220,25 +220,25 @@ export const replaceRuleSet = z.strictObject({
 })
 export const replacedRuleSet = z.object({
   version: z.uuid().meta({ description: 'The new version of the set.', example: EXAMPLE_ID }),
-  created: z.int().meta({ description: 'How many rules were created.', example: 60 }),
-  updated: z.int().meta({ description: 'How many got another mode, note, expiry or option.', example: 2 }),
-  unchanged: z.int().meta({ description: 'How many were in the set already.', example: 19_900 }),
-  removed: z.int().meta({ description: 'How many were removed from the set and deleted.', example: 40 }),
-  skipped: z.int().meta({ description: 'How many rows exist outside of the set or repeat earlier rows.', example: 1 }),
+  created: z.int().meta({ description: 'The number of created rules.', example: 60 }),
+  updated: z.int().meta({ description: 'The number of rules with a changed mode, note, expiry or option.', example: 2 }),
+  unchanged: z.int().meta({ description: 'The number of unchanged rules.', example: 19_900 }),
+  removed: z.int().meta({ description: 'The number of rules that were removed from the set and deleted.', example: 40 }),
+  skipped: z.int().meta({ description: 'The number of rows that exist outside of the set or repeat earlier rows.', example: 1 }),
   skippedIds: z
     .array(z.uuid())
-    .meta({ description: 'The rules outside of the set that equal a row, at most 100.', example: [EXAMPLE_ID] }),
+    .meta({ description: 'The ids of rules outside of the set that equal a row, at most 100.', example: [EXAMPLE_ID] }),
 })
 export type ReplacedRuleSet = z.infer<typeof replacedRuleSet>
 
 export const myIp = z.object({
-  ip: z.string().nullable().meta({ description: 'Your address as the service sees it.', example: '203.0.113.7' }),
-  country: z.string().nullable().meta({ description: 'Your country as the edge network sees it.', example: 'DE' }),
+  ip: z.string().nullable().meta({ description: 'The address of the caller, as the service determines it.', example: '203.0.113.7' }),
+  country: z.string().nullable().meta({ description: 'The country of the caller, as the edge network reports it.', example: 'DE' }),
 })
 
 export const evaluateCheck = z
   .strictObject({
-    licenseId: id('The license; or give `licenseKey`.').optional(),
+    licenseId: id('The id of the license. Alternative to `licenseKey`.').optional(),
     licenseKey: licenseKey.optional(),
     ip: text(100).optional().meta({ description: 'The address of the check.', example: '203.0.113.7' }),
     machineId: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
@@ -254,29 +254,29 @@ export const evaluateCheck = z
   })
   .refine((check) => (check.licenseId === undefined) !== (check.licenseKey === undefined), {
     path: ['licenseId'],
-    message: 'give either licenseId or licenseKey',
+    message: 'is required unless licenseKey is given, and must be absent otherwise',
   })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', ip: '203.0.113.7', machineId: 'A4-F1-00-12' } })
 
 export const evaluation = z.object({
   code,
   decidedBy: accessRule.nullable().meta({
-    description: 'The rule that decides; null if none does, or if only restrictions reject the check.',
+    description: 'The deciding rule; null if no rule decides or if restrictions reject the check.',
   }),
-  matched: z.array(accessRule).meta({ description: 'Every unexpired rule that matches and is enforced.' }),
-  monitored: z.array(accessRule).meta({ description: 'Every unexpired rule that matches and is only monitored.' }),
+  matched: z.array(accessRule).meta({ description: 'All unexpired, enforced rules that match.' }),
+  monitored: z.array(accessRule).meta({ description: 'All unexpired, monitored rules that match.' }),
   restricted: z
     .object({
       scope: ruleScope,
       scopeId: z
         .uuid()
         .nullable()
-        .meta({ description: 'The product or license; null for the organization.', example: null }),
+        .meta({ description: 'The id of the product or license; null for the organization.', example: null }),
       types: z.array(ruleType).meta({
-        description: "The types of which the check matches none of the scope's restrictions.",
+        description: "The types whose restrictions the check does not satisfy.",
         example: ['IP'],
       }),
     })
     .nullable()
-    .meta({ description: 'The restrictions that reject the check; null if none does.' }),
+    .meta({ description: 'The restrictions that reject the check; null if no restriction does.' }),
 })

@@ -23,47 +23,47 @@ export const activityType = z
     'RELEASE_LIMIT_REACHED',
     'LEASE_ENDED',
   ])
-  .meta({ description: '`CHECK`, `FILE_ISSUED`, or the change that was made.', example: 'CHECK' })
+  .meta({ description: 'The type of the entry: `CHECK`, `FILE_ISSUED`, or a change of the license.', example: 'CHECK' })
 
 export const activityEntry = z
   .object({
     id: z.uuid().meta({ description: 'The id of the entry.', example: EXAMPLE_ID }),
     at: timestamp(
-      'When it was recorded; the list is in this order. Checks are recorded within about a second of the first, files of a day at its ' +
-        'beginning in UTC.',
+      'The time of recording, by which the list is sorted. Checks are recorded about a second after the first. The files of a day ' +
+        'are recorded at its beginning in UTC.',
     ),
     type: activityType,
-    licenseId: z.uuid().meta({ description: 'The license.', example: EXAMPLE_ID }),
+    licenseId: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
     code: code.optional(),
     machineId: z.string().optional().meta({ description: 'The machine id.', example: 'A4-F1-00-12' }),
-    count: z.int().meta({ description: 'How many checks or files it aggregates.', example: 17 }),
-    firstAt: timestamp('The first of them.'),
-    lastAt: timestamp('The last of them.'),
+    count: z.int().meta({ description: 'The number of aggregated checks or files.', example: 17 }),
+    firstAt: timestamp('The time of the first one.'),
+    lastAt: timestamp('The time of the last one.'),
     actor: actor.optional(),
   })
-  .meta({ id: 'ActivityEntry', description: 'Something that happened to a license.' })
+  .meta({ id: 'ActivityEntry', description: 'An event of a license.' })
 
 export const alert = z
   .object({
     id: z.uuid().meta({ description: 'The id of the alert.', example: EXAMPLE_ID }),
     kind: z
       .literal('OVERUSE')
-      .meta({ description: 'More machines checked than the license has slots.', example: 'OVERUSE' }),
-    licenseId: z.uuid().meta({ description: 'The license.', example: EXAMPLE_ID }),
-    count: z.int().meta({ description: 'How many checks were rejected.', example: 9 }),
-    firstAt: timestamp('The first of them.'),
-    lastAt: timestamp('The last of them.'),
-    acknowledgedAt: timestamp('When somebody acknowledged it; null: open.').nullable(),
+      .meta({ description: 'The type of the alert. `OVERUSE`: more machines check the license than it has slots.', example: 'OVERUSE' }),
+    licenseId: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
+    count: z.int().meta({ description: 'The number of rejected checks.', example: 9 }),
+    firstAt: timestamp('The time of the first one.'),
+    lastAt: timestamp('The time of the last one.'),
+    acknowledgedAt: timestamp('The time of acknowledgement; null while the alert is open.').nullable(),
   })
-  .meta({ id: 'Alert', description: 'More machines checked a license than it has slots.' })
+  .meta({ id: 'Alert', description: 'An alert that more machines check a license than it has slots.' })
 
 export const alertFilter = {
   open: z
     .enum(['true', 'false'])
     .transform((given) => given === 'true')
     .optional()
-    .meta({ description: 'Only open, or only acknowledged alerts.', example: 'true' }),
-  licenseId: id('Only alerts of this license.').optional(),
+    .meta({ description: 'Returns only open alerts (`true`) or only acknowledged alerts (`false`).', example: 'true' }),
+  licenseId: id('Returns only alerts of this license.').optional(),
 }
 
 export const activityFilter = {
@@ -71,7 +71,7 @@ export const activityFilter = {
   code: code.optional(),
   machineId: exactText(MAX_MACHINE_ID_BYTES)
     .optional()
-    .meta({ description: 'Only entries of this machine.', example: 'A4-F1-00-12' }),
-  from: moment('Only entries from this time on.').optional(),
-  to: moment('Only entries before this time.').optional(),
+    .meta({ description: 'Returns only entries of this machine.', example: 'A4-F1-00-12' }),
+  from: moment('Returns only entries from this time on.').optional(),
+  to: moment('Returns only entries before this time.').optional(),
 }

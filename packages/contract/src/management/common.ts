@@ -1,6 +1,6 @@
 /**
- * Schemas that the resources of the management API share: ids, times, metadata and lists. Request schemas reject what Postgres
- * cannot store and what would not be returned as it was sent.
+ * Schemas that the resources of the management API share: ids, times, metadata and lists. Request schemas reject values that
+ * Postgres cannot store or would return in another form.
  */
 
 import { z } from 'zod'
@@ -9,24 +9,24 @@ import { text } from '../text.ts'
 
 export const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
 
-/** An id in a request, converted to lower case (docs/api.md#m1). */
+/** Returns the schema of an id in a request. The id is converted to lower case (docs/api.md#m1). */
 export function id(description: string) {
   return z.uuid().toLowerCase().meta({ description, example: EXAMPLE_ID })
 }
 
-/** A time in a response: ISO 8601 UTC with milliseconds. */
+/** Returns the schema of a time in a response: ISO 8601 UTC with milliseconds. */
 export function timestamp(description: string) {
   return z.iso.datetime({ precision: 3 }).meta({ description, example: '2026-11-20T09:30:00.000Z' })
 }
 
-/** A time in a request: ISO 8601 with `Z` or an offset, between the years 1970 and 9999. */
+/** Returns the schema of a time in a request: ISO 8601 with `Z` or an offset, in the years 1970 to 9999. */
 export function moment(description: string) {
   return z.iso
     .datetime({ offset: true, abort: true })
     .transform((value) => new Date(value))
     .refine(
       (value) => value.getTime() >= 0 && value.getUTCFullYear() <= 9999,
-      'must lie between the years 1970 and 9999',
+      'must be in the years 1970 to 9999',
     )
     .meta({ description, example: '2030-01-01T00:00:00.000Z' })
 }
@@ -34,7 +34,7 @@ export function moment(description: string) {
 const MAX_METADATA_LENGTH = 16_384
 const MAX_METADATA_DEPTH = 8
 
-/** Whether `jsonb` stores the value unchanged: no NUL, no lone surrogate, no infinite number, limited nesting. */
+/** Returns whether `jsonb` stores the value unchanged: no NUL, no lone surrogate, no infinite number, limited nesting. */
 function isStorable(value: unknown, depth: number): boolean {
   if (depth > MAX_METADATA_DEPTH) return false
   if (typeof value === 'string') return value.isWellFormed() && !value.includes('\u0000')
@@ -50,13 +50,13 @@ export const metadata = z
     `must be JSON of at most ${MAX_METADATA_LENGTH} characters, nested at most ${MAX_METADATA_DEPTH} deep, without NUL`,
   )
   .meta({
-    description: 'Any data of the vendor; returned as given.',
+    description: 'Any JSON object of the vendor. It is returned as given.',
     example: { order: 'A-1001' },
   })
 
 /**
- * Internationalized addresses are allowed: two parts around an @, no blanks, a domain of non-empty labels. The pattern is part of the
- * OpenAPI document, so it has only what every language's regular expressions have.
+ * An e-mail address: two parts around an @, without blanks, and a domain of non-empty labels. Internationalized addresses are
+ * allowed. The OpenAPI document contains the pattern, so it uses only syntax that all regular expression engines support.
  */
 export const email = z
   .string()
@@ -65,10 +65,10 @@ export const email = z
   .refine((value) => !/[\p{Cc}\p{Cs}]/u.test(value), 'must be an e-mail address')
   .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
-/** An address to store. Invisible characters could make two different addresses look equal. */
+/** An e-mail address to store. Invisible characters are rejected, because they make different addresses look equal. */
 export const newEmail = email.refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
 
-/** Stored as given; a blank name is a validation error. */
+/** A name that is stored as given. It must not be blank. */
 export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')
 
 export const limit = z
@@ -78,28 +78,28 @@ export const limit = z
   .transform(Number)
   .refine((value) => value >= 1 && value <= 100, 'must be a whole number from 1 to 100')
   .meta({
-    description: 'How many to return, 1 to 100.',
+    description: 'The maximum number of items to return, 1 to 100.',
     override: ({ jsonSchema }: { jsonSchema: { pattern?: unknown } }) => {
       delete jsonSchema.pattern
       Object.assign(jsonSchema, { type: 'integer', minimum: 1, maximum: 100, default: 50 })
     },
   })
 
-export const cursor = text(200).optional().meta({ description: 'The `nextCursor` of the page before.' })
+export const cursor = text(200).optional().meta({ description: 'The `nextCursor` of the previous page.' })
 
-/** The query of a list with its own filters. Unknown parameters are validation errors, as unknown fields are. */
+/** Returns the schema of a list's query with the given filters. Unknown parameters are validation errors. */
 export function listQuery<Filters extends z.ZodRawShape>(filters: Filters) {
   return z.strictObject({ limit, cursor, ...filters })
 }
 
-/** One page, newest first. */
+/** Returns the schema of one page of a list. */
 export function page<Item extends z.ZodType>(item: Item) {
   return z.object({
     data: z.array(item).meta({ description: 'The items of this page, newest first.' }),
     nextCursor: z
       .string()
       .nullable()
-      .meta({ description: 'Pass it as `cursor` for the next page; null: this was the last.', example: null }),
+      .meta({ description: 'The `cursor` of the next page; null on the last page.', example: null }),
   })
 }
 
@@ -108,7 +108,7 @@ export const idParams = z.strictObject({ id: id('The id of the resource.') })
 
 const actorFields = {
   type: z.enum(['OPERATOR', 'MEMBER', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
-    description: 'What kind of caller it was.',
+    description: 'The type of the caller.',
     example: 'MANAGEMENT_TOKEN',
   }),
   id: z.string().optional().meta({ description: 'The id of the credential or member.', example: EXAMPLE_ID }),
@@ -129,7 +129,7 @@ export const actor = z
     issuedBy: z
       .object(actorFields)
       .optional()
-      .meta({ description: 'The actor that issued the access token or the invitation, if it was not the member.' }),
+      .meta({ description: 'The actor that issued the access token or invitation, if different from the member.' }),
   })
-  .meta({ id: 'Actor', description: 'Who did it.' })
+  .meta({ id: 'Actor', description: 'The caller that made a change.' })
 export type Actor = z.infer<typeof actor>

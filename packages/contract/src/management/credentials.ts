@@ -1,13 +1,13 @@
-/** API keys, management tokens, members and their personal access tokens. A secret is shown once, in the response that creates it (docs/api.md#a1). */
+/** API keys, management tokens, members and personal access tokens. Only the response that creates a secret contains it (docs/api.md#a1). */
 
 import { z } from 'zod'
 
 import { actor, email, EXAMPLE_ID, id, moment, name, newEmail, timestamp } from './common.ts'
 import { permissions } from './permissions.ts'
 
-const credentialName = name.meta({ description: 'What the credential is for.', example: 'deploy script' })
-const expiresAt = moment('When it stops working; in the future.')
-  .refine((value) => value.getTime() > Date.now(), 'must lie in the future')
+const credentialName = name.meta({ description: 'The purpose of the credential.', example: 'deploy script' })
+const expiresAt = moment('The time in the future at which the credential expires. Default: never.')
+  .refine((value) => value.getTime() > Date.now(), 'must be in the future')
   .nullable()
   .optional()
 
@@ -15,18 +15,18 @@ const shown = {
   id: z.uuid().meta({ description: 'The id of the credential.', example: EXAMPLE_ID }),
   name: credentialName,
   prefix: z.string().meta({ description: 'The first characters of the secret.', example: 'kwk_0123' }),
-  expiresAt: timestamp('When it stops working; null: never.').nullable(),
-  lastUsedAt: timestamp('About when it was last used.').nullable(),
-  createdAt: timestamp('When it was created.'),
-  createdBy: actor.nullable().meta({ description: 'Who created it; null: before this was recorded.' }),
+  expiresAt: timestamp('The time at which the credential expires; null if it never does.').nullable(),
+  lastUsedAt: timestamp('The approximate time of the last use.').nullable(),
+  createdAt: timestamp('The time of creation.'),
+  createdBy: actor.nullable().meta({ description: 'The caller that created the credential; null if not recorded.' }),
 }
 const secret = z.string().optional().meta({
-  description: 'The secret, shown once; a replayed response omits it.',
+  description: 'The secret. It is shown once, and a replayed response omits it.',
   example: 'kwm_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
 })
-const granted = z.array(z.string()).meta({ description: 'The permissions that it has.', example: ['licenses.read'] })
+const granted = z.array(z.string()).meta({ description: 'The granted permissions.', example: ['licenses.read'] })
 
-const boundProduct = 'The product whose licenses it can check; a license of another product is `NOT_FOUND`.'
+const boundProduct = 'The product whose licenses the key can check. Checks of other licenses return `NOT_FOUND`.'
 
 export const apiKey = z
   .object({
@@ -34,13 +34,13 @@ export const apiKey = z
     productId: z
       .uuid()
       .nullable()
-      .meta({ description: `${boundProduct} null: every product.`, example: EXAMPLE_ID }),
+      .meta({ description: `${boundProduct} Null for a key for all products.`, example: EXAMPLE_ID }),
   })
-  .meta({ id: 'ApiKey', description: "A credential for customers' apps." })
+  .meta({ id: 'ApiKey', description: 'A credential for apps.' })
 export const createdApiKey = apiKey.extend({ secret }).meta({ id: 'CreatedApiKey', description: 'A new API key.' })
 export const createApiKey = z.strictObject({
   name: credentialName,
-  productId: id(`${boundProduct} It cannot be changed. Absent or null: every product.`).nullish(),
+  productId: id(`${boundProduct} It cannot be changed later. Default: all products.`).nullish(),
   expiresAt,
 })
 
@@ -50,7 +50,7 @@ export const token = z
 export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', description: 'A new token.' })
 export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
 
-/** Without `expiresAt` it never expires, because the tokens that it makes expire no later than it. */
+/** The body that creates a recovery token. By default the token never expires, because it limits the expiry of the tokens that it creates. */
 export const createRecoveryToken = z.strictObject({ name: credentialName.default('recovery token'), expiresAt })
 
 export const member = z
@@ -58,8 +58,8 @@ export const member = z
     id: z.uuid().meta({ description: 'The id of the member.', example: EXAMPLE_ID }),
     email,
     permissions: granted,
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
   })
   .meta({ id: 'Member', description: 'A person who works for the vendor.' })
 export type Member = z.infer<typeof member>

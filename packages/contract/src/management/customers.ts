@@ -7,7 +7,7 @@ import { email, EXAMPLE_ID, id, metadata, name, newEmail, timestamp } from './co
 
 const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
 const externalId = text(200).meta({
-  description: "The customer's id in the vendor's own system; unique.",
+  description: "The customer's id in the vendor's own system. It is unique in the organization.",
   example: 'crm-4711',
 })
 
@@ -18,10 +18,10 @@ export const customer = z
     name: customerName.nullable(),
     externalId: externalId.nullable(),
     metadata,
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
   })
-  .meta({ id: 'Customer', description: 'Who owns licenses.' })
+  .meta({ id: 'Customer', description: 'A person or company that owns licenses.' })
 export type Customer = z.infer<typeof customer>
 
 export const createCustomer = z
@@ -34,11 +34,11 @@ export const createCustomer = z
   .meta({ example: { email: 'ada@example.com', name: 'Ada Lovelace' } })
 export const updateCustomer = createCustomer.partial().meta({ example: { name: 'Ada Lovelace' } })
 
-export const mergeCustomer = z.strictObject({ into: id('The customer that remains.') })
+export const mergeCustomer = z.strictObject({ into: id('The id of the customer that remains.') })
 
 export const customerFilter = {
   email: text(320)
     .optional()
-    .meta({ description: 'The e-mail address, without regard to case.', example: 'ada@example.com' }),
+    .meta({ description: 'Returns only customers with this e-mail address, compared without regard to case.', example: 'ada@example.com' }),
   externalId: externalId.optional(),
 }

@@ -1,4 +1,4 @@
-/** Licenses: their policy, their status and their machines (docs/api.md#m7). `expired` is computed, never stored (docs/api.md#v9). */
+/** Licenses: their policy, status and machines (docs/api.md#m7). The status `expired` is computed, never stored (docs/api.md#v9). */
 
 import { z } from 'zod'
 
@@ -10,11 +10,11 @@ import { EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
 
 const licenseStatus = z
   .enum(['active', 'suspended', 'expired', 'revoked'])
-  .meta({ description: 'The status now: revoked before suspended before expired.', example: 'active' })
+  .meta({ description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.', example: 'active' })
 export type LicenseStatus = z.infer<typeof licenseStatus>
 
 export const policyType = z.enum(['PERPETUAL', 'SUBSCRIPTION', 'TRIAL']).meta({
-  description: '`PERPETUAL` never expires; the others need `expiresAt` or `durationDays`.',
+  description: 'The type of the license. `PERPETUAL` never expires. The other types require `expiresAt` or `durationDays`.',
   example: 'SUBSCRIPTION',
 })
 export type PolicyType = z.infer<typeof policyType>
@@ -24,23 +24,23 @@ const maxMachines = z
   .min(1)
   .max(MAX_MACHINES)
   .nullable()
-  .meta({ description: 'How many machines may use it, at most 100,000; null: no limit.', example: 5 })
-/** An earlier version accepted any `integer` of Postgres. */
+  .meta({ description: 'The maximum number of machines, up to 100,000; null for no limit.', example: 5 })
+/** The machine limit in responses. An earlier version accepted any `integer` of Postgres. */
 const storedMaxMachines = z.int().min(1).nullable().meta({
-  description: 'How many machines may use it; null: no limit. A number above 100,000 counts as 100,000.',
+  description: 'The maximum number of machines; null for no limit. A number above 100,000 counts as 100,000.',
   example: 5,
 })
 const expiresAt = moment(
-  'When it expires; null for `PERPETUAL`, and while a term of `durationDays` has not started. May lie in the past.',
+  'The time at which the license expires, which may be in the past. Null for `PERPETUAL`, and until a term of `durationDays` starts.',
 ).nullable()
 const durationDays = z.int().min(1).max(36_500).nullable().meta({
   description:
-    'Instead of `expiresAt`: the term starts with the first check that is `VALID`, and lasts so many days of 24 hours.',
+    'The length of the term in days of 24 hours, instead of `expiresAt`. The term starts with the first `VALID` check.',
   example: 30,
 })
 
 const maxReleases = z.int().min(0).max(1_000).nullable().meta({
-  description: 'How many slots apps may release in 30 days with `POST /api/v1/deactivate`; null: no limit.',
+  description: 'The maximum number of slots that apps may release in 30 days with `POST /api/v1/deactivate`; null for no limit.',
   example: 3,
 })
 
@@ -51,8 +51,8 @@ const leaseSeconds = z
   .nullable()
   .meta({
     description:
-      'How long a machine holds its slot after its last renewal, in seconds: checks renew it, and a machine that stops checking loses it. ' +
-      'Null: until it is released. No effect without `maxMachines`.',
+      'The number of seconds for which a machine holds its slot after the last renewal. Checks renew the slot. Null for slots that ' +
+      'are held until their release. It has no effect without `maxMachines`.',
     example: 600,
   })
 
@@ -62,7 +62,7 @@ interface Policy {
   durationDays: number | null
 }
 
-/** Returns which field of a policy is wrong, and why. Returns null when the policy is valid. */
+/** Returns the invalid field of a policy with a description, or null when the policy is valid. */
 export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | 'durationDays'; detail: string } | null {
   if (type === 'PERPETUAL') {
     if (term.expiresAt !== null) return { field: 'expiresAt', detail: 'must be null for PERPETUAL' }
@@ -72,7 +72,7 @@ export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | '
   return { field: 'expiresAt', detail: `must be a time for ${type}, unless durationDays is given` }
 }
 
-/** Adds the errors of a policy whose fields were all given. */
+/** Adds the error of a complete policy. */
 function checkPolicy({ value, issues }: z.core.ParsePayload<Policy>): void {
   const error =
     value.expiresAt !== null && value.durationDays !== null
@@ -92,57 +92,57 @@ const policyInput = z
   })
   .check(checkPolicy)
   .meta({
-    description: 'The terms.',
+    description: 'The policy of the license.',
     example: { type: 'SUBSCRIPTION', maxMachines: 5, expiresAt: '2030-01-01T00:00:00.000Z' },
   })
 
 export const licenseKey = z
   .string()
   .regex(/^[\x20-\x7e]{1,128}$/, 'must be 1 to 128 printable ASCII characters')
-  .meta({ description: 'The license key; unique in the organization.', example: 'K7QF-2MXW-9RTB-HD4C' })
+  .meta({ description: 'The license key. It is unique in the organization.', example: 'K7QF-2MXW-9RTB-HD4C' })
 
 export const license = z
   .object({
     id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
     key: licenseKey,
     status: licenseStatus,
-    productId: z.uuid().meta({ description: 'The product it is for.', example: EXAMPLE_ID }),
-    customerId: z.uuid().meta({ description: 'The customer who owns it.', example: EXAMPLE_ID }),
+    productId: z.uuid().meta({ description: 'The id of the product.', example: EXAMPLE_ID }),
+    customerId: z.uuid().meta({ description: 'The id of the customer.', example: EXAMPLE_ID }),
     policy: z
       .object({
         type: policyType,
         maxMachines: storedMaxMachines,
         expiresAt: timestamp(
-          'When it expires; null: never, or not yet known, because the term has not started.',
+          'The time at which the license expires; null if it never expires or its term has not started.',
         ).nullable(),
         durationDays: durationDays.meta({
           description:
-            'How many days the term lasts from the first check that is `VALID`; null: it does not start with a check.',
+            'The length in days of a term that starts with the first `VALID` check; null for other terms.',
           example: null,
         }),
         maxReleases,
         leaseSeconds,
       })
-      .meta({ description: 'The terms.' }),
+      .meta({ description: 'The policy of the license.' }),
     machines: z
       .object({
-        used: z.int().meta({ description: 'Machine slots that are taken.', example: 2 }),
-        max: z.int().nullable().meta({ description: 'Machine slots that it has; null: no limit.', example: 5 }),
+        used: z.int().meta({ description: 'The number of taken machine slots.', example: 2 }),
+        max: z.int().nullable().meta({ description: 'The number of machine slots; null for no limit.', example: 5 }),
       })
-      .meta({ description: 'Its machine slots.' }),
+      .meta({ description: 'The machine slots of the license.' }),
     entitlements: entitlementOverrides,
     metadata,
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
-    suspendedAt: timestamp('When it was suspended.').nullable(),
-    revokedAt: timestamp('When it was revoked.').nullable(),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
+    suspendedAt: timestamp('The time of suspension.').nullable(),
+    revokedAt: timestamp('The time of revocation.').nullable(),
   })
   .meta({ id: 'License', description: 'The right of a customer to use a product.' })
 export type License = z.infer<typeof license>
 
 export const createLicense = z.strictObject({
-  productId: id('The product it is for.'),
-  customerId: id('The customer who owns it.'),
+  productId: id('The id of the product.'),
+  customerId: id('The id of the customer.'),
   policy: policyInput,
   key: licenseKey.optional(),
   entitlements: entitlementOverrides.optional(),
@@ -152,8 +152,8 @@ export type CreateLicense = z.infer<typeof createLicense>
 
 export const updateLicense = z
   .strictObject({
-    productId: id('The product it is for.').optional(),
-    customerId: id('The customer who owns it.').optional(),
+    productId: id('The id of the product.').optional(),
+    customerId: id('The id of the customer.').optional(),
     policy: z
       .strictObject({
         type: policyType.optional(),
@@ -164,47 +164,47 @@ export const updateLicense = z
         leaseSeconds: leaseSeconds.optional(),
       })
       .optional()
-      .meta({ description: 'The terms to change. The others stay, and the resulting policy must be valid.' }),
+      .meta({ description: 'The fields of the policy to change. Other fields keep their values. The resulting policy must be valid.' }),
     entitlements: entitlementOverrides.optional(),
     metadata: metadata.optional(),
   })
   .meta({ example: { policy: { maxMachines: 10 } } })
 
-export const renewLicense = z.strictObject({ expiresAt: moment('When it expires from now on.') })
+export const renewLicense = z.strictObject({ expiresAt: moment('The new expiry.') })
 
 export const replaceLicenseKey = z.strictObject({ key: licenseKey.optional() })
 
 export const MAX_IMPORT_ROWS = 1_000
 
-/** The rows of an import. More than the limit are the error `IMPORT_TOO_LARGE`, not a validation error. */
+/** The rows of an import. Too many rows result in the error `IMPORT_TOO_LARGE` instead of a validation error. */
 export const importLicenses = z.strictObject({
   licenses: z.array(createLicense).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The licenses, at most 1,000.' }),
 })
 export const importedLicenses = z.object({
-  created: z.int().meta({ description: 'How many were created.', example: 2 }),
+  created: z.int().meta({ description: 'The number of created licenses.', example: 2 }),
   licenses: z
-    .array(z.object({ id: z.uuid().meta({ description: 'Its id.', example: EXAMPLE_ID }), key: licenseKey }))
-    .meta({ description: 'The new licenses, in the order given.' }),
+    .array(z.object({ id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }), key: licenseKey }))
+    .meta({ description: 'The new licenses, in the order of the rows.' }),
 })
 
 export const licenseFilter = {
-  productId: id('Only of this product.').optional(),
-  customerId: id('Only of this customer.').optional(),
+  productId: id('Returns only licenses of this product.').optional(),
+  customerId: id('Returns only licenses of this customer.').optional(),
   status: licenseStatus.optional(),
   key: text(MAX_LICENSE_KEY_BYTES)
     .optional()
-    .meta({ description: 'The exact license key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
+    .meta({ description: 'Returns only the license with exactly this key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
 }
 
 export const machine = z
   .object({
     id: z.uuid().meta({ description: 'The id of this record.', example: EXAMPLE_ID }),
     machineId: z.string().meta({ description: 'The machine id as the app sent it.', example: 'A4-F1-00-12' }),
-    hostname: z.string().nullable().meta({ description: 'The name the app gave.', example: 'build-7' }),
-    firstSeenAt: timestamp('When it took its slot.'),
-    lastSeenAt: timestamp('About when it was last seen.'),
+    hostname: z.string().nullable().meta({ description: 'The host name that the app sent.', example: 'build-7' }),
+    firstSeenAt: timestamp('The time at which the machine took its slot.'),
+    lastSeenAt: timestamp('The approximate time of its last check.'),
     leaseEndsAt: timestamp(
-      'Until when it holds its slot unless a check renews it; null: until it is released.',
+      'The end of the lease, which checks extend; null if the slot is held until its release.',
     ).nullable(),
   })
   .meta({ id: 'Machine', description: 'A machine that holds a slot.' })
@@ -219,7 +219,7 @@ export const licenseFile = z.string().meta({
   example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
 })
 
-/** Both fields have the form that they have in a check (docs/api.md#f4). */
+/** The body of a request for a license file. Both fields have the format of a check (docs/api.md#f4). */
 export const requestLicenseFile = z
   .strictObject({
     licenseKey: checkedLicenseKey,

@@ -7,7 +7,7 @@ import { MAX_MACHINES } from '../vocabulary.ts'
 import { EXAMPLE_ID, name, timestamp } from './common.ts'
 
 export const plan = z.enum(['FREE', 'LITE', 'STANDARD']).meta({
-  description: 'The plan. It limits how many access rules can be added, and nothing else.',
+  description: 'The plan. It limits only the number of access rules that can be added.',
   example: 'STANDARD',
 })
 export type Plan = z.infer<typeof plan>
@@ -47,15 +47,15 @@ export const quotaName = z.enum(QUOTA_NAMES).meta({ description: 'The name of a 
 const quotaUse = z
   .object({
     used: z.int().nullable().meta({
-      description: 'How many exist; null for `machinesPerLicense`, which each license has of its own.',
+      description: 'The number in use; null for `machinesPerLicense`, which applies to each license separately.',
       example: 1_200,
     }),
-    limit: z.int().meta({ description: 'How many are allowed.', example: 1_000_000 }),
+    limit: z.int().meta({ description: 'The limit.', example: 1_000_000 }),
   })
-  .meta({ id: 'QuotaUse', description: 'The use and the limit of a quota.' })
+  .meta({ id: 'QuotaUse', description: 'The usage and limit of a quota.' })
 export type QuotaUse = z.infer<typeof quotaUse>
 const quotas = z.record(quotaName, quotaUse).meta({
-  description: 'The use and the limit of each quota, by name.',
+  description: 'The usage and limit of each quota, by name.',
   example: Object.fromEntries(
     QUOTA_NAMES.map((quota) => [
       quota,
@@ -64,14 +64,14 @@ const quotas = z.record(quotaName, quotaUse).meta({
   ),
 })
 
-const suspendedAt = timestamp('When the operator suspended its access to the management API; null: not suspended.')
+const suspendedAt = timestamp('The time at which the operator suspended access to the management API; null if not suspended.')
 
 export const organization = z
   .object({
     id: z.uuid().meta({ description: 'The id of the organization.', example: EXAMPLE_ID }),
     name: organizationName,
     plan,
-    createdAt: timestamp('When it was created.'),
+    createdAt: timestamp('The time of creation.'),
   })
   .meta({ id: 'Organization', description: 'A vendor.' })
 export type Organization = z.infer<typeof organization>
@@ -85,11 +85,11 @@ export type OrganizationDetails = z.infer<typeof organizationDetails>
 export const createdOrganization = organization
   .extend({
     managementToken: z.string().optional().meta({
-      description: 'A management token with every permission, shown once; a replayed response omits it.',
+      description: 'A management token with every permission. It is shown once, and a replayed response omits it.',
       example: 'kwm_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
     apiKey: z.string().optional().meta({
-      description: "An API key for customers' apps, shown once; a replayed response omits it.",
+      description: 'An API key for apps. It is shown once, and a replayed response omits it.',
       example: 'kwk_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
   })
@@ -103,11 +103,11 @@ function quotaLimit(most: number, example: number) {
     .max(most)
     .nullable()
     .optional()
-    .meta({ description: 'The new limit; null: the default.', example })
+    .meta({ description: 'The new limit; null for the default.', example })
 }
-/** At most the largest `integer` of Postgres. */
+/** The limit of a number of rows, at most the largest `integer` of Postgres. */
 const countLimit = quotaLimit(2_147_483_647, 2_000_000)
-/** Names of quotas to change. A license has at most MAX_MACHINES machines, so a higher quota would have no effect. */
+/** The new limits of quotas by name. The machine quota is at most MAX_MACHINES, the maximum of a license. */
 const quotaLimits = z.strictObject({
   licenses: countLimit,
   products: countLimit,
@@ -125,7 +125,7 @@ export const updateOrganization = z
     name: organizationName.optional(),
     plan: plan.optional(),
     quotas: quotaLimits.optional().meta({
-      description: 'The limits to change, by the names of the quotas. The others stay.',
+      description: 'The limits to change, by quota name. Other limits keep their values.',
       example: { licenses: 2_000_000 },
     }),
   })
@@ -135,12 +135,12 @@ const usage = z
   .object({
     rules: z
       .object({
-        used: z.int().meta({ description: 'Unexpired access rules.', example: 3 }),
-        limit: z.int().nullable().meta({ description: 'How many the plan allows; null: no limit.', example: 500 }),
+        used: z.int().meta({ description: 'The number of unexpired access rules.', example: 3 }),
+        limit: z.int().nullable().meta({ description: 'The limit of the plan; null for no limit.', example: 500 }),
       })
-      .meta({ description: 'Access rules.' }),
+      .meta({ description: 'The usage of access rules.' }),
   })
-  .meta({ description: 'How much of the plan is used.' })
+  .meta({ description: 'The usage of the plan.' })
 
 const { createdAt, ...named } = organization.shape
 export const ownOrganization = z
@@ -148,5 +148,5 @@ export const ownOrganization = z
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 export const organizationFilter = {
-  name: text(200).optional().meta({ description: 'The exact name.', example: 'Acme Software' }),
+  name: text(200).optional().meta({ description: 'Returns only organizations with exactly this name.', example: 'Acme Software' }),
 }

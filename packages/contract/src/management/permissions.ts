@@ -22,4 +22,4 @@ export const permissions = z
   .array(permission)
   .max(ALL_PERMISSIONS.length)
   .transform((list) => [...new Set(list)])
-  .meta({ description: 'What it may do. Nobody can grant a permission that they lack.', example: ['licenses.read'] })
+  .meta({ description: 'The permissions to grant. Callers can grant only permissions that they have.', example: ['licenses.read'] })

@@ -1,4 +1,4 @@
-/** Products: what licenses are for. */
+/** Products, to which licenses belong. */
 
 import { z } from 'zod'
 
@@ -13,10 +13,10 @@ export const product = z
     name: productName,
     entitlements,
     metadata,
-    createdAt: timestamp('When it was created.'),
-    updatedAt: timestamp('When it was last changed.'),
+    createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
   })
-  .meta({ id: 'Product', description: 'Something that is licensed.' })
+  .meta({ id: 'Product', description: 'An item that a vendor sells licenses for.' })
 export type Product = z.infer<typeof product>
 
 export const createProduct = z.strictObject({

@@ -1,4 +1,4 @@
-/** The search over everything that a caller may read (docs/api.md#m15). */
+/** The search in all resources that a caller may read (docs/api.md#m15). */
 
 import { z } from 'zod'
 
@@ -12,20 +12,20 @@ export const searchQuery = z.strictObject({
   q: text(200)
     .refine((given) => given.trim() !== '', 'must not be blank')
     .meta({
-      description: 'What to look for: at least three characters for customers and products.',
+      description: 'The text to search for. Customers and products are searched from three characters on.',
       example: 'ada@example',
     }),
 })
 
 const upTo = 'At most 10'
 export const searchResults = z.object({
-  licenses: z.array(license).meta({ description: `${upTo} licenses whose key begins with it.` }),
+  licenses: z.array(license).meta({ description: `${upTo} licenses whose key begins with the text.` }),
   customers: z
     .array(customer)
-    .meta({ description: `${upTo} customers whose e-mail address, name or external id contains it.` }),
-  products: z.array(product).meta({ description: `${upTo} products whose name contains it.` }),
+    .meta({ description: `${upTo} customers whose e-mail address, name or external id contains the text.` }),
+  products: z.array(product).meta({ description: `${upTo} products whose name contains the text.` }),
   accessRules: z
     .array(accessRule)
-    .meta({ description: `${upTo} unexpired rules with this value, or that would match it.` }),
+    .meta({ description: `${upTo} unexpired rules whose value equals or matches the text.` }),
 })
 export type SearchResults = z.infer<typeof searchResults>

@@ -8,11 +8,11 @@ import { organization } from './organizations.ts'
 
 const secret = z.string().max(512)
 
-/** A message of the Web Authentication API in its JSON form. The library that verifies it parses its members. */
+/** A message of the Web Authentication API in JSON. The library that verifies messages parses their members. */
 const webAuthnJson = z.record(z.string(), z.unknown())
 
 export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN']).meta({
-  description: 'How the session was opened.',
+  description: 'The method by which the session was opened.',
   example: 'PASSKEY',
 })
 export type SignInMethod = z.infer<typeof signInMethod>
@@ -24,7 +24,7 @@ export const createSession = z
       example: 'kwp_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
     invitation: secret.optional().meta({
-      description: 'The secret of an invitation, which works once.',
+      description: 'The secret of an invitation. It works once.',
       example: 'kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
     passkey: webAuthnJson.optional().meta({
@@ -41,10 +41,10 @@ export const session = z
   .object({
     id: z.uuid().meta({ description: 'The id of the session.', example: EXAMPLE_ID }),
     method: signInMethod,
-    isCurrent: z.boolean().meta({ description: 'Whether this request was sent with it.', example: true }),
-    createdAt: timestamp('When it was opened.'),
-    lastUsedAt: timestamp('About when it was last used.'),
-    expiresAt: timestamp('When it ends at the latest.'),
+    isCurrent: z.boolean().meta({ description: 'Whether this session authenticated the request.', example: true }),
+    createdAt: timestamp('The time at which the session was opened.'),
+    lastUsedAt: timestamp('The approximate time of the last use.'),
+    expiresAt: timestamp('The latest time at which the session ends.'),
   })
   .meta({ id: 'Session', description: 'A session of a person in a browser.' })
 export type Session = z.infer<typeof session>
@@ -55,7 +55,7 @@ export const sessions = z
 export const me = z
   .object({
     kind: z.enum(['OPERATOR', 'MEMBER', 'TOKEN']).meta({
-      description: 'The operator, a member with a session or an access token, or a management token.',
+      description: 'The type of the caller. `MEMBER` stands for a session or a personal access token of a member.',
       example: 'MEMBER',
     }),
     organization: organization.nullable().meta({ description: 'The organization; null for the operator.' }),
@@ -65,23 +65,23 @@ export const me = z
       .meta({ description: 'The member; null for the operator and for a management token.' }),
     permissions: z
       .array(z.string())
-      .meta({ description: 'What the request may do.', example: ['licenses.read', 'licenses.write'] }),
-    session: session.nullable().meta({ description: 'The session; null when the request was sent with a secret.' }),
+      .meta({ description: 'The permissions of the caller.', example: ['licenses.read', 'licenses.write'] }),
+    session: session.nullable().meta({ description: 'The session; null for a request with a secret.' }),
   })
-  .meta({ id: 'Me', description: 'Who sends the request.' })
+  .meta({ id: 'Me', description: 'The caller that sends the request.' })
 export type Me = z.infer<typeof me>
 
 export const invitation = z
   .object({
     secret: z.string().optional().meta({
-      description: 'The secret of the invitation, shown once; a replayed response omits it.',
+      description: 'The secret of the invitation. It is shown once, and a replayed response omits it.',
       example: 'kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
     path: z.string().optional().meta({
-      description: 'The path of the link to send to the member, shown once; a replayed response omits it.',
+      description: 'The path of the link to send to the member. It is shown once, and a replayed response omits it.',
       example: '/console/invitation#kwi_0123456789abcdefghijABCDEFGHIJ2Xk9Qa',
     }),
-    expiresAt: timestamp('When the invitation ends.'),
+    expiresAt: timestamp('The time at which the invitation expires.'),
   })
   .meta({ id: 'Invitation', description: 'A one-time invitation of a member to sign in.' })
 export type Invitation = z.infer<typeof invitation>
@@ -93,9 +93,9 @@ export const createdMember = member
 export const passkey = z
   .object({
     id: z.uuid().meta({ description: 'The id of the passkey.', example: EXAMPLE_ID }),
-    name: name.meta({ description: 'What the member calls it.', example: 'work laptop' }),
-    createdAt: timestamp('When it was registered.'),
-    lastUsedAt: timestamp('When it was last used to sign in.').nullable(),
+    name: name.meta({ description: 'The name of the passkey, chosen by the member.', example: 'work laptop' }),
+    createdAt: timestamp('The time of registration.'),
+    lastUsedAt: timestamp('The time of the last sign-in with the passkey.').nullable(),
   })
   .meta({ id: 'Passkey', description: 'A passkey of a member.' })
 export type Passkey = z.infer<typeof passkey>
@@ -103,7 +103,7 @@ export const passkeys = z
   .object({ data: z.array(passkey).meta({ description: 'The passkeys, newest first.' }) })
   .meta({ id: 'Passkeys', description: 'The passkeys of a member.' })
 export const createPasskey = z.strictObject({
-  name: name.meta({ description: 'What the member calls it.', example: 'work laptop' }),
+  name: name.meta({ description: 'The name of the passkey, chosen by the member.', example: 'work laptop' }),
   response: webAuthnJson.meta({
     description: "The browser's response to the options of a registration.",
     example: { id: 'bGFwdG9w', rawId: 'bGFwdG9w', type: 'public-key', response: {} },
@@ -113,11 +113,11 @@ export const createPasskey = z.strictObject({
 export const passkeyOptions = z
   .object({
     options: webAuthnJson.meta({
-      description: 'The options for `navigator.credentials`, in their JSON form.',
+      description: 'The options for `navigator.credentials` as JSON.',
       example: { challenge: 'bGFwdG9w', rpId: 'keyward.example.com', userVerification: 'required' },
     }),
   })
   .meta({
     id: 'PasskeyOptions',
-    description: 'The options of a request to a passkey, with a challenge for five minutes.',
+    description: 'The options of a passkey request. The challenge is valid for five minutes.',
   })

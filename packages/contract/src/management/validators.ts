@@ -1,4 +1,4 @@
-/** The validators that run, and how far each has applied the change log. */
+/** The running validators and their positions in the change log. */
 
 import { z } from 'zod'
 
@@ -6,20 +6,20 @@ import { EXAMPLE_ID, page, timestamp } from './common.ts'
 
 const validatorStatus = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the process.', example: EXAMPLE_ID }),
-    name: z.string().meta({ description: 'Its name.', example: 'validator-1' }),
-    ready: z.boolean().meta({ description: 'Whether it reports that it is ready.', example: true }),
-    startedAt: timestamp('When it started.'),
-    seenAt: timestamp('When it last wrote.'),
+    id: z.uuid().meta({ description: 'The id of the validator process.', example: EXAMPLE_ID }),
+    name: z.string().meta({ description: 'The name of the validator.', example: 'validator-1' }),
+    ready: z.boolean().meta({ description: 'Whether the validator reports readiness.', example: true }),
+    startedAt: timestamp('The time of the start.'),
+    seenAt: timestamp('The time of the last heartbeat.'),
     applied: z.string().nullable().meta({
-      description: 'The snapshot of the change log that it has applied, as Postgres writes one; null: still loading.',
+      description: 'The last applied snapshot of the change log, in the text format of Postgres; null during the load.',
       example: '7712:7715:7713',
     }),
     behindBy: z.int().nullable().meta({
-      description: 'How many transactions with changes it has not applied yet; null: still loading.',
+      description: 'The number of transactions with changes that are not yet applied; null during the load.',
       example: 0,
     }),
   })
-  .meta({ id: 'Validator', description: 'A process that responds to checks.' })
+  .meta({ id: 'Validator', description: 'A validator process.' })
 
 export const validatorList = page(validatorStatus)

@@ -323,7 +323,7 @@ describe('an import', () => {
       { pointer: '#/rules/7/type', detail: 'must be IP or HWID with the kind EXCLUSION; got COUNTRY' },
       { pointer: '#/rules/8/extra', detail: 'is not a known field' },
       { pointer: '#/rules/9', detail: 'must be an object' },
-      { pointer: '#/rules/10/expiresAt', detail: 'must lie in the future' },
+      { pointer: '#/rules/10/expiresAt', detail: 'must be in the future' },
     ])
     expect(await count()).toBe(before)
   })
