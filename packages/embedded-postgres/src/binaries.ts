@@ -1,7 +1,6 @@
 /**
- * Finds the Postgres binaries of the platform package and ensures that the account that runs them can read them. Postgres
- * refuses to run as root, so root runs it as an unprivileged account. Binaries that this account cannot read, such as those
- * of a clone in /root, are copied once to a folder that every user can read.
+ * Finds the Postgres binaries of the platform package. Postgres does not run as root, so root runs it as an unprivileged
+ * account. Binaries that this account cannot read, such as those in /root, are copied once to a folder that all users can read.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -15,7 +14,7 @@ export interface Account {
   readonly gid: number
 }
 
-/** The account `nobody`, which needs no entry in the list of users. */
+/** The ids of the account `nobody`. An entry in /etc/passwd is not required. */
 const UNPRIVILEGED: Account = { uid: 65534, gid: 65534 }
 
 /** The folder of the copies for the unprivileged account. */
@@ -33,7 +32,7 @@ export async function findBinaries(account: Account | null): Promise<string> {
   try {
     entry = createRequire(import.meta.url).resolve(platform)
   } catch {
-    throw new Error(`Postgres is not available: the package ${platform} is not installed`)
+    throw new Error(`The Postgres package ${platform} is not installed. Run "npm run setup" without omitting optional packages.`)
   }
   const packageFolder = await realpath(join(dirname(entry), '..'))
   const native = join(packageFolder, 'native')
@@ -41,7 +40,7 @@ export async function findBinaries(account: Account | null): Promise<string> {
   return await copyForOthers(native, packageFolder)
 }
 
-/** Returns whether every user can read the file: it and all folders above it grant access to others. */
+/** Returns whether all users can read the file. The file and all folders above it must grant access to others. */
 async function isReadableByOthers(path: string): Promise<boolean> {
   for (let at = await realpath(path), mask = 0o005; ; at = dirname(at), mask = 0o001) {
     if (((await stat(at)).mode & mask) !== mask) return false
@@ -61,7 +60,7 @@ async function copyForOthers(native: string, packageFolder: string): Promise<str
     await rename(unfinished, copy)
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
-    if (!(await exists(copy))) throw error // otherwise a concurrent start was faster
+    if (!(await exists(copy))) throw error // a concurrent start may have created the copy
   }
   return copy
 }

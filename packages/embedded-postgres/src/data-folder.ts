@@ -13,18 +13,18 @@ import { type Account, exists } from './binaries.ts'
 
 const run = promisify(execFile)
 
-/** The environment of Postgres. It excludes the caller's, whose PGPORT, PGOPTIONS or locale would change its behaviour. */
+/** The environment of Postgres. The caller's is excluded, because its PGPORT, PGOPTIONS or locale would change the behavior. */
 export const ENVIRONMENT = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 /**
- * Returns the path by which a program that runs in the folder can name it. The unprivileged account may lack access to
- * the folders above, but a process can always reach its own working directory.
+ * Returns a path to the folder for a program that runs inside it. The unprivileged account may lack access to the folders
+ * above, but a process can always access its working directory.
  */
 export function pathFromInside(folder: string, account: Account | null): string {
   return account !== null && process.platform === 'linux' ? '/proc/self/cwd' : folder
 }
 
-/** Returns the path of the file that contains the superuser's password: beside the data folder. */
+/** Returns the path of the file with the superuser's password, which is beside the data folder. */
 export function passwordFile(folder: string): string {
   return `${folder}.password`
 }
@@ -43,11 +43,11 @@ export async function prepareDataFolder(
   if (account !== null) await chown(unfinished, account.uid, account.gid)
   try {
     await initialize(binaries, unfinished, account)
-    await rm(passwordFile(folder), { force: true }) // of a folder that was deleted
+    await rm(passwordFile(folder), { force: true }) // the password of a deleted data folder
     await rename(unfinished, folder)
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
-    if (!(await exists(join(folder, 'PG_VERSION')))) throw error // otherwise a concurrent start was faster
+    if (!(await exists(join(folder, 'PG_VERSION')))) throw error // a concurrent start may have created the folder
   }
   return await realpath(folder)
 }

@@ -1,6 +1,7 @@
 /**
- * Starts a Postgres from an npm package, on the loopback address only, as any user, with a random password. Its parent is a guard process: when the
- * program that started it ends, even by SIGKILL, the guard's standard input closes and the guard shuts Postgres down.
+ * Starts a Postgres from an npm package, with a random password, on the loopback address only. Any user can start it. Its
+ * parent is a guard process. When the program that started Postgres ends, even by SIGKILL, the guard's standard input closes
+ * and the guard shuts Postgres down.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -16,9 +17,9 @@ import { GUARD_FILE, readPostmaster, stop, stopOrphan } from './orphan.ts'
 import { ensurePassword } from './password.ts'
 
 export interface PostgresOptions {
-  /** Created if it does not exist, with its parents. */
+  /** The path of the data folder. It is created with its parents if it does not exist. */
   readonly dataFolder: string
-  /** Default: a free one below 32768, outside the range of outgoing connections. */
+  /** The port. Default: a free port below 32768, outside the range of outgoing connections. */
   readonly port?: number
   /** Server settings, as on the command line: `{ max_connections: 50 }`. */
   readonly settings?: Readonly<Record<string, string | number>>
@@ -27,12 +28,12 @@ export interface PostgresOptions {
 }
 
 export interface RunningPostgres {
-  /** The address for the superuser, with the password that is stored in the file `DATA_FOLDER.password`. */
+  /** The connection string of the superuser. It contains the password that the file `DATA_FOLDER.password` stores. */
   readonly url: string
   readonly port: number
   /** The process id of the postmaster. */
   readonly pid: number
-  /** Resolves when the server has ended, by itself or by `stop`. */
+  /** Resolves when the server has ended, with or without a call of `stop`. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -42,13 +43,13 @@ const SETTINGS = {
   unix_socket_directories: '',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // A failing statement could contain values that an app sent, which must not be logged.
+  // Values that an app sent must not be logged, and a failing statement could contain some.
   log_min_error_statement: 'panic',
   log_parameter_max_length_on_error: 0,
 }
 
-// A shell without job control gives a background process no standard input, hence descriptor 3. Core dumps are off, because
-// they would contain data.
+// A shell without job control closes the standard input of background processes, so the guard reads descriptor 3. Core dumps
+// are off, because they would contain data.
 const GUARD = `ulimit -c 0
 exec 3<&0
 "$@" 3<&- & server=$!
@@ -61,8 +62,8 @@ exit $code`
 const START_MS = 60_000
 
 /**
- * Starts Postgres on a data folder and resolves when it accepts connections. First stops a server whose parent was killed.
- * Rejects when another program uses the folder, or with the reason why the server did not start.
+ * Starts Postgres on a data folder and resolves when it accepts connections. Stops a server on the folder whose parent was
+ * killed. Rejects when another program uses the folder or when the server does not start.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const account = accountToUse()
@@ -104,7 +105,7 @@ async function untilReady(
     })
     guard.once('close', () => resolve())
   }).then(() => void (server.hasEnded = true))
-  guard.stdin?.on('error', () => undefined) // the guard has ended
+  guard.stdin?.on('error', () => undefined) // errors of writes after the end of the guard
   if (guard.stderr !== null)
     createInterface(guard.stderr).on('line', (line) => {
       onLog?.(line)
@@ -133,7 +134,7 @@ async function untilReady(
   throw new Error(`Postgres did not start on port ${port}: ${(reasons.length > 0 ? reasons : lastLines).join(' ')}`)
 }
 
-/** Returns a port of 127.0.0.1 from 10240 to 32767 that is free now. */
+/** Returns a port of 127.0.0.1 from 10240 to 32767 that is currently free. */
 async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {
     const port = 10_240 + Math.floor(Math.random() * (32_768 - 10_240))
@@ -144,5 +145,5 @@ async function freePort(): Promise<number> {
     })
     if (free) return port
   }
-  throw new Error('No port between 10240 and 32767 is free for Postgres')
+  throw new Error('No port from 10240 to 32767 is free for Postgres. Pass a free port in the option "port".')
 }

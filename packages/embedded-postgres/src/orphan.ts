@@ -1,6 +1,6 @@
 /**
- * Handles a Postgres that already runs on a data folder. Postgres never runs twice on the same data. A server whose parent
- * still runs is in use; a server whose parent was killed is an orphan and is stopped.
+ * Handles a Postgres that already runs on a data folder. Invariant: at most one Postgres runs on the same data. A server
+ * whose parent still runs is in use. A server whose parent was killed is an orphan, and is stopped.
  */
 
 import { execFile } from 'node:child_process'
@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** How long to wait for an orphan that is already being shut down, by its guard or by itself. */
+/** The time for which an orphan may already be shutting down before it is stopped. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 
@@ -36,7 +36,7 @@ export async function readPostmaster(folder: string): Promise<PostmasterState | 
   return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' }
 }
 
-/** Resolves when no Postgres runs on the folder. Rejects when another program uses it, or an orphan does not stop. */
+/** Stops an orphan on the folder. Rejects when another program uses the folder, or when the orphan does not stop. */
 export async function stopOrphan(folder: string): Promise<void> {
   const found = await readPostmaster(folder)
   if (found === null) return
@@ -44,10 +44,10 @@ export async function stopOrphan(folder: string): Promise<void> {
   const isGuarded = async () => (await describe(found.pid))?.parent === guard
   if ((await isGuarded()) && !(await endsWithin(found.pid, folder, GRACE_MS)) && (await isGuarded()))
     throw new Error(
-      `Postgres (process ${found.pid}) already runs on ${folder} for another program; stop that program first`,
+      `Postgres (process ${found.pid}) already runs on ${folder} for another program. Stop that program first.`,
     )
   await stop(found.pid, folder)
-  await rm(join(folder, 'postmaster.pid'), { force: true }) // its pid may belong to another program by now
+  await rm(join(folder, 'postmaster.pid'), { force: true }) // its pid may belong to another program now
 }
 
 /** Stops a postmaster with SIGINT, as `pg_ctl stop` does, and after 10 s with SIGQUIT. */
@@ -61,11 +61,11 @@ export async function stop(pid: number, folder: string): Promise<void> {
       process.kill(pid, signal)
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'EPERM')
-        throw new Error(`Postgres (process ${pid}) on ${folder} belongs to another user`, { cause: error })
+        throw new Error(`Postgres (process ${pid}) on ${folder} belongs to another user. Stop it as that user.`, { cause: error })
     }
     if (await endsWithin(pid, folder, waitMs)) return
   }
-  throw new Error(`Postgres (process ${pid}) on ${folder} does not stop`)
+  throw new Error(`Postgres (process ${pid}) on ${folder} did not stop after SIGINT and SIGQUIT. Stop it manually.`)
 }
 
 async function endsWithin(pid: number, folder: string, waitMs: number): Promise<boolean> {
@@ -82,7 +82,7 @@ async function runsOn(pid: number, folder: string): Promise<boolean> {
   return found !== null && found.command.includes('postgres') && (found.at === folder || found.command.includes(folder))
 }
 
-/** Returns parent, command line and, on Linux, working directory of a process. That of a postmaster is its data folder. */
+/** Returns the parent, the command line and, on Linux, the working directory of a process. A postmaster runs in its data folder. */
 async function describe(pid: number): Promise<{ parent: number; command: string; at: string | null } | null> {
   try {
     if (process.platform === 'linux') {

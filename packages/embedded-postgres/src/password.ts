@@ -1,6 +1,6 @@
 /**
- * The password of the superuser. Without one, every user of this machine could run programs as the user of the server. It
- * is random, and stored beside the data folder in a file that only its owner can read.
+ * The password of the superuser. Without a password, every user of the machine could run programs as the user of the server.
+ * The password is random, and is stored beside the data folder in a file that only its owner can read.
  */
 
 import { spawn } from 'node:child_process'
@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import type { Account } from './binaries.ts'
 import { ENVIRONMENT, passwordFile, pathFromInside } from './data-folder.ts'
 
-/** Admits no connection without a password. Replaces the rules that initdb writes, and those of earlier versions. */
+/** The content of pg_hba.conf, which requires a password for all connections. It replaces the rules of initdb and of earlier versions. */
 const RULES = `# TYPE DATABASE USER ADDRESS METHOD
 local all all scram-sha-256
 host all all 127.0.0.1/32 scram-sha-256
@@ -21,14 +21,14 @@ host replication all 127.0.0.1/32 scram-sha-256
 `
 
 /**
- * The detail of a violated constraint contains license keys and e-mail addresses. A setting of the server would also
- * remove the details of a failed start.
+ * Statements that remove details from the log, because the detail of a violated constraint can contain license keys and
+ * e-mail addresses. A setting of the server would also remove the details of a failed start.
  */
 const SESSION_SETTINGS = ['alter role all set log_error_verbosity = terse']
 
 /**
- * Returns the superuser's password for a data folder on which no server runs. If none is stored, as for a new folder or one
- * of a version without passwords, it sets a new one. The file is written last, so an interrupted call is repeated.
+ * Returns the superuser's password for a data folder on which no server runs. Sets a new password if none is stored, which
+ * is so for new folders and those of earlier versions. The file is written last, so an interrupted call is repeated.
  */
 export async function ensurePassword(folder: string, binaries: string, account: Account | null): Promise<string> {
   const path = passwordFile(folder)
@@ -39,17 +39,17 @@ export async function ensurePassword(folder: string, binaries: string, account: 
   if (stored !== null && stored.trim() !== '') return stored.trim()
   const password = randomBytes(24).toString('base64url')
   await runWithoutConnections([...SESSION_SETTINGS, ...setPassword(password)], folder, binaries, account)
-  await writeFile(join(folder, 'pg_hba.conf'), RULES) // keeps its owner
+  await writeFile(join(folder, 'pg_hba.conf'), RULES) // keeps the owner of the file
   await store(path, password)
   return password
 }
 
-/** A random password needs no slow hash, which would slow down every connection. */
+/** Returns statements that set the password with a fast hash. A random password needs no slow hash, which would delay every connection. */
 function setPassword(password: string): string[] {
   return ['set scram_iterations = 1', `alter role postgres password '${password}'`]
 }
 
-/** Runs statements in single-user mode, in which Postgres listens nowhere. */
+/** Runs statements in single-user mode, in which Postgres accepts no connections. */
 async function runWithoutConnections(
   statements: readonly string[],
   folder: string,
@@ -66,7 +66,7 @@ async function runWithoutConnections(
   })
   let errors = ''
   child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
-  child.stdin.on('error', () => undefined) // the program has ended
+  child.stdin.on('error', () => undefined) // errors of writes after the end of the program
   child.stdin.end(statements.map((statement) => `${statement};\n`).join(''))
   await once(child, 'close')
   const reasons = errors.split('\n').filter((line) => /FATAL|PANIC|ERROR|DETAIL|HINT/.test(line))

@@ -15,7 +15,7 @@ import { startPostgres } from '../src/index.ts'
 
 let folder: string
 
-// The folder is closed to other users, including the account that Postgres runs as when root starts it.
+// Other users have no access to the folder. Started by root, Postgres runs as such a user.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-postgres-'))
 })
@@ -31,7 +31,7 @@ const isListening = (port: number) =>
     socket.once('connect', () => socket.destroy())
   })
 
-/** Starts another program that runs Postgres on the folder until it is killed. */
+/** Starts another program that runs Postgres on the folder until the program is killed. */
 async function startElsewhere(dataFolder: string): Promise<{ starter: ChildProcess; pid: number; port: number }> {
   const program = `
     import { startPostgres } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)}
@@ -62,7 +62,7 @@ describe('startPostgres', () => {
     await second.ended
   })
 
-  test('never starts a second server on data that is in use', async () => {
+  test('rejects a second server on a data folder that is in use', async () => {
     const dataFolder = join(folder, 'used')
     const first = await startPostgres({ dataFolder })
     await expect(startPostgres({ dataFolder })).rejects.toThrow(/already runs on .*used for another program/)
@@ -79,7 +79,7 @@ describe('startPostgres', () => {
     expect(await isListening(orphaned.port)).toBe(false)
     await next.stop()
 
-    // Without its guard, as after an out-of-memory kill of both.
+    // Runs Postgres without a guard, like after an out-of-memory kill of program and guard.
     const account = accountToUse()
     const postgres = join(await findBinaries(account), 'bin', 'postgres')
     const settings = ['-c', `port=${next.port}`, '-c', 'unix_socket_directories=']
@@ -91,7 +91,7 @@ describe('startPostgres', () => {
     await last.stop()
   })
 
-  test('rejects with the reason why it cannot start', async () => {
+  test('rejects with the reason when the port is in use', async () => {
     const dataFolder = join(folder, 'port')
     const first = await startPostgres({ dataFolder })
     const other = startPostgres({ dataFolder: join(folder, 'other'), port: first.port })

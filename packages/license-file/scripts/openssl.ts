@@ -1,6 +1,6 @@
 /**
- * The OpenSSL command line as an independent implementation: it signs and verifies without any code of this package.
- * The generator of the vectors and the tests use it.
+ * Signs and verifies with the OpenSSL command line, an implementation that is independent of this package. The generator of
+ * the vectors and the tests use it.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// PKCS #8 of an Ed25519 private key: all bytes that precede its 32-byte seed.
+/** The bytes that precede the 32-byte seed in the PKCS #8 form of an Ed25519 private key. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** Returns whether an OpenSSL that can sign with Ed25519 (3.0 or newer) is installed. */

@@ -1,17 +1,17 @@
 /**
- * Generates the test vectors for implementations in any language: keys, files, the time of judging and the expected
- * outcome. OpenSSL makes every signature and Node's Buffer every encoding; no code of this package takes part.
- * Invariant: the keys are fixed and Ed25519 is deterministic, so every run generates the same vectors.
+ * Generates the test vectors for implementations in any language: keys, files, times and expected outcomes. The signatures
+ * are made by OpenSSL and the encodings by Node's Buffer, without code of this package. Invariant: every run generates the
+ * same vectors, because the keys are fixed and Ed25519 is deterministic.
  */
 
 import { opensslPublicKey, opensslSign } from './openssl.ts'
 
-/** One case: the judgement of `file` for `licenseKey` at `now` with the keys that `keyIds` names. */
+/** One case: the expected judgement of `file` for `licenseKey` at `now` with the keys in `keyIds`. */
 export interface Vector {
   name: string
   file: string
   licenseKey: string
-  /** The product that the app is; null: it accepts every product. */
+  /** The product of the app; null when the app accepts files of all products. */
   productId: string | null
   keyIds: string[]
   now: string
@@ -271,13 +271,13 @@ function reversed(payload: object): object {
   return Object.fromEntries(Object.entries(payload).toReversed())
 }
 
-/** Sets one of the four bits that 64 bytes leave unused in the last of 86 characters. */
+/** Sets an unused bit of the last character. The 86 characters have four bits more than the 64 bytes of a signature. */
 function withTrailingBit(signature: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   return signature.slice(0, -1) + (alphabet[alphabet.indexOf(signature.slice(-1)) + 1] ?? '')
 }
 
-/** Replaces S by S + L, which is equal modulo the group order L. A verifier that does not require S < L accepts both. */
+/** Replaces S by S + L, where L is the group order. A verifier that does not require S < L accepts both. */
 function plusOrder(signature: string): string {
   const order = 2n ** 252n + 27742317777372353535851937790883648493n
   const bytes = Buffer.from(signature, 'base64url')

@@ -1,7 +1,6 @@
 /**
- * Base64 in two forms: standard with padding (public keys) and URL-safe without padding (files).
- * Invariant: decoding is canonical. Of the many texts that a lenient decoder maps to the same bytes, only the one that
- * the encoder produces is accepted, so each file and each key has exactly one valid text.
+ * Base64 in two forms: standard with padding (public keys) and URL-safe without padding (files). Invariant: decoding is
+ * canonical. It accepts only the text that the encoder produces, so each file and each key has exactly one valid text.
  */
 
 /** Encodes bytes as standard base64 with padding (RFC 4648, section 4). */
@@ -11,7 +10,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** Decodes canonical standard base64. Returns null for every other text. */
+/** Decodes canonical standard base64. Returns null for any other text. */
 export function decodeBase64(text: string): Uint8Array | null {
   const bytes = decodeLeniently(text)
   return bytes !== null && encodeBase64(bytes) === text ? bytes : null
@@ -22,7 +21,7 @@ export function encodeBase64Url(bytes: Uint8Array): string {
   return encodeBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** Decodes canonical, unpadded URL-safe base64. Returns null for every other text. */
+/** Decodes canonical, unpadded URL-safe base64. Returns null for any other text. */
 export function decodeBase64Url(text: string): Uint8Array | null {
   const bytes = decodeLeniently(text.replaceAll('-', '+').replaceAll('_', '/'))
   return bytes !== null && encodeBase64Url(bytes) === text ? bytes : null

@@ -1,6 +1,6 @@
 /**
- * Offline license files: Ed25519 keys, signing and strict verification. Runs in Node and in browsers; the only
- * dependency is @noble/curves. Expected outcomes are return values, not exceptions.
+ * Offline license files: Ed25519 keys, signing and strict verification. The package runs in Node and in browsers, and its
+ * only dependency is @noble/curves. Functions return expected failures as values instead of throwing them.
  */
 
 export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'

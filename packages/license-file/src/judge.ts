@@ -1,6 +1,6 @@
 /**
- * Decides whether an offline license file can be trusted now. The order is fixed: form, key, signature, license, product,
- * clock, times. Invariant: the decision is a pure function of its parameters; it reads no clock.
+ * Decides whether an offline license file can be trusted. The order of the checks is fixed: form, key, signature, license,
+ * product, clock, times. Invariant: the decision is a pure function of its parameters, which include the time.
  */
 
 import type { VerificationKey } from './keys.ts'
@@ -8,13 +8,13 @@ import type { LicensePayload } from './payload.ts'
 import { type FileValidity, fileValidity } from './validity.ts'
 import { type FileVerification, verifyLicenseFile } from './verify.ts'
 
-/** The facts that a file is judged by. */
+/** The parameters of a judgement besides the file. */
 export interface JudgingFacts {
   /** The organization's public keys, shipped with the app. */
   keys: readonly VerificationKey[]
-  /** The license key that the app runs with. */
+  /** The license key that the app uses. */
   licenseKey: string
-  /** The id of the product that the app is; null when it accepts files of every product. */
+  /** The product id of the app; null when the app accepts files of all products. */
   productId?: string | null
   /** The time of the device's clock, in milliseconds since 1970. */
   nowMs: number
@@ -23,8 +23,8 @@ export interface JudgingFacts {
 }
 
 /**
- * The reason why a file is not trusted. `WRONG_LICENSE`: it belongs to another license key. `WRONG_PRODUCT`: it belongs to
- * another product, or is older than product ids in files.
+ * The reason why a file is not trusted. `WRONG_LICENSE`: the file belongs to another license key. `WRONG_PRODUCT`: the file
+ * belongs to another product, or contains no product id because it was issued by an earlier version.
  */
 export type FileProblem =
   | Extract<FileVerification, { ok: false }>['reason']
@@ -32,10 +32,10 @@ export type FileProblem =
   | 'WRONG_LICENSE'
   | 'WRONG_PRODUCT'
 
-/** The payload of a file that can be trusted now, or the first problem found. */
+/** The payload of a trusted file, or the first problem found. */
 export type FileJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: FileProblem }
 
-/** Judges a file by the rules of docs/api.md#c3. Never throws, whatever the text. */
+/** Judges a file by the rules of docs/api.md#c3. Never throws, even for malformed text. */
 export function judgeLicenseFile(file: string, facts: JudgingFacts): FileJudgement {
   const verified = verifyLicenseFile(file, facts.keys)
   if (!verified.ok) return verified

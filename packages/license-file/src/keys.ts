@@ -1,20 +1,19 @@
 /**
- * Ed25519 keys: generates them, derives their ids and reads public keys.
- * Invariant: a key id is a function of the public key, so the same key always has the same id.
+ * Generates Ed25519 keys, derives their ids and reads public keys. Invariant: the id of a key depends only on its public key.
  */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
 
 import { spkiToBytes } from './spki.ts'
 
-/** A public key that verifies files. `keyId` is the `kid` of the files that the key signed. */
+/** A public key that verifies files. `keyId` is the `kid` of the files that the key signs. */
 export interface VerificationKey {
   keyId: string
-  /** 32 bytes. */
+  /** The 32 bytes of the key. */
   publicKey: Uint8Array
 }
 
-/** A signing key. `privateKey` is the 32-byte seed of RFC 8032; store it encrypted. */
+/** A signing key. `privateKey` is the 32-byte seed of RFC 8032, which the caller must store encrypted. */
 export interface KeyPair extends VerificationKey {
   privateKey: Uint8Array
 }
@@ -39,7 +38,7 @@ export function keyIdOf(publicKey: Uint8Array): string {
   return id
 }
 
-/** Reads a public key in the form that `publicKeyToSpki` writes. Returns its 32 bytes, or null for any other text. */
+/** Reads a public key in the format of `publicKeyToSpki`. Returns its 32 bytes, or null for any other text. */
 export function spkiToPublicKey(text: string): Uint8Array | null {
   const publicKey = spkiToBytes(text)
   return publicKey !== null && ed25519.utils.isValidPublicKey(publicKey, false) ? publicKey : null

@@ -10,37 +10,37 @@ export type PolicyType = (typeof POLICY_TYPES)[number]
 export interface LicensePayload {
   licenseKey: string
   licenseId: string
-  /** Absent in files from before it was part of them. */
+  /** The id of the product. Absent in files of earlier versions. */
   productId?: string
   customerEmail: string
   policy: {
     type: PolicyType
-    /** Null means any number of machines. */
+    /** The maximum number of machines; null for no limit. */
     maxMachines: number | null
-    /** Null means that the license never expires. */
+    /** The expiry; null for a license that never expires. */
     expiresAt: string | null
   }
   issuedAt: string
   refreshAfter: string
-  /** Id of the key that signed the file. */
+  /** The id of the key that signed the file. */
   kid: string
-  /** What the license unlocks. Absent when it unlocks nothing. */
+  /** The entitlements of the license. Absent when it has none. */
   entitlements?: Readonly<Record<string, EntitlementValue>>
 }
 
-/** `true`, an integer or a text (docs/api.md#v13). */
+/** The value of an entitlement: `true`, an integer or a text (docs/api.md#v13). */
 export type EntitlementValue = true | number | string
 
-/** The lifetime of a file of a license that does not expire sooner (docs/api.md#f2). */
+/** The lifetime of a file, unless the license expires sooner (docs/api.md#f2). */
 export const FILE_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
 
-/** Returns when a file issued at `issuedAtMs` stops being trusted: 30 days later, or when the license expires if sooner. */
+/** Returns the `refreshAfter` of a file issued at `issuedAtMs`: 30 days later, or the expiry of the license if that is sooner. */
 export function refreshAfterMs(issuedAtMs: number, expiresAtMs: number | null): number {
   const latest = issuedAtMs + FILE_LIFETIME_MS
   return expiresAtMs === null ? latest : Math.min(latest, expiresAtMs)
 }
 
-/** Returns the exact bytes to sign: compact JSON with the fields in the documented order, whatever their order here. */
+/** Returns the bytes to sign: compact JSON with the fields in the documented order, independent of their order in the object. */
 export function serializePayload(payload: LicensePayload): Uint8Array {
   const { licenseKey, licenseId, productId, customerEmail, policy, issuedAt, refreshAfter, kid, entitlements } = payload
   const { type, maxMachines, expiresAt } = policy
@@ -59,9 +59,8 @@ export function serializePayload(payload: LicensePayload): Uint8Array {
 }
 
 /**
- * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a field is missing or has
- * another type. Ignores unknown fields, so that apps in the field can read files of a newer server. For the same reason
- * an optional field of another type counts as absent.
+ * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a required field is missing or has
+ * another type. Ignores unknown fields and optional fields of another type, so that apps can read files of newer servers.
  */
 export function parsePayload(bytes: Uint8Array): LicensePayload | null {
   const value = parseJson(bytes)
@@ -119,7 +118,7 @@ function isMachineLimit(value: unknown): value is number | null {
   return value === null || (Number.isSafeInteger(value) && Number(value) >= 1)
 }
 
-/** Accepts only the format of `toISOString`, so that every language reads the same moment. */
+/** Returns whether the value has the format of `toISOString`, which all languages parse alike. */
 function isTimestamp(value: unknown): value is string {
   if (typeof value !== 'string') return false
   const moment = new Date(value)

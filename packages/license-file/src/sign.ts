@@ -9,9 +9,9 @@ import { type LicensePayload, parsePayload, serializePayload } from './payload.t
 export type Sign = (bytes: Uint8Array, privateKey: Uint8Array) => Uint8Array
 
 /**
- * Returns the file `base64url(payload) + "." + base64url(signature)` (docs/api.md#f1).
- * `privateKey` is the 32-byte seed of the key that `payload.kid` names. Throws a TypeError for a payload that no
- * verifier would accept, so that such a file is never issued. `sign` replaces the portable implementation by a faster one.
+ * Returns the file `base64url(payload) + "." + base64url(signature)` (docs/api.md#f1). `privateKey` is the 32-byte seed of
+ * the key `payload.kid`. Throws a TypeError for a payload that verifiers would reject. `sign` can replace the portable
+ * implementation of the signature by a faster one.
  */
 export function signLicenseFile(
   payload: LicensePayload,
@@ -19,6 +19,6 @@ export function signLicenseFile(
   sign: Sign = (bytes, key) => ed25519.sign(bytes, key),
 ): string {
   const bytes = serializePayload(payload)
-  if (parsePayload(bytes) === null) throw new TypeError('The payload of a license file is not well formed.')
+  if (parsePayload(bytes) === null) throw new TypeError('The payload of the license file has a missing or invalid field. See LicensePayload for the format.')
   return `${encodeBase64Url(bytes)}.${encodeBase64Url(sign(bytes, privateKey))}`
 }

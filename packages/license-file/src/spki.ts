@@ -1,11 +1,11 @@
 /**
- * Converts public keys to and from X.509 SubjectPublicKeyInfo. This module loads no curve arithmetic, so a program that
- * only passes keys on does not pay for it.
+ * Converts public keys to and from X.509 SubjectPublicKeyInfo. The module does not load the curve arithmetic, which programs
+ * that only convert keys do not need.
  */
 
 import { decodeBase64, encodeBase64 } from './base64.ts'
 
-// SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
+// The DER bytes that precede the key in SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }.
 const SPKI_PREFIX = Uint8Array.of(0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00)
 const KEY_BYTES = 32
 
@@ -22,7 +22,7 @@ export function publicKeyToSpki(publicKey: Uint8Array): string {
   return encodeBase64(spki)
 }
 
-/** Reads the 32 bytes of such a text, which may not be a point of the curve. Returns null for any other form. */
+/** Reads the 32 bytes of such a text without checking that they are a point of the curve. Returns null for any other text. */
 export function spkiToBytes(text: string): Uint8Array | null {
   const spki = decodeBase64(text)
   if (spki === null || spki.length !== SPKI_PREFIX.length + KEY_BYTES) return null

@@ -1,21 +1,20 @@
-/** Decides whether a verified file can be trusted at a given moment. The moment is a parameter; no clock is read here. */
+/** Decides whether a verified file can be trusted at a given time. The functions do not read a clock. */
 
 import type { LicensePayload } from './payload.ts'
 
-/** How far a device's clock may be behind a time that has certainly passed (docs/api.md#c4). */
+/** The maximum lag of a device's clock behind a time that has certainly passed (docs/api.md#c4). */
 export const CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 
 /**
- * `GOOD`, or the reason why the file is not: the license has expired (`FILE_EXPIRED`), `refreshAfter` has passed
- * (`REFRESH_NEEDED`), or the clock returns no time or one earlier than a time that has certainly passed
- * (`CLOCK_SET_BACK`).
+ * The validity of a file. `FILE_EXPIRED`: the license has expired. `REFRESH_NEEDED`: `refreshAfter` has passed.
+ * `CLOCK_SET_BACK`: the clock returns no time, or a time before one that has certainly passed.
  */
 export type FileValidity = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH_NEEDED'
 
 /**
- * Returns the validity of a verified payload at `nowMs`. `latestSeenMs` is the latest time that the app has seen, from
- * any source; 0 when it has seen none. A file is no longer good at the very millisecond of its expiry or its
- * `refreshAfter` (docs/api.md#c3). The clock is checked first, because a wrong clock makes the other two meaningless.
+ * Returns the validity of a verified payload at `nowMs`. `latestSeenMs` is the latest time that the app has observed from
+ * any source, or 0. A file stops being good at the exact millisecond of its expiry or `refreshAfter` (docs/api.md#c3). The
+ * clock is checked first, because the other results depend on a correct clock.
  */
 export function fileValidity(payload: LicensePayload, nowMs: number, latestSeenMs = 0): FileValidity {
   const certainlyPassedMs = Math.max(Date.parse(payload.issuedAt), latestSeenMs)

@@ -1,6 +1,6 @@
 /**
- * Verifies the form and the signature of an offline license file, and nothing that depends on the time.
- * Invariant: a payload is returned only when the key that its `kid` names signed exactly those bytes.
+ * Verifies the form and the signature of an offline license file, independent of the time. Invariant: a payload is returned
+ * only when the key with its `kid` signed exactly these bytes.
  */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
@@ -10,20 +10,20 @@ import type { VerificationKey } from './keys.ts'
 import { type LicensePayload, parsePayload } from './payload.ts'
 
 /**
- * The result of a verification. `MALFORMED`: the text does not have the documented form. `UNKNOWN_KEY`: `kid` names none
- * of the given keys. `BAD_SIGNATURE`: the key that `kid` names did not sign these bytes.
+ * The result of a verification. `MALFORMED`: the text does not have the documented form. `UNKNOWN_KEY`: none of the given
+ * keys has the `kid`. `BAD_SIGNATURE`: the key with the `kid` did not sign these bytes.
  */
 export type FileVerification =
   | { ok: true; payload: LicensePayload }
   | { ok: false; reason: 'MALFORMED' | 'UNKNOWN_KEY' | 'BAD_SIGNATURE' }
 
 const SIGNATURE_BYTES = 64
-// Far above the length of any real file; bounds the cost of hostile input.
+/** The maximum length of a file. It bounds the cost of hostile input, and real files are far shorter. */
 const MAX_FILE_LENGTH = 16 * 1024
 
 /**
- * Verifies the form of a file and its signature by the key that its `kid` names. The caller compares the license key
- * and, with `fileValidity`, the times. Never throws, whatever the text.
+ * Verifies the form of a file and its signature by the key with its `kid`. The caller compares the license key, and checks
+ * the times with `fileValidity`. Never throws, even for malformed text.
  */
 export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]): FileVerification {
   const parts = parseFile(file)
@@ -35,14 +35,14 @@ export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]
 }
 
 /**
- * Returns the license key that a file claims to belong to, without verifying its signature; null for a malformed file.
- * For sorting files only: nothing that this returns can be trusted.
+ * Returns the license key in a file without verifying the signature, or null for a malformed file. The result cannot be
+ * trusted. Use it only to sort files.
  */
 export function claimedLicenseKey(file: string): string | null {
   return parseFile(file)?.payload.licenseKey ?? null
 }
 
-/** Parses a file. The payload is not verified; it names the key to verify it with. Returns null for a malformed file. */
+/** Parses a file without verifying its payload. Returns null for a malformed file. */
 function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; payload: LicensePayload } | null {
   if (file.length > MAX_FILE_LENGTH) return null
   const [payloadPart, signaturePart, ...rest] = file.split('.')
@@ -54,7 +54,7 @@ function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; pa
   return payload === null ? null : { bytes, signature, payload }
 }
 
-/** Verifies as in RFC 8032: unlike ZIP 215, it rejects non-canonical points and keys of small order. */
+/** Verifies a signature by RFC 8032. Unlike ZIP 215, this rejects non-canonical points and keys of small order. */
 function isSignedBy(publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, bytes, publicKey, { zip215: false })

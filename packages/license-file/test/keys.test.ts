@@ -30,7 +30,7 @@ test.skipIf(!hasOpenssl())('returns null for keys of other algorithms (skipped w
   }
 })
 
-test('returns null for every text but the canonical one of a key', () => {
+test('returns null for any other text than the canonical one of a key', () => {
   const spki = publicKeyToSpki(generateKeyPair().publicKey)
   const bytes = Buffer.from(spki, 'base64')
   for (const text of [
@@ -41,7 +41,7 @@ test('returns null for every text but the canonical one of a key', () => {
     bytes.subarray(12).toString('base64'),
     Buffer.concat([bytes, Buffer.from([0])]).toString('base64'),
     `-----BEGIN PUBLIC KEY-----\n${spki}\n-----END PUBLIC KEY-----`,
-    // Not a point of the curve.
+    // These 32 bytes are not a point of the curve.
     Buffer.concat([bytes.subarray(0, 12), Buffer.alloc(32, 0xff)]).toString('base64'),
   ]) {
     expect(spkiToPublicKey(text), text).toBeNull()

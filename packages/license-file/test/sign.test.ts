@@ -25,7 +25,7 @@ test.skipIf(!hasOpenssl())('signs files that OpenSSL verifies (skipped without O
   expect(opensslVerifies(Buffer.from('other'), signature ?? Buffer.alloc(0), spki)).toBe(false)
 })
 
-test('serializes compact JSON with the fields in the documented order, whatever the order of the object', () => {
+test('serializes compact JSON with the fields in the documented order for any order of the object', () => {
   const { kid, policy, ...rest } = payload
   const { expiresAt, ...limits } = policy
   const shuffled = { kid, policy: { expiresAt, ...limits }, ...rest }
@@ -37,7 +37,7 @@ test('serializes compact JSON with the fields in the documented order, whatever 
   )
 })
 
-test('serializes the product after the license, and entitlements at the end when there are any', () => {
+test('serializes the product after the license and non-empty entitlements at the end', () => {
   const { licenseKey, licenseId, ...rest } = payload
   const entitlements = { edition: 'pro', seats: 5, export: true } as const
   const whole = { ...rest, entitlements, licenseKey, licenseId, productId: 'p' }
@@ -55,7 +55,7 @@ test('treats a product or entitlements of another type as absent', () => {
     expect(parsed(more)).toEqual(payload)
 })
 
-test('signs known fields only', () => {
+test('omits unknown fields from the signed bytes', () => {
   const withMore = { ...payload, secret: 'x' }
   expect(serializePayload(withMore)).toEqual(serializePayload(payload))
 })
@@ -64,7 +64,7 @@ test('parses the payload that it serialized', () => {
   expect(parsePayload(serializePayload(payload))).toEqual(payload)
 })
 
-test('throws instead of signing a payload that no verifier would accept', () => {
+test('throws for a payload that verifiers would reject', () => {
   for (const bad of [
     { ...payload, kid: '' },
     { ...payload, issuedAt: '2026-03-01' },
@@ -75,7 +75,7 @@ test('throws instead of signing a payload that no verifier would accept', () => 
   }
 })
 
-test('signs deterministically, and derives the same key pair from a stored private key', () => {
+test('signs deterministically with a key pair derived from the stored private key', () => {
   expect(signLicenseFile(payload, key.privateKey)).toBe(file)
   expect(signLicenseFile(payload, key.privateKey, () => new Uint8Array(64))).not.toBe(file)
   expect(keyPairFromPrivateKey(key.privateKey)).toEqual(key)

@@ -1,4 +1,4 @@
-/** Only the signed file verifies: every altered one is rejected. */
+/** Tests that altered files are rejected. */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { expect, test } from 'vitest'
@@ -19,7 +19,7 @@ test('rejects any flipped bit of the file', () => {
   expect(accepted).toEqual([])
 })
 
-test('rejects any flipped bit of the payload or the signature when it is encoded canonically', () => {
+test('rejects any flipped bit of the payload or the signature in canonical encoding', () => {
   const parts = file.split('.').map((part) => Buffer.from(part, 'base64url'))
   const accepted: string[] = []
   for (const part of parts) {
@@ -33,7 +33,7 @@ test('rejects any flipped bit of the payload or the signature when it is encoded
   expect(accepted).toEqual([])
 })
 
-test("rejects another organization's key, also under the same id", () => {
+test("rejects another organization's key, even with the same id", () => {
   const stranger = generateKeyPair()
   expect(verifyLicenseFile(file, [stranger])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
   expect(verifyLicenseFile(file, [{ ...stranger, keyId: key.keyId }])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
@@ -46,7 +46,7 @@ test('rejects a changed kid', () => {
   expect(verifyLicenseFile(renamed, [key])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
 })
 
-test('verifies nothing with a key of small order, for which one signature fits every message', () => {
+test('rejects signatures by a key of small order, with which one signature fits every message', () => {
   const neutral = ed25519.Point.ZERO.toBytes()
   const weak = { keyId: 'weak', publicKey: neutral }
   const bytes = serializePayload({ ...payload, kid: 'weak' })
@@ -62,6 +62,6 @@ test('returns BAD_SIGNATURE instead of throwing for a key of the wrong length', 
   expect(verifyLicenseFile(file, [short])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
 })
 
-test('rejects a huge text without decoding it', () => {
+test('returns MALFORMED for a text of a million characters', () => {
   expect(verifyLicenseFile(file.padEnd(1_000_000, 'A'), [key])).toEqual({ ok: false, reason: 'MALFORMED' })
 })

@@ -1,4 +1,4 @@
-/** Judges the stored test vectors, which OpenSSL signed, and compares them with a new run of OpenSSL. */
+/** Judges the stored test vectors and compares them with a new run of OpenSSL, which signed them. */
 
 import { expect, test } from 'vitest'
 
@@ -11,7 +11,7 @@ const openssl = hasOpenssl()
 
 const keys = vectors.keys.map(({ keyId, publicKey }): VerificationKey => {
   const bytes = spkiToPublicKey(publicKey)
-  if (bytes === null) throw new Error(`key ${keyId} is unreadable`)
+  if (bytes === null) throw new Error(`The public key ${keyId} of the vectors is unreadable.`)
   return { keyId, publicKey: bytes }
 })
 

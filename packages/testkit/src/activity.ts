@@ -1,4 +1,4 @@
-/** Converts the activity columns of a batch from and to rows, which are easier to write in tests. */
+/** Converts the activity columns of a batch to rows and back, because tests are easier to write with rows. */
 
 import type { ActivityColumns } from '@keyward/database'
 

@@ -1,6 +1,6 @@
 /**
- * Inserts rows for tests directly into the tables. Every value that a test does not give has a plain valid default. Each builder
- * returns what a test needs to continue.
+ * Inserts rows for tests directly into the tables. Every omitted value has a valid default. Builders return the ids and
+ * secrets of the inserted rows.
  */
 
 import { bytesToUuid, createSecret, type SecretKind, uuidv7, uuidv7Bytes } from '@keyward/database'
@@ -29,7 +29,7 @@ export async function insertProduct(
   return id
 }
 
-/** A statement of its own, so that the other builders also work on schemas from before these columns. */
+/** Sets the entitlements in a separate statement, so that the builders also work on schemas without these columns. */
 async function setEntitlements(
   pool: Queryable,
   table: 'products' | 'licenses',
@@ -51,17 +51,17 @@ export async function insertCustomer(
 
 export interface LicenseToInsert {
   readonly organizationId: string
-  /** Created when not given, as is the customer. */
+  /** The product. When it is absent, the builder inserts one. */
   readonly productId?: string
   readonly customerId?: string
   readonly key?: string
   readonly status?: 'active' | 'suspended' | 'revoked'
-  /** Default 5; null: no limit. */
+  /** The machine limit; null for no limit. Default: 5. */
   readonly maxMachines?: number | null
-  /** Default: never. */
+  /** The expiry. Default: never. */
   readonly expiresAt?: Date | null
   readonly entitlements?: object
-  /** Without `expiresAt`, the term starts with the first VALID check. */
+  /** The length of a term that starts with the first VALID check. It excludes `expiresAt`. */
   readonly durationDays?: number | null
   readonly leaseSeconds?: number | null
 }
@@ -121,9 +121,9 @@ export interface RuleToInsert {
   readonly kind?: 'BLACKLIST' | 'EXCLUSION' | 'RESTRICTION'
   readonly mode?: 'ENFORCE' | 'MONITOR'
   readonly type?: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
-  /** Canonical: an address or network, a machine id, a country code, the id of a customer. */
+  /** The canonical value: an address or network, a machine id, a country code, or the id of a customer. */
   readonly value: string | Uint8Array
-  /** Give at most one of them; without both, the scope is the organization. */
+  /** The product of the scope. Without `productId` and `licenseId`, the scope is the organization. */
   readonly productId?: string
   readonly licenseId?: string
   readonly expiresAt?: Date | null
@@ -152,12 +152,12 @@ export async function insertRule(pool: Queryable, given: RuleToInsert): Promise<
       given.allowSuspendedOrExpired ?? false,
     ],
   )
-  // Earlier schemas have no modes.
+  // Earlier schemas have no column `mode`.
   if (given.mode === 'MONITOR') await pool.query(`update access_rules set mode = 'MONITOR' where id = $1`, [id])
   return id
 }
 
-/** Inserts an API key, or a credential of another kind. `secret` belongs in the authorization header. */
+/** Inserts an API key or a credential of another kind. Returns the `secret` for the authorization header. */
 export async function insertApiKey(
   pool: Queryable,
   given: {
@@ -190,7 +190,7 @@ export async function insertApiKey(
   return { id, secret }
 }
 
-/** Inserts a signing key whose private half is invalid, for readers of public keys. */
+/** Inserts a signing key with an invalid private key, for tests that only read the public key. */
 export async function insertSigningKey(
   pool: Queryable,
   given: { organizationId: string; publicKey?: Uint8Array; keyId?: string },

@@ -1,6 +1,6 @@
 /**
- * A database for each test file: a clone of one migrated template, dropped at the end of the file. The environment names the
- * server; the global setup of the test run sets it.
+ * Creates a database for each test file as a clone of one migrated template. The global setup of the test run starts the
+ * server and puts its address into the environment.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -8,25 +8,25 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-/** Superuser's address of the server, and the template's name. */
+/** The variable with the superuser's connection string of the server and the name of the template. */
 export const SERVER_VARIABLE = 'KEYWARD_TEST_SERVER'
 export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
 
-/** The login that tests use where a validator would connect: a member of the restricted role. */
+/** The login of validators in tests, a member of the restricted role. */
 export const VALIDATOR_LOGIN = { user: 'keyward_test_validator', password: 'keyward-test' }
-/** The same for the management service. */
+/** The login of the management service in tests. */
 export const MANAGEMENT_LOGIN = { user: 'keyward_test_management', password: 'keyward-test' }
 
 export interface TestDatabase {
-  /** As its owner. */
+  /** The connection string of the owner. */
   readonly url: string
-  /** As a validator, with nothing but what the restricted role may do. */
+  /** The connection string of a validator, with the privileges of the restricted role. */
   readonly validatorUrl: string
-  /** As the management service, with nothing but what its role may do. */
+  /** The connection string of the management service, with the privileges of its role. */
   readonly managementUrl: string
-  /** As its owner. */
+  /** A pool of connections of the owner. */
   readonly pool: pg.Pool
-  /** Ends the pool, drops the database, and throws when somebody else has left a connection open. */
+  /** Ends the pool and drops the database. Throws when the test has left another connection open. */
   readonly drop: () => Promise<void>
 }
 
@@ -34,12 +34,12 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const server = process.env[SERVER_VARIABLE]
   const template = process.env[TEMPLATE_VARIABLE]
   if (server === undefined || template === undefined)
-    throw new Error('There is no test server: run the tests with "npm test" or "vitest run" at the root')
+    throw new Error(`${SERVER_VARIABLE} is not set. Run the tests with "npm test" or "vitest run" at the root.`)
   const name = `keyward_test_${process.pid}_${randomBytes(4).toString('hex')}`
   await onServer(server, (client) => client.query(`create database ${name} template ${template}`))
   const url = withDatabase(server, name)
   const pool = new pg.Pool({ connectionString: url, max: 20, application_name: 'test' })
-  pool.on('error', () => undefined) // tests break connections on purpose
+  pool.on('error', () => undefined) // tests break connections intentionally
   const drop = async (): Promise<void> => {
     await pool.end()
     await onServer(server, async (client) => {
@@ -57,7 +57,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Runs a piece of work on one connection to the server that `url` names. */
+/** Runs `work` with a connection to the server at `url`. */
 export async function onServer<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
@@ -69,7 +69,7 @@ export async function onServer<T>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-/** A server takes a moment to see that a client has gone. */
+/** Returns the open connections. Waits for closed ones, which the server takes a moment to detect. */
 async function connectionsLeft(client: pg.Client, name: string): Promise<string[]> {
   for (let attempt = 0; ; attempt++) {
     const { rows } = await client.query<{ application: string; query: string }>(

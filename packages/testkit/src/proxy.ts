@@ -1,21 +1,21 @@
 /**
- * A TCP proxy with failures: it can swallow data (a half-open connection), cut connections, delay data, or refuse connections.
- * It runs between a program under test and Postgres or a service.
+ * A TCP proxy that injects failures between a program under test and a server. It can swallow data like a half-open
+ * connection, cut connections, delay data, and refuse connections.
  */
 
 import { createServer, connect, type Socket } from 'node:net'
 
 export interface Proxy {
   readonly port: number
-  /** How many connections it has accepted. */
+  /** The number of accepted connections. */
   readonly connections: number
-  /** Accepts data and forwards nothing, in either direction, until `heal`. New connections are accepted too. */
+  /** Discards the data of both directions until `heal`. New connections are still accepted. */
   readonly swallow: () => void
   /** Breaks every connection and refuses new ones until `heal`. */
   readonly refuse: () => void
-  /** Breaks every connection now; new ones work. */
+  /** Breaks all connections once. New connections work. */
   readonly cut: () => void
-  /** Forwards data from either side with this delay. 0: immediately. */
+  /** Sets the delay of data in both directions, in milliseconds. */
   readonly delay: (ms: number) => void
   /** Ends `swallow` and `refuse`. Connections that were swallowed are broken. */
   readonly heal: () => void
@@ -59,7 +59,7 @@ export async function startProxy(targetPort: number, targetHost = '127.0.0.1'): 
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The proxy has no port')
+  if (address === null || typeof address === 'string') throw new Error('The proxy has no TCP port.')
   return {
     port: address.port,
     get connections() {

@@ -1,11 +1,11 @@
-/** Random values from a seed (xoshiro128**), so that a failing test fails again. A test prints or names its seed. */
+/** Random values from a seed (xoshiro128**), so that failures are reproducible. Tests print their seed or contain it. */
 
 export interface Random {
-  /** At least 0, less than 1. */
+  /** Returns a number of at least 0 and less than 1. */
   readonly next: () => number
-  /** A whole number of at least 0, less than `limit`. */
+  /** Returns an integer of at least 0 and less than `limit`. */
   readonly int: (limit: number) => number
-  /** True with the given probability. */
+  /** Returns true with the given probability. */
   readonly chance: (probability: number) => boolean
   readonly pick: <T>(from: readonly T[]) => T
   readonly bytes: (length: number) => Uint8Array
@@ -34,7 +34,7 @@ export function random(seed: number): Random {
     chance: (probability) => next32() / 2 ** 32 < probability,
     pick: (from) => {
       const picked = from[int(from.length)]
-      if (picked === undefined) throw new RangeError('The list to pick from is empty')
+      if (picked === undefined) throw new RangeError('The list to pick from is empty.')
       return picked
     },
     bytes: (length) => Uint8Array.from({ length }, () => next32() & 0xff),

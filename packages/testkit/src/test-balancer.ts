@@ -1,6 +1,6 @@
 /**
- * The balancer in front of the services that tests start. With TEST_THROUGH=haproxy it is haproxy with the shipped configuration;
- * only ports and servers are replaced, and TLS is left out, so that tests need no certificates. Otherwise there is none.
+ * The balancer in front of the services that tests start. With TEST_THROUGH=haproxy it is haproxy with the shipped
+ * configuration, except for ports, servers and TLS. Otherwise tests send requests to the services directly.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** For tests of requests from other addresses, or of requests that no balancer forwards. */
+/** Whether requests pass a balancer. Tests skip cases that a balancer does not forward. */
 export const isBehindBalancer = process.env['TEST_THROUGH'] === 'haproxy'
 
 export interface Ports {
@@ -38,7 +38,7 @@ export async function startBalancer(kind: 'validator' | 'management', service: P
     try {
       return await startHaproxy(kind, service)
     } catch (error) {
-      // Another program has taken the port meanwhile.
+      // Another program may have taken the port in the meantime.
       if (attempt === ATTEMPTS) throw error
     }
   }
@@ -47,7 +47,7 @@ export async function startBalancer(kind: 'validator' | 'management', service: P
 async function startHaproxy(kind: string, service: Ports): Promise<TestBalancer> {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
   const configuration = join(folder, 'haproxy.cfg')
-  // Below the range of ports for outgoing connections.
+  // The port is below the range of outgoing connections.
   const port = randomInt(10_240, 32_768)
   writeFileSync(configuration, configurationFor(kind, service, port, folder))
   const child = spawn('haproxy', ['-db', '-f', configuration], { cwd: SHIPPED, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -81,21 +81,21 @@ function configurationFor(kind: string, service: Ports, port: number, folder: st
   return replaced.replace(/^ *server \S+ \w+-\d:.*\n/gm, '')
 }
 
-/** Returns null once it listens, otherwise why it does not. */
+/** Returns null when the balancer listens, or the reason why it does not. */
 async function listens(port: number, child: ChildProcess): Promise<string | null> {
   for (const startMs = performance.now(); performance.now() - startMs < START_MS; await sleep(10)) {
-    if (child.exitCode !== null) return `it ended with ${child.exitCode}`
+    if (child.exitCode !== null) return `the process ended with exit code ${child.exitCode}`
     const socket = connect(port, '127.0.0.1')
     try {
       await once(socket, 'connect')
       return null
     } catch {
-      // Not yet.
+      // The balancer does not listen yet.
     } finally {
       socket.destroy()
     }
   }
-  return 'it does not listen'
+  return `nothing listens on port ${port}`
 }
 
 async function ended(child: ChildProcess): Promise<void> {

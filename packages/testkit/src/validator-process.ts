@@ -1,6 +1,6 @@
 /**
- * A validator as a process, for tests of other programs that need one: services never import each other. It connects as a
- * validator does in production, with the restricted role.
+ * Runs a validator as a process for tests of other programs, because services never import each other. The validator
+ * connects with the restricted role, like in production.
  */
 
 import { fork } from 'node:child_process'
@@ -19,7 +19,7 @@ export interface ValidatorProcess {
 const MAIN = fileURLToPath(new URL('../../../services/validator/src/main.ts', import.meta.url))
 const START_MS = 20_000
 
-/** Resolves when the validator has loaded the database and management can find it. `env` replaces its variables. */
+/** Starts a validator. Resolves when it is ready and management can find it. `env` overrides its environment variables. */
 export async function startValidatorProcess(
   { pool, validatorUrl }: TestDatabase,
   env: Record<string, string> = {},
@@ -53,7 +53,7 @@ export async function startValidatorProcess(
     return found.rows.length > 0
   }
   while (!(await isFound())) {
-    if (performance.now() - startedMs > START_MS) throw new Error('The validator is not ready')
+    if (performance.now() - startedMs > START_MS) throw new Error(`The validator was not ready after ${START_MS} ms.`)
     await sleep(20)
   }
   return { port, adminUrl, stop }
@@ -61,6 +61,6 @@ export async function startValidatorProcess(
 
 function portsOf(message: unknown): { port: number; adminPort: number } {
   if (typeof message !== 'object' || message === null || !('port' in message) || !('adminPort' in message))
-    throw new Error(`The validator ended at its start: ${JSON.stringify(message)}`)
+    throw new Error(`The validator ended during its start: ${JSON.stringify(message)}`)
   return { port: Number(message.port), adminPort: Number(message.adminPort) }
 }

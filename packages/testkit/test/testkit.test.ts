@@ -31,7 +31,7 @@ test('gives each test file a clone of the template and drops it', async () => {
   await expect(new pg.Client({ connectionString: a.url }).connect()).rejects.toThrow(/does not exist/)
 })
 
-test('fails a test that leaves a connection open', async () => {
+test('throws on drop when a connection is still open', async () => {
   const database = await createTestDatabase()
   const leak = new pg.Client({ connectionString: database.validatorUrl, application_name: 'leak' })
   leak.on('error', () => undefined)
@@ -39,7 +39,7 @@ test('fails a test that leaves a connection open', async () => {
   await expect(database.drop()).rejects.toThrow(/left open: leak/)
 })
 
-test('repeats random values with the same seed and differs with another', () => {
+test('repeats random values for the same seed only', () => {
   const draw = (seed: number) => Array.from({ length: 20 }, random(seed).next)
   expect(draw(7)).toEqual(draw(7))
   expect(draw(7)).not.toEqual(draw(8))
@@ -50,7 +50,7 @@ test('repeats random values with the same seed and differs with another', () => 
   expect(shuffle([1, 2, 3, 4, 5]).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5])
 })
 
-test('the proxy forwards, drops, rejects and closes connections, and recovers', async () => {
+test('recovers after the proxy has swallowed, cut and refused connections', async () => {
   const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
   await once(echo.listen(0, '127.0.0.1'), 'listening')
   closers.push(() => echo.close())
