@@ -1,6 +1,6 @@
 /**
- * Calls of the management API. Responses are parsed with the contract's schemas. A problem becomes a Failure with its
- * code and its validation errors. Only calls that set `retry` are retried.
+ * Calls of the management API. Responses are parsed with the schemas of the contract. A problem is converted to a Failure with
+ * its code and validation errors. Only calls with `retry` are retried.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,31 +13,31 @@ import { EXIT, Failure } from './failure.ts'
 
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below `/api/v1`. */
+  /** The path without the prefix `/api/v1`. */
   path: string
   body?: object
   as?: 'operator'
-  /** The response is text, not JSON. */
+  /** Whether the response is text instead of JSON. */
   text?: true
-  /** Retries the call while the service is unavailable. An idempotency key makes that safe for a call that changes data. */
+  /** Retries the call while the service is unavailable. Calls that change data need an idempotency key for this. */
   retry?: { idempotencyKey?: string; attempts?: number }
-  /** How many seconds to wait until every live validator has applied the change. */
+  /** The maximum time to wait until all live validators have applied the change, in seconds. */
   waitS?: number
 }
 
 export interface ApiResponse<T> {
   data: T
-  /** How many validators have applied the change, such as `3/3`; null unless `waitS` was given. */
+  /** The number of validators that have applied the change, such as `3/3`; null unless `waitS` was given. */
   appliedBy: string | null
 }
 
 export interface Api {
   readonly baseUrl: string
-  /** Sends a call. Throws Failure for every response that is not a success of the expected form. */
+  /** Sends a call. Throws Failure for errors and for responses of another form. */
   call<T>(call: Call, schema: z.ZodType<T>): Promise<ApiResponse<T>>
 }
 
-/** A validation error of the service: a JSON pointer or query parameter of the request, and what is wrong there. */
+/** A validation error of the service: a JSON pointer or query parameter of the request, and a description. */
 export interface FieldError {
   pointer: string
   detail: string
@@ -69,7 +69,7 @@ export function createApi(connection: Connection): Api {
       if (!response.ok) throw failureOf(response.status, body)
       const parsed = schema.safeParse(call.text === true ? body : parseJson(body))
       if (!parsed.success)
-        throw new Failure(EXIT.unreachable, `The response of ${connection.baseUrl} is not one that Keyward sends`, {
+        throw new Failure(EXIT.unreachable, `The response of ${connection.baseUrl} does not have the format of Keyward. Check --url`, {
           details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
         })
       return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
@@ -110,35 +110,35 @@ async function sendOnce(connection: Connection, call: Call): Promise<Response> {
   }
 }
 
-/** The request failed without a response. The service may or may not have received it. */
+/** A request without a response. The service may have received the request. */
 class Unreachable extends Error {
   constructor(baseUrl: string, cause: unknown) {
     super(`${baseUrl} cannot be reached (${reasonOf(cause)})`, { cause })
   }
 }
 
-/** Returns the innermost reason: `fetch` reports "fetch failed" and keeps ECONNREFUSED or a TLS error in the cause. */
+/** Returns the innermost reason. `fetch` reports "fetch failed", with ECONNREFUSED or a TLS error as the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
-/** Converts an error without a response to a Failure; returns every other error unchanged. */
+/** Converts `Unreachable` to a Failure. Returns any other error unchanged. */
 export function asFailure(error: unknown): unknown {
   return error instanceof Unreachable ? new Failure(EXIT.unreachable, error.message) : error
 }
 
 function failureOf(status: number, body: string): Failure {
   const parsed = problem.safeParse(parseJson(body))
-  if (!parsed.success) return new Failure(EXIT.unreachable, `The service responded with status ${status} and no reason`)
+  if (!parsed.success) return new Failure(EXIT.unreachable, `The service responded with status ${status} without a description of the error`)
   const { code, detail, title, errors } = parsed.data
   const message = (detail === '' ? title : detail).replace(/\.$/, '')
   if (errors !== undefined && errors.length > 0) return new ValidationFailure(code, errors)
   return new Failure(status === 503 || status === 429 ? EXIT.unreachable : EXIT.apiError, message, { code })
 }
 
-/** Returns a JSON pointer or query parameter as a field's name: `#/policy/expiresAt` is `policy.expiresAt`. */
+/** Converts a JSON pointer or query parameter to the name of a field: `#/policy/expiresAt` is `policy.expiresAt`. */
 function fieldName(pointer: string): string {
   const name = pointer.replace(/^(?:#\/|\?)/, '').replaceAll('/', '.')
   return name === '' || name === '#' ? 'The body' : name

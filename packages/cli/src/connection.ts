@@ -1,7 +1,7 @@
 /**
- * The address and the credentials of a command: from flags, else from the environment, else from `.keyward/demo.json`,
- * which `npm start` writes. Prefer the environment for secrets, because flags are visible in process lists.
- * Invariant: a token is never sent over plain http to another machine unless that is allowed explicitly.
+ * Determines the address and the credentials of a command. Flags take precedence over the environment, and the environment
+ * over `.keyward/demo.json`, which `npm start` writes. Prefer the environment for secrets, because process lists show flags.
+ * Invariant: tokens are sent over plain http to other machines only with `--allow-http` or `KEYWARD_ALLOW_HTTP=1`.
  */
 
 import { readFileSync } from 'node:fs'
@@ -29,34 +29,34 @@ const demoFile = z.object({
 })
 
 export interface Connection {
-  /** The base address of the service, without a slash at its end. */
+  /** The base URL of the service, without a slash at its end. */
   baseUrl: string
   /** Returns the management token. Throws Failure when there is none. */
   token: () => string
   /** Returns the operator token. Throws Failure when there is none. */
   operatorToken: () => string
-  /** The demo's product and customer; null unless the demo's token is used. */
+  /** The product and customer of the demo; null unless the demo's token is used. */
   demo: { productId: string; customerId: string } | null
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Finds the address and the credentials. `home` may contain `.keyward/`. Throws Failure. */
+/** Finds the address and the credentials. `home` may contain `.keyward/`. Throws Failure if the address is missing or not allowed. */
 export function connect(flags: z.infer<typeof connectionFlags>, env: Environment, home: string): Connection {
   const demo = readDemo(join(home, '.keyward', 'demo.json'))
   const given = flags.url ?? env['KEYWARD_URL'] ?? demo?.baseUrl
   if (given === undefined)
-    throw new Failure(EXIT.usage, 'No address is set; give --url or KEYWARD_URL, or run "npm start" here first')
+    throw new Failure(EXIT.usage, 'The address of the service is missing. Set --url or KEYWARD_URL, or run "npm start" in this folder first')
   if (!/^https?:\/\//.test(given) || !URL.canParse(given))
-    throw new Failure(EXIT.usage, `${given} is not an address; give one such as https://licenses.example.com`)
+    throw new Failure(EXIT.usage, `${given} is not a URL. Set --url or KEYWARD_URL to a URL such as https://licenses.example.com`)
   const { protocol, hostname } = new URL(given)
   if (protocol === 'http:' && !LOOPBACK.test(hostname) && !flags.allowHttp && env['KEYWARD_ALLOW_HTTP'] !== '1')
     throw new Failure(
       EXIT.usage,
-      `${given} would send the token in clear text; use https, or --allow-http (KEYWARD_ALLOW_HTTP=1) in a network that you trust`,
+      `The token would be sent to ${given} in clear text. Use https, or --allow-http (KEYWARD_ALLOW_HTTP=1) in a trusted network`,
     )
   const baseUrl = given.replace(/\/+$/, '')
-  // The demo's secrets are sent to the demo's address only.
+  // The demo's secrets are sent only to the address of the demo.
   const own = demo !== null && demo.baseUrl === baseUrl ? demo : null
   const givenToken = flags.token ?? env['KEYWARD_TOKEN']
   return {
@@ -72,10 +72,10 @@ export function connect(flags: z.infer<typeof connectionFlags>, env: Environment
 }
 
 function missing(how: string): never {
-  throw new Failure(EXIT.usage, `This command needs a credential; give ${how}`)
+  throw new Failure(EXIT.usage, `This command requires a credential. Set ${how}`)
 }
 
-/** Reads the demo's file. Returns null when there is none. Throws Failure when it is damaged. */
+/** Reads the file of the demo. Returns null when it does not exist. Throws Failure when it is damaged. */
 function readDemo(path: string): z.infer<typeof demoFile> | null {
   let text: string
   try {
@@ -86,6 +86,6 @@ function readDemo(path: string): z.infer<typeof demoFile> | null {
   try {
     return demoFile.parse(JSON.parse(text))
   } catch {
-    throw new Failure(EXIT.usage, `${path} is damaged; delete it, and "npm start" writes a new one`)
+    throw new Failure(EXIT.usage, `${path} is damaged. Delete the file, and run "npm start" to create it again`)
   }
 }

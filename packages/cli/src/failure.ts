@@ -1,16 +1,16 @@
 /**
- * The failure of a command: one sentence, details below it, and an exit code for scripts. Every error that the caller can
- * correct is a Failure; any other error is a bug in this program and keeps its stack.
+ * The failure of a command: a message, details, and an exit code for scripts. Every error that the caller can correct is a
+ * Failure. Any other error is a bug of this program and is printed with its stack.
  */
 
 export const EXIT = {
-  /** The service responded with a problem. */
+  /** The service responded with an error. */
   apiError: 1,
-  /** The command or its input is wrong. Nothing was sent, or nothing more. */
+  /** The command or its input is wrong. The command stopped before further requests. */
   usage: 2,
-  /** The service could not be reached, or is unavailable now. */
+  /** The service is not reachable or temporarily unavailable. */
   unreachable: 3,
-  /** `check`: the verdict is not VALID. `status`: not every validator is ready, or there is none. */
+  /** The verdict of `check` is not VALID, or `status` found no validator or one that is not ready. */
   negative: 4,
 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
@@ -18,7 +18,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly exitCode: ExitCode
-  /** The code of the API's problem, if there is one. */
+  /** The code of the API's error, if any. */
   readonly code: string | undefined
   readonly details: readonly string[]
 

@@ -1,8 +1,8 @@
-/** Names fields of the API as the command line does: `#/policy/expiresAt` is `--expires`, `#/email` is `<email>`. */
+/** Converts fields of the API to flags and arguments: `#/policy/expiresAt` is `--expires`, `#/email` is `<email>`. */
 
 import type { Command } from 'commander'
 
-/** Fields whose flag has another name. */
+/** The flags of fields with another name. */
 const FLAGS: Readonly<Record<string, readonly string[]>> = {
   expiresAt: ['expires'],
   productId: ['product'],
@@ -16,7 +16,7 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   groupBy: ['by'],
 }
 
-/** Returns the flag or argument of the command that a JSON pointer or a query parameter belongs to, else the field's path. */
+/** Returns the flag or argument for a JSON pointer or query parameter. Returns the path of the field if the command has neither. */
 export function flagName(command: Command, pointer: string): string {
   const path = pointer.replace(/^(?:#\/?|\?)/, '').split('/')
   const field = path.findLast((part) => !/^\d+$/.test(part)) ?? ''

@@ -1,6 +1,6 @@
 import { run } from './program.ts'
 
-// The reader of a pipe may close it early, as `head` does.
+// The reader of a pipe, such as `head`, may close it early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()
@@ -14,7 +14,7 @@ process.exitCode = await run(process.argv.slice(2), {
     isTerminal: process.stderr.isTTY,
   },
   home: process.cwd(),
-  // npm runs scripts in the project's folder; INIT_CWD is the folder of its caller.
+  // npm runs scripts in the folder of the project. INIT_CWD is the folder in which npm was started.
   folder: process.env['INIT_CWD'] ?? process.cwd(),
   nowMs: () => Date.now(),
 })

@@ -1,6 +1,6 @@
 /**
- * Output of commands: results on standard output, everything else on standard error. With `--json`, a result is one JSON
- * value and so is an error, so that scripts never parse sentences.
+ * Writes results to standard output, and notes, progress and errors to standard error. With `--json`, results and errors are
+ * JSON values, so that scripts do not have to parse text.
  */
 
 import { EXIT, Failure } from './failure.ts'
@@ -8,9 +8,9 @@ import { EXIT, Failure } from './failure.ts'
 export interface Output {
   /** Writes the result: `value` with --json, one of its fields with --get, `text` otherwise. */
   result: (value: unknown, text: string) => void
-  /** Writes a hint for people; nothing with --json or --get. */
+  /** Writes a hint for people. It is omitted with --json or --get. */
   note: (line: string) => void
-  /** Writes a line that the next one replaces; nothing unless standard error is a terminal. */
+  /** Writes a line that the next one replaces. It is omitted unless standard error is a terminal. */
   progress: (line: string) => void
 }
 
@@ -22,7 +22,7 @@ export interface Streams {
 
 export interface OutputFlags {
   json: boolean
-  /** The field to write; of a list, that of each item. */
+  /** The name of the field to write. For a list, the field of each item is written. */
   get?: string | undefined
 }
 
@@ -57,12 +57,12 @@ function fieldOf(value: unknown, name: string): string {
   const field = fields.get(name)
   if (field === undefined)
     throw new Failure(EXIT.usage, `The result has no field ${name}`, {
-      details: [`It has ${[...fields.keys()].join(', ')}.`],
+      details: [`Fields: ${[...fields.keys()].join(', ')}.`],
     })
   return typeof field === 'string' ? field : JSON.stringify(field)
 }
 
-/** Writes why a command failed. */
+/** Writes the failure of a command. */
 export function reportFailure(streams: Streams, json: boolean, failure: Failure): void {
   const { message, details, code, exitCode } = failure
   if (json) {
@@ -75,7 +75,7 @@ export function reportFailure(streams: Streams, json: boolean, failure: Failure)
   for (const detail of details) streams.err(`  ${detail}\n`)
 }
 
-/** Formats names and values, one pair a line. A null value is a dash. */
+/** Formats names and values with one pair in each line. A null value is a dash. */
 export function describe(fields: Readonly<Record<string, string | number | null>>): string {
   const width = Math.max(...Object.keys(fields).map((name) => name.length))
   return Object.entries(fields)
@@ -83,7 +83,7 @@ export function describe(fields: Readonly<Record<string, string | number | null>
     .join('\n')
 }
 
-/** Formats a table with a heading line. Columns are as wide as their widest cell. */
+/** Formats a table with a heading line. A column is as wide as its widest cell. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heading.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)))
   return [heading, ...rows]

@@ -1,6 +1,6 @@
 /**
- * The tree of commands. `run` is the whole program except for the process: it takes arguments and a context and returns
- * the exit code, so that tests can run it as a shell does.
+ * Creates the tree of commands and runs them. `run` takes arguments and a context and returns the exit code, so that tests
+ * can run the program without a process.
  */
 
 import tab from '@bomb.sh/tab/commander'
@@ -30,27 +30,27 @@ import { reportFailure } from './output.ts'
 import { openSession, type RunContext, type Session } from './session.ts'
 
 const AFTERWORD = `
-Address and credentials come from the flags, else from KEYWARD_URL, KEYWARD_TOKEN and OPERATOR_TOKEN, else from
-.keyward/demo.json, which "npm start" writes. Only https is allowed, except to this machine or with --allow-http
-(KEYWARD_ALLOW_HTTP=1), because the token is sent along.
+Flags set the address and the credentials. The next sources are KEYWARD_URL, KEYWARD_TOKEN and OPERATOR_TOKEN, and finally
+.keyward/demo.json, which "npm start" writes. Requests to other machines contain the token, so they require https or
+--allow-http (KEYWARD_ALLOW_HTTP=1).
 
-Exit codes: 0 done, 1 the service responded with an error, 2 wrong usage, 3 service not reachable, 4 "check" is not
-VALID or "status" is not all ready.
+Exit codes: 0 success, 1 error of the service, 2 wrong usage, 3 service not reachable, 4 rejected check or validators that
+are not ready.
 
-Completion: put packages/cli/bin on the PATH, then  source <(keyward complete bash)  or zsh, fish, powershell.`
+Completion: put packages/cli/bin on the PATH and run  source <(keyward complete bash)  or zsh, fish, powershell.`
 
 /** Creates the tree of commands. */
 export function createProgram(context: RunContext): Command {
   const program = new Command('keyward')
     .description('manage Keyward from a terminal')
-    .option('--url <address>', 'base address of the service')
+    .option('--url <address>', 'base URL of the service')
     .option('--token <secret>', 'management token or personal access token')
     .option('--operator-token <secret>', 'operator token, for organizations and validators')
     .option('--allow-http', 'send the token over plain http to another machine')
     .option('--json', 'print one JSON value instead of text', false)
     .option('--get <field>', 'print one field of the result, such as id')
     .addHelpText('after', AFTERWORD)
-    .showHelpAfterError('(--help lists commands and options)')
+    .showHelpAfterError('(use --help to list commands and options)')
     .exitOverride()
     .configureOutput({
       writeOut: context.streams.out,
@@ -78,7 +78,7 @@ export function createProgram(context: RunContext): Command {
   return program
 }
 
-/** Runs a command and returns its exit code. `args` has no program name. Throws only for bugs in this program. */
+/** Runs a command and returns its exit code. `args` does not include the name of the program. Throws only for bugs of this program. */
 export async function run(args: readonly string[], context: RunContext): Promise<number> {
   const program = createProgram(context)
   let running = program
@@ -97,7 +97,7 @@ export async function run(args: readonly string[], context: RunContext): Promise
   }
 }
 
-/** Returns a validation failure with the flags and arguments of the command in place of the API's fields. */
+/** Returns a validation failure that names flags and arguments of the command instead of fields of the API. */
 function inWordsOf(command: Command, error: unknown): unknown {
   if (!(error instanceof ValidationFailure)) return error
   return new ValidationFailure(error.code ?? '', error.errors, (pointer) => flagName(command, pointer))

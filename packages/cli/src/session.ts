@@ -1,6 +1,6 @@
 /**
  * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the
- * environment, so that no command reads them by itself.
+ * environment, which commands do not read themselves.
  */
 
 import type { Command } from 'commander'
@@ -10,13 +10,13 @@ import { type Api, createApi } from './api.ts'
 import { connect, type Connection, connectionFlags, type Environment } from './connection.ts'
 import { createOutput, type Output, type Streams } from './output.ts'
 
-/** The environment of a run; tests provide their own. */
+/** The environment of a run. Tests pass other environments. */
 export interface RunContext {
   env: Environment
   streams: Streams
   /** The folder that contains `.keyward/`. */
   home: string
-  /** The folder that file names are relative to. */
+  /** The folder to which relative file names refer. */
   folder: string
   nowMs: () => number
 }
@@ -30,7 +30,7 @@ export interface Session {
 
 const globalFlags = connectionFlags.extend({ json: z.boolean().default(false), get: z.string().optional() })
 
-/** Opens the session of a command. Throws Failure when the address or the flags are wrong. */
+/** Opens the session of a command. Throws Failure when the address or a flag is invalid. */
 export function openSession(context: RunContext, command: Command): Session {
   const { json, get, ...flags } = globalFlags.parse(command.optsWithGlobals())
   const connection = connect(flags, context.env, context.home)

@@ -1,4 +1,4 @@
-/** Times as people write them: an ISO 8601 date or date-time, or a duration from now (`30d`, `12h`, `2w`, `1y`). */
+/** Parses and formats times: ISO 8601 dates and date-times, and durations from now (`30d`, `12h`, `2w`, `1y`). */
 
 import { EXIT, Failure } from './failure.ts'
 
@@ -13,19 +13,19 @@ export function parseMoment(text: string, nowMs: number): string {
   if (Number.isNaN(time.getTime()))
     throw new Failure(
       EXIT.usage,
-      `${text} is not a time; give 2027-01-31, 2027-01-31T12:00:00Z, or a duration from now: 12h, 30d, 2w, 1y`,
+      `${text} is not a time. Use a form such as 2027-01-31, 2027-01-31T12:00:00Z, 12h, 30d, 2w or 1y`,
     )
   return time.toISOString()
 }
 
-/** Parses a time in the past: an ISO 8601 date or date-time, or a duration before now. Returns ISO 8601 in UTC. Throws Failure. */
+/** Parses a date, a date-time, or a duration before now. Returns ISO 8601 in UTC. Throws Failure for any other text. */
 export function parsePast(text: string, nowMs: number): string {
   const isSpan = /^\d{1,5}[hdwy]$/.test(text)
   const timeMs = Date.parse(parseMoment(text, nowMs))
   return new Date(isSpan ? 2 * nowMs - timeMs : timeMs).toISOString()
 }
 
-/** Formats how long ago a time was, coarsely: `3 s ago`, `2 min ago`. */
+/** Formats the age of a time with one unit: `3 s ago`, `2 min ago`. */
 export function ago(iso: string, nowMs: number): string {
   const s = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000))
   if (s < 120) return `${s} s ago`

@@ -7,17 +7,17 @@ import { expect, test } from 'vitest'
 const BIN = fileURLToPath(new URL('../bin/keyward', import.meta.url))
 const keyward = (...args: string[]): string => execFileSync(BIN, args, { cwd: tmpdir(), encoding: 'utf8' })
 
-test('runs from any folder and prints help for every command', () => {
+test('runs from any folder and prints the help of commands', () => {
   expect(keyward('--help')).toMatch(/Exit codes/)
   expect(keyward('rules', 'import', '--help')).toMatch(/--dry-run/)
 })
 
-test('completes commands, options and their values', () => {
+test('completes commands, options and values', () => {
   expect(keyward('complete', '--', 'li')).toMatch(/^license\t/m)
   expect(keyward('complete', '--', 'rules', 'import', '--ki')).toMatch(/^--kind\t/m)
   expect(keyward('complete', '--', 'rules', 'import', '--kind', 'E')).toMatch(/^EXCLUSION/m)
 })
 
-test.each(['bash', 'zsh', 'fish', 'powershell'])('prints the completion of %s', (shell) => {
+test.each(['bash', 'zsh', 'fish', 'powershell'])('prints the completion script for %s', (shell) => {
   expect(keyward('complete', shell)).toContain('keyward')
 })

@@ -18,7 +18,7 @@ let database: TestDatabase
 let management: RunningService
 let shell: TestShell
 
-/** Runs a command that has to succeed and returns its JSON result. */
+/** Runs a command that must succeed and returns its JSON result. */
 async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
   const printed = await shell.cli('--json', ...args)
   expect(printed.err).toBe('')
@@ -58,7 +58,7 @@ test('creates and lists products', async () => {
   expect(printed.out).toMatch(/^ID +NAME +CREATED\n\S+ +Viewer +\S+\n$/)
 })
 
-test('lists more than a page, and says when there are more', async () => {
+test('lists more than one page and prints a note when there are more items', async () => {
   await Promise.all(Array.from({ length: 105 }, (_, number) => shell.cli('product', 'create', `Many ${number}`)))
   expect(await result(listed, 'product', 'list', '--limit', '103')).toHaveLength(103)
   const printed = await shell.cli('product', 'list', '--limit', '3')
@@ -79,7 +79,7 @@ test('creates customers and finds them by e-mail address and external id', async
 describe('a license', () => {
   const shown = z.object({ id: z.string(), status: z.string(), policy: z.object({ expiresAt: z.string() }) })
 
-  test('is listed by product and status, suspended, reinstated and renewed', async () => {
+  test('is found by product and status after each change of its status', async () => {
     const { id, key, productId } = await createLicense()
     expect(await result(listed, 'license', 'list', '--product', productId)).toEqual([{ id }])
     expect(await result(shown, 'license', 'suspend', key, '--wait', '0')).toMatchObject({ id, status: 'suspended' })
@@ -125,7 +125,7 @@ describe('a license', () => {
     )
   })
 
-  test('has a file, which is printed or written', async () => {
+  test('prints its offline file or writes it to --out', async () => {
     const { key } = await createLicense()
     const printed = await shell.cli('license', 'file', key)
     expect(printed.out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
@@ -135,7 +135,7 @@ describe('a license', () => {
     expect(await shell.cli('license', 'file', key, '--out', 'no/such/folder')).toMatchObject({ code: 2 })
   })
 
-  test('has machines, whose slots are released by machine id or record id', async () => {
+  test('releases slots by machine id and by record id', async () => {
     const { id, key } = await createLicense()
     const insert = `insert into machines (id, license_id, machine_id)
       select gen_random_uuid(), $1, convert_to(name, 'UTF8') from unnest(array['laptop', 'tower']) name`
@@ -148,7 +148,7 @@ describe('a license', () => {
     expect(left?.machineId).toBe('tower')
     expect((await shell.cli('machine', 'release', id, left?.id ?? '')).code).toBe(0)
     const failed = await shell.cli('machine', 'release', key, 'laptop')
-    expect([failed.code, failed.err]).toEqual([1, 'No machine of this license is "laptop" (NOT_FOUND)\n'])
+    expect([failed.code, failed.err]).toEqual([1, 'No machine of this license has the id "laptop" (NOT_FOUND)\n'])
   })
 })
 

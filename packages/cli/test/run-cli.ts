@@ -1,4 +1,4 @@
-/** Runs the program in this process as a shell does, and collects its output. */
+/** Runs the program in this process and collects its output. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,14 +15,14 @@ export interface CommandResult {
 export interface TestShell {
   folder: string
   env: Record<string, string>
-  /** How far the clock of the next run is ahead of the real one. */
+  /** The lead of the clock of the next run over the real clock. */
   clock: { aheadMs: number }
   write: (name: string, content: string | Uint8Array) => Promise<void>
   cli: (...args: string[]) => Promise<CommandResult>
   clear: () => Promise<void>
 }
 
-/** Opens a shell in a new folder, in which the program also looks for `.keyward/`. */
+/** Opens a shell in a new folder, which is also the home of `.keyward/`. */
 export async function openShell(): Promise<TestShell> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cli-'))
   const env: Record<string, string> = {}

@@ -16,12 +16,12 @@ let database: TestDatabase
 let management: RunningService
 let validator: RunningService
 let shell: TestShell
-/** Belongs to an organization on the plan STANDARD. */
+/** The management token of an organization with the plan STANDARD. */
 let organizationToken: string
 let productId: string
 let customerId: string
 
-/** Runs a command that has to succeed and returns its JSON result. */
+/** Runs a command that must succeed and returns its JSON result. */
 async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
   const printed = await shell.cli('--json', ...args)
   expect(printed.err).toBe('')
@@ -86,7 +86,7 @@ test('creates a token with the given permissions only', async () => {
   expect(denied.err).toMatch(/signing-keys\.write.*\(FORBIDDEN\)/)
 })
 
-test('creates a license, shows it by key and by id, checks it and revokes it', async () => {
+test('creates, shows, checks and revokes a license by key and by id', async () => {
   const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })
   const flags = ['--product', productId, '--customer', customerId, '--max-machines', '1', '--expires', '30d']
   const made = await result(shown, 'license', 'create', ...flags)
@@ -130,7 +130,7 @@ test('names each invalid flag once', async () => {
   expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  --country must be two letters\n')
 })
 
-test('lets the operator change quotas, suspend, recover and read what was done', async () => {
+test('changes quotas, suspends organizations and lists both in the audit log', async () => {
   const details = z.looseObject({ id: z.string(), suspendedAt: z.string().nullable() })
   const made = await result(z.object({ id: z.string() }), 'org', 'create', 'Initech')
   expect((await shell.cli('org', 'list')).out).toContain(made.id)
@@ -155,7 +155,7 @@ test('lets the operator change quotas, suspend, recover and read what was done',
   expect(log.out).not.toContain(secret)
 })
 
-test('rotates signing keys, and shows the status of every validator', async () => {
+test('rotates signing keys, and lists every validator as ready', async () => {
   const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
   expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
   const status = await shell.cli('status')
@@ -163,7 +163,7 @@ test('rotates signing keys, and shows the status of every validator', async () =
   expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +ready +(?:nothing|\d+ transactions?) /)
 })
 
-test('shows the status of every validator when they fill more than a page', async () => {
+test('shows all validators when they fill more than one page', async () => {
   const insert = `insert into validators (id, name, ready, applied, seen_at)
     select gen_random_uuid(), 'made-' || n, n > 1, pg_current_snapshot()::text, now() + interval '1 hour'
     from generate_series(1, 120) n`
@@ -179,7 +179,7 @@ describe('a long list', () => {
   const addresses = (count: number, net: number): string =>
     Array.from({ length: count }, (_, i) => `10.${net}.${i >> 8}.${i & 255}`).join('\n')
 
-  test('is sent in batches, and adds nothing when it is sent again', async () => {
+  test('is sent in batches and skipped completely when it is sent again', async () => {
     await shell.write('long.txt', addresses(2_345, 1))
     const before = await ruleCount()
     const first = await result(imported, 'rules', 'import', 'long.txt')
@@ -188,7 +188,7 @@ describe('a long list', () => {
     expect(await ruleCount()).toBe(before + 2_345)
   })
 
-  test('resumes after an interruption and counts nothing twice', async () => {
+  test('resumes after an interruption and counts each rule once', async () => {
     await shell.write('cut.txt', addresses(3_500, 2))
     const gate = await openGate(management.url, 2)
     const args = ['--url', gate.url, 'rules', 'import', 'cut.txt']
@@ -197,7 +197,7 @@ describe('a long list', () => {
     gate.open()
     const rest = await shell.cli(...args)
     expect(rest.err).toMatch(/Resuming after 2 batches/)
-    expect(rest.out).toMatch(/^3500 rules added, 0 already existed, 0 rows left out/)
+    expect(rest.out).toMatch(/^3500 rules added, 0 already existed, 0 invalid rows skipped/)
     expect(await readdir(join(shell.folder, '.keyward', 'imports'))).toEqual([])
     gate.close()
   })
@@ -205,7 +205,7 @@ describe('a long list', () => {
   test.each([
     { batch: 1, net: 6 },
     { batch: 2, net: 7 },
-  ])('resumes with the expiry of its start after the response of batch $batch was lost', async ({ batch, net }) => {
+  ])('keeps its first expiry when it resumes after a lost response of batch $batch', async ({ batch, net }) => {
     await shell.write('lost.txt', addresses(2_500, net))
     const gate = await openGate(management.url, batch - 1, 'lose')
     const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
@@ -216,7 +216,7 @@ describe('a long list', () => {
     ])
     gate.open()
     shell.clock.aheadMs = 5 * DAY_MS
-    expect((await shell.cli(...args)).out).toMatch(/^2500 rules added, 0 already existed, 0 rows left out/)
+    expect((await shell.cli(...args)).out).toMatch(/^2500 rules added, 0 already existed, 0 invalid rows skipped/)
     const select = `select count(*)::integer as rules, count(distinct expires_at)::integer as expiries
       from access_rules where convert_from(value, 'UTF8') like $1`
     expect((await database.pool.query(select, [`10.${net}.%`])).rows).toEqual([{ rules: 2_500, expiries: 1 }])
@@ -224,7 +224,7 @@ describe('a long list', () => {
     gate.close()
   })
 
-  test('does not resume when its expiry has passed', async () => {
+  test('exits with 2 when it resumes after its expiry', async () => {
     await shell.write('late.txt', addresses(1_500, 8))
     const gate = await openGate(management.url, 1)
     const args = ['--url', gate.url, 'rules', 'import', 'late.txt', '--expires', '12h']
@@ -238,7 +238,7 @@ describe('a long list', () => {
     gate.close()
   })
 
-  test('resumes once the reason of an error is gone', async () => {
+  test('resumes after the cause of an error is removed', async () => {
     const made = z.object({ id: z.string(), managementToken: z.string() })
     const { id, managementToken } = await result(made, 'org', 'create', 'Bravo', '--plan', 'STANDARD')
     const list = ['--token', managementToken, 'rules', 'import', 'limit.txt']
@@ -274,8 +274,8 @@ interface Gate {
 }
 
 /**
- * Forwards every request except the imports after the given number. It responds to those with an error, or forwards them
- * and loses the response.
+ * Forwards all requests except imports after the given number. Responds to those imports with an error, or forwards them and
+ * drops the response.
  */
 async function openGate(target: string, imports: number, fault: 'reject' | 'lose' = 'reject'): Promise<Gate> {
   let left = imports

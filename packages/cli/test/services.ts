@@ -1,4 +1,4 @@
-/** Starts the real services as processes over a database of their own, as a cluster runs them. */
+/** Starts the real services as processes, each test file with its own database. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,7 +28,7 @@ export async function startProgram(
   const message = await Promise.race([
     once(child, 'message').then(([first]: unknown[]) => first),
     ended.then(() => {
-      throw new Error(`The ${name} did not start`)
+      throw new Error(`The process ${name} ended before it listened.`)
     }),
   ])
   const { port, adminPort } = listening.parse(message)

@@ -1,4 +1,4 @@
-/** Runs every command of docs/guides/vendor-day.md in its order against the real services, and counts them. */
+/** Runs all commands of docs/guides/vendor-day.md in order against the real services, and counts them. */
 
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +18,7 @@ interface Section {
   commands: string[]
 }
 
-/** The sections with commands. */
+/** The sections of the guide that contain commands. */
 const sections: Section[] = guide
   .split('\n## ')
   .slice(1)
@@ -60,7 +60,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Splits a command line as a shell does, as far as the guide needs it: blanks, double quotes and variables. */
+/** Splits a command line at blanks, with double quotes and variables, which is the shell syntax that the guide uses. */
 function words(line: string): string[] {
   return [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain = '']) =>
     (quoted ?? plain).replace(/^\$(\w+)$/, (_, name: string) => variables.get(name) ?? 'unset'),
@@ -85,7 +85,7 @@ async function check(machine: string): Promise<string> {
   return response.text()
 }
 
-/** The checks that customers' apps make before a section. */
+/** The checks that apps make before a section. */
 const BEFORE: Record<string, () => Promise<void>> = {
   // The app takes the only slot, and a second machine is rejected, which raises an alert.
   'Find out why a check is rejected': async () => {
@@ -97,7 +97,7 @@ const BEFORE: Record<string, () => Promise<void>> = {
   },
 }
 
-/** Text that the output of a section contains. */
+/** The expected output of sections. */
 const EXPECTED: Record<string, RegExp> = {
   'Find out why a check is rejected': /^VALID: [^]*MACHINE_ACTIVATED/,
   'Ban a country and a network': /KP[^]*Applied by all 1 validators\.[^]*203\.0\.113\.0\/24/,
@@ -116,7 +116,7 @@ const EXPECTED: Record<string, RegExp> = {
   'Check your plan': /plan +STANDARD/,
 }
 
-test('every command of the guide succeeds and prints what the guide says', { timeout: 60_000 }, async () => {
+test('succeeds for every command of the guide and prints the expected output', { timeout: 60_000 }, async () => {
   for (const { title, commands } of sections) {
     await BEFORE[title]?.()
     let printed = ''
@@ -125,7 +125,7 @@ test('every command of the guide succeeds and prints what the guide says', { tim
   }
 })
 
-test('the guide counts its commands', () => {
+test('has as many commands as the guide states', () => {
   const counted = [...guide.matchAll(/^\| ([A-Z][^|]+) \| (\d+) \|$/gm)].map(([, title, count]) => [
     title,
     Number(count),

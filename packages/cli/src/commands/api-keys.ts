@@ -1,4 +1,4 @@
-/** `api-key list`, `api-key create`, `api-key revoke`: the credentials that ship with customers' apps. */
+/** The commands for API keys, the credentials that apps contain: `api-key list`, `api-key create`, `api-key revoke`. */
 
 import { apiKey, createdApiKey } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -12,13 +12,13 @@ import { fetchList, listFlags, noContent, printList, withLimit } from './lists.t
 const createFlags = z.object({ expires: z.string().optional(), product: z.string().optional() })
 
 export function addApiKeyCommands(parent: Command, open: (command: Command) => Session): void {
-  const group = parent.command('api-key').description("API keys: credentials for customers' apps")
+  const group = parent.command('api-key').description('API keys: credentials for apps')
   group
     .command('create')
-    .description('create an API key; shows its secret, only once')
-    .argument('<name>', 'what it is for')
-    .option('--product <id>', 'the only product whose licenses it checks; default every product')
-    .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
+    .description('create an API key and show its secret once')
+    .argument('<name>', 'the purpose of the key')
+    .option('--product <id>', 'the product whose licenses the key can check (default: all products)')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { expires, product } = createFlags.parse(flags)
@@ -34,7 +34,7 @@ export function addApiKeyCommands(parent: Command, open: (command: Command) => S
       const { id, secret = null } = data
       const bound = data.productId === null ? {} : { product: data.productId }
       output.result(data, describe({ id, name, secret, ...bound, expires: data.expiresAt ?? 'never' }))
-      output.note('\nStore the secret now; it is not shown again.')
+      output.note('\nStore the secret now. It is not shown again.')
     })
   withLimit(group.command('list').description('list API keys, newest first')).action(
     async (flags: unknown, command: Command) => {
@@ -52,7 +52,7 @@ export function addApiKeyCommands(parent: Command, open: (command: Command) => S
   )
   group
     .command('revoke')
-    .description('revoke an API key; apps that use it stop working')
+    .description('revoke an API key; checks with the key fail')
     .argument('<id>', 'the id of the API key')
     .action(async (id: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)

@@ -1,4 +1,4 @@
-/** `check`: shows the verdict of a check and the rule that decides it, by the engine of the validators. Takes no slot. */
+/** `check`: shows the verdict of a check and the deciding rule. A validator decides without recording the check. */
 
 import { type AccessRule, type Code, CODE_MESSAGES, evaluation } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -13,11 +13,11 @@ const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().option
 export function addCheckCommand(parent: Command, open: (command: Command) => Session): void {
   parent
     .command('check')
-    .description('show the verdict of a check and its reason; takes no machine slot and counts nothing')
+    .description('show the verdict of a check and its reason without recording the check or taking a slot')
     .argument('<license>', 'the id or the key of the license')
-    .option('--machine <id>', 'the machine id that the app would send')
-    .option('--ip <address>', 'the address that the app would send from')
-    .option('--country <code>', 'the country that the edge would report')
+    .option('--machine <id>', 'the machine id of the check')
+    .option('--ip <address>', 'the address of the check')
+    .option('--country <code>', 'the country of the check')
     .action(async (idOrKey: string, given: unknown, command: Command) => {
       const { api, output } = open(command)
       const { machine, ip, country } = flagsOf.parse(given)
@@ -32,7 +32,7 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
     })
 }
 
-/** A result that only sets the exit code: the command has already printed it. */
+/** A result that sets the exit code after the command has printed its output. */
 export class NegativeResult extends Failure {
   constructor() {
     super(EXIT.negative, '')
@@ -49,18 +49,18 @@ function explain({ code, decidedBy, matched, monitored, restricted }: Evaluation
     ...(restricted === null ? [] : [describeRestricted(restricted)]),
     ...(decidedBy === null && restricted === null ? [withoutRule(code)] : []),
     ...others.map((rule) => `Also matched: ${describeRule(rule)}.`),
-    ...monitored.map((rule) => `Matched, but only monitored: ${describeRule(rule)}.`),
+    ...monitored.map((rule) => `Matched without effect, because it is monitored: ${describeRule(rule)}.`),
   ].join('\n')
 }
 
 function withoutRule(code: Code): string {
   return code === 'NOT_FOUND'
-    ? 'No access rule applies to a key that does not exist.'
-    : 'No access rule decides; status, expiry and machine limit do.'
+    ? 'No license has this key, so no access rule was evaluated.'
+    : 'No access rule decides. The verdict follows from status, expiry and machine limit.'
 }
 
 function describeRestricted({ types, ...where }: NonNullable<Evaluation['restricted']>): string {
-  return `Rejected because it matches none of the restrictions of ${describeScope(where)}, by type: ${types.join(', ')}.`
+  return `Rejected because the check satisfies no restriction of ${describeScope(where)} of these types: ${types.join(', ')}.`
 }
 
 function describeScope({ scope, scopeId }: Pick<AccessRule, 'scope' | 'scopeId'>): string {

@@ -1,4 +1,4 @@
-/** `customer create`, `customer list`, `customer merge`, `customer delete`. */
+/** The commands for customers: `customer create`, `customer list`, `customer merge`, `customer delete`. */
 
 import { type Customer, customer } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -13,13 +13,13 @@ const createFlags = z.object({ name: z.string().optional(), externalId: z.string
 const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
 
 export function addCustomerCommands(parent: Command, open: (command: Command) => Session): void {
-  const group = parent.command('customer').description('customers: who licenses belong to')
+  const group = parent.command('customer').description('customers: the owners of licenses')
   group
     .command('create')
     .description('create a customer')
     .argument('<email>', 'the e-mail address')
     .option('--name <name>', 'the name')
-    .option('--external-id <id>', 'the id in your own system; unique')
+    .option('--external-id <id>', 'the unique id in your own system')
     .action(async (email: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const body = { email, ...createFlags.parse(flags) }
@@ -44,8 +44,8 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     })
   group
     .command('merge')
-    .description('move the licenses and rules of a customer to another one, and delete the first')
-    .argument('<id>', 'the id of the customer that goes')
+    .description('move the licenses and rules of a customer to another customer, and delete the first one')
+    .argument('<id>', 'the id of the customer to delete')
     .argument('<into>', 'the id of the customer that remains')
     .action(async (id: string, into: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)

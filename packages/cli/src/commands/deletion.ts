@@ -8,13 +8,13 @@ import { noContent } from './lists.ts'
 
 interface Deletion {
   verb: 'delete' | 'revoke'
-  /** With its article: `a product`. */
+  /** The resource with its article: `a product`. */
   noun: string
-  /** The path of the list: `/products`. */
+  /** The path of the list, such as `/products`. */
   path: string
   /** The consequence of the deletion, or the condition that prevents it. */
   consequence: string
-  /** Returns the id for what the caller gives. Default: the caller gives the id. */
+  /** Finds the id for the argument. By default, the argument is the id. */
   find?: (api: Api, given: string) => Promise<string>
 }
 

@@ -9,19 +9,19 @@ export const entitlementFlags = z.object({
   entitlement: z.record(z.string(), z.union([z.literal(true), z.number(), z.string(), z.null()])).optional(),
 })
 
-/** Adds `--entitlement` to a command. It may be repeated. */
+/** Adds the repeatable option `--entitlement` to a command. */
 export function withEntitlements(command: Command, what: string): Command {
   const values = '`true`, an integer, or a text ("5" in double quotes is a text)'
-  return command.option('--entitlement <name=value>', `${what}; may be repeated; the value is ${values}`, collect)
+  return command.option('--entitlement <name=value>', `${what} (repeatable); the value is ${values}`, collect)
 }
 
-/** Returns `entitlements` for the body of a request; nothing without the option. */
+/** Returns `entitlements` for the body of a request, or an empty object without the option. */
 export function entitlementsOf(flags: unknown): { entitlements?: Record<string, Value> } {
   const { entitlement } = entitlementFlags.parse(flags)
   return entitlement === undefined ? {} : { entitlements: entitlement }
 }
 
-/** Formats entitlements as one line. Returns nothing for none. */
+/** Formats entitlements as one line. Returns an empty object if there are none. */
 export function describeEntitlements(members: Readonly<Record<string, Value>>): { entitlements?: string } {
   const parts = Object.entries(members).map(([name, value]) => `${name}=${written(value)}`)
   return parts.length === 0 ? {} : { entitlements: parts.join(', ') }
@@ -33,7 +33,7 @@ function collect(text: string, before: Readonly<Record<string, Value>> = {}): Re
   return { ...before, [text.slice(0, at)]: read(text.slice(at + 1)) }
 }
 
-/** Reads a value. What is neither `true`, `null`, an integer nor in double quotes is a text as it is. */
+/** Reads a value: `true`, `null`, an integer, or a text with or without double quotes. */
 function read(text: string): Value {
   if (text === 'true') return true
   if (text === 'null') return null

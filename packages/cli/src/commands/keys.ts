@@ -1,4 +1,4 @@
-/** `keys list`, `keys prepare`, `keys rotate`, `keys withdraw`: the signing keys of offline files. Files that an older key signed still verify. */
+/** The commands for the signing keys of offline files: `keys list`, `keys prepare`, `keys rotate`, `keys withdraw`. */
 
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import type { Command } from 'commander'
@@ -10,11 +10,11 @@ import type { Session } from '../session.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const NEXT_STEPS = {
-  prepare: `Next: build this public key into your app beside the present one, release the app, and wait until your customers
-have the update. Then run "keyward keys rotate".`,
-  rotate: `New license files are signed with this key. Next: apps must contain this public key; those without it keep their
-stored file until it runs out, 30 days at most. Keep the older key in the app as long. If its private key has leaked,
-run "keyward keys withdraw <its key id>" and release the app without it.`,
+  prepare: `Next step: release your app with this public key in addition to the current one. When your customers have the update,
+  n "keyward keys rotate".`,
+  rotate: `This key signs new license files. Next step: release your app with this public key. Apps without the key use their
+  ored file for up to 30 days, so keep the older key in the app for as long. If the older private key has leaked,
+  n "keyward keys withdraw <key id>" and release the app without that key.`,
 } as const
 
 export function addKeyCommands(parent: Command, open: (command: Command) => Session): void {
@@ -31,8 +31,8 @@ export function addKeyCommands(parent: Command, open: (command: Command) => Sess
         output.note(`\n${NEXT_STEPS[name]}`)
       })
   }
-  addPost('prepare', 'create the key that the next rotation makes current, so that apps can ship it before')
-  addPost('rotate', 'sign new files with the prepared key, or with a new one; files of older keys still verify')
+  addPost('prepare', 'create the key for the next rotation, so that you can release apps with it first')
+  addPost('rotate', 'sign new files with the prepared key or a new one; existing files stay valid')
   addWithdraw(keys, open)
   withLimit(keys.command('list').description('list signing keys, newest first')).action(
     async (flags: unknown, command: Command) => {
@@ -51,17 +51,17 @@ export function addKeyCommands(parent: Command, open: (command: Command) => Sess
 function addWithdraw(keys: Command, open: (command: Command) => Session): void {
   keys
     .command('withdraw')
-    .description('stop publishing a key, for one that has leaked; apps in the field trust it until they are updated')
+    .description('stop publishing a leaked key; installed apps trust the key until they are updated')
     .argument('<key>', 'the key id, or the id of the key')
     .action(async (given: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const { items } = await fetchList(api, '/signing-keys', signingKey, Number.MAX_SAFE_INTEGER)
       const found = items.find(({ keyId, id }) => keyId === given || id === given)
       if (found === undefined)
-        throw new Failure(EXIT.apiError, `No signing key is ${JSON.stringify(given)}`, { code: 'NOT_FOUND' })
+        throw new Failure(EXIT.apiError, `No signing key has the id or key id ${JSON.stringify(given)}`, { code: 'NOT_FOUND' })
       const { data } = await api.call({ method: 'POST', path: `/signing-keys/${found.id}/withdraw` }, signingKey)
       output.result(data, `Withdrew the key ${data.keyId}.`)
-      output.note('\nNext: release your app without this key.')
+      output.note('\nNext step: release your app without this key.')
     })
 }
 

@@ -1,4 +1,4 @@
-/** Finds the license that a command line names, and formats licenses for people. */
+/** Finds licenses by the arguments of commands, and formats licenses for people. */
 
 import { license, type License, page } from '@keyward/contract'
 import { z } from 'zod'
@@ -8,7 +8,7 @@ import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 import { describeEntitlements } from './entitlements.ts'
 
-/** Finds a license by its id or its key. A vendor's own key may look like an id. Throws Failure when there is none. */
+/** Finds a license by its id or key. Tries both, because a key can look like an id. Throws Failure if neither exists. */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)
   if (found !== null) return found
@@ -20,7 +20,7 @@ export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   return byKey
 }
 
-/** Finds a license by its id. Returns null when the text is not the id of one. Throws Failure. */
+/** Finds a license by its id. Returns null when no license has the id. Throws Failure for other errors. */
 export async function findById(api: Api, text: string): Promise<License | null> {
   if (!z.uuid().safeParse(text).success) return null
   try {

@@ -1,4 +1,4 @@
-/** The commands for licenses. They name a license by its id or by its key. */
+/** The commands for licenses. Their arguments are the id or the key of a license. */
 
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -27,16 +27,16 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   group
     .command('show')
     .description('show a license')
-    .argument('<license>', 'its id or its key')
+    .argument('<license>', 'the id or key of the license')
     .action(async (idOrKey: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const found = await findLicense(api, idOrKey)
       output.result(found, describeLicense(found))
     })
   addList(group, open)
-  addAction(group, open, 'suspend', 'suspend a license; checks are rejected until it is reinstated')
+  addAction(group, open, 'suspend', 'suspend a license; its checks are rejected until "license reinstate"')
   addAction(group, open, 'reinstate', 'end the suspension of a license')
-  addAction(group, open, 'revoke', 'revoke a license, which is final')
+  addAction(group, open, 'revoke', 'revoke a license permanently')
   addRenew(group, open)
   addReplaceKey(group, open)
   addEntitle(group, open)
@@ -45,7 +45,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
     verb: 'delete',
     noun: 'a license',
     path: '/licenses',
-    consequence: 'its machines and rules go with it',
+    consequence: 'its machines and rules are deleted too',
     find: async (api, idOrKey) => (await findLicense(api, idOrKey)).id,
   })
 }
@@ -53,7 +53,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
 /** Adds a command that changes the status of a license. */
 function addAction(group: Command, open: Open, action: string, description: string): void {
   withWait(group.command(action).description(description))
-    .argument('<license>', 'its id or its key')
+    .argument('<license>', 'the id or key of the license')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const session = open(command)
       const { id } = await findLicense(session.api, idOrKey)
@@ -63,7 +63,7 @@ function addAction(group: Command, open: Open, action: string, description: stri
 
 function addRenew(group: Command, open: Open): void {
   withWait(group.command('renew').description('set a new expiry; an expired license is active again'))
-    .argument('<license>', 'its id or its key')
+    .argument('<license>', 'the id or key of the license')
     .requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const session = open(command)
@@ -75,8 +75,8 @@ function addRenew(group: Command, open: Open): void {
 }
 
 function addReplaceKey(group: Command, open: Open): void {
-  withWait(group.command('replace-key').description('give a license another key; the old one is unknown from then on'))
-    .argument('<license>', 'its id or its key')
+  withWait(group.command('replace-key').description('give a license another key; checks with the old key return NOT_FOUND'))
+    .argument('<license>', 'the id or key of the license')
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const session = open(command)
@@ -87,11 +87,11 @@ function addReplaceKey(group: Command, open: Open): void {
 }
 
 function addEntitle(group: Command, open: Open): void {
-  const entitle = group.command('entitle').description("replace what a license changes in its product's entitlements")
+  const entitle = group.command('entitle').description("replace the overrides of the product's entitlements")
   withWait(
-    withEntitlements(entitle, 'what it unlocks, or null to remove a default of the product; without it, nothing'),
+    withEntitlements(entitle, 'an override, or null to remove a default of the product; none without this option'),
   )
-    .argument('<license>', 'its id or its key')
+    .argument('<license>', 'the id or key of the license')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const session = open(command)
       const body = { entitlements: {}, ...entitlementsOf(flags) }
@@ -100,7 +100,7 @@ function addEntitle(group: Command, open: Open): void {
     })
 }
 
-/** Sends a change of a license and prints the license as it is now. */
+/** Sends a change of a license and prints the changed license. */
 async function change({ api, output }: Session, call: Call): Promise<void> {
   const { data, appliedBy } = await api.call(call, license)
   const applied = describeApplied(appliedBy)
@@ -129,8 +129,8 @@ function addList(group: Command, open: Open): void {
 function addFile(group: Command, open: Open): void {
   group
     .command('file')
-    .description('download the offline license file, for a machine that is never online')
-    .argument('<license>', 'its id or its key')
+    .description('download the offline license file for a machine without network access')
+    .argument('<license>', 'the id or key of the license')
     .option('--out <file>', 'the file to write (default: standard output)')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
@@ -172,24 +172,24 @@ const createFlags = z.object({
 
 function addCreate(group: Command, open: Open): void {
   const create = group.command('create')
-  withEntitlements(create, "what it unlocks besides its product's entitlements, or null to remove one of them")
-    .description('create a license; without --expires and --duration-days it is perpetual')
-    .option('--product <id>', "the product (default: the demo's, with its token)")
-    .option('--customer <id>', "the customer (default: the demo's, with its token)")
+  withEntitlements(create, "an override of the product's entitlements, or null to remove a default")
+    .description('create a license, which is perpetual without --expires and --duration-days')
+    .option('--product <id>', "the product (default with the demo's token: the demo's product)")
+    .option('--customer <id>', "the customer (default with the demo's token: the demo's customer)")
     .addOption(new Option('--type <type>', 'the type of the license').choices(policyType.options))
-    .option('--expires <when>', 'a date, or 30d, 12h, 1y from now')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now')
     .option(
       '--duration-days <days>',
-      'instead of --expires: how many days it lasts from the first valid check',
+      'the length of a term that starts with the first VALID check, instead of --expires',
       wholeNumber,
     )
-    .option('--max-machines <number>', 'how many machines may use it (default: any number)', wholeNumber)
+    .option('--max-machines <number>', 'the maximum number of machines (default: no limit)', wholeNumber)
     .option(
       '--lease-seconds <seconds>',
-      'how long a machine holds its slot without a check (default: for good)',
+      'the time for which a machine holds its slot without a check (default: no end)',
       wholeNumber,
     )
-    .option('--max-releases <number>', 'how many slots apps may release in 30 days (default: any number)', wholeNumber)
+    .option('--max-releases <number>', 'the number of slots that apps may release in 30 days (default: no limit)', wholeNumber)
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
       const { api, output, connection, context } = open(command)
@@ -197,7 +197,7 @@ function addCreate(group: Command, open: Open): void {
       const productId = flags.product ?? connection.demo?.productId
       const customerId = flags.customer ?? connection.demo?.customerId
       if (productId === undefined || customerId === undefined)
-        throw new Failure(EXIT.usage, 'A license needs a product and a customer; give --product and --customer')
+        throw new Failure(EXIT.usage, 'A license requires a product and a customer. Set --product and --customer')
       const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
       const durationDays = flags.durationDays ?? null
       const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')

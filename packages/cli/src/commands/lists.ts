@@ -1,4 +1,4 @@
-/** The common part of the commands that list resources: the option `--limit`, reading pages, and the output. */
+/** The common functions of commands that list resources: the option `--limit`, the reading of pages, and the output. */
 
 import { page } from '@keyward/contract'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -11,19 +11,19 @@ import type { Session } from '../session.ts'
 const PAGE_SIZE = 100
 const DEFAULT_LIMIT = 50
 
-/** The response of a deletion has no body. */
+/** The schema of a response without a body. */
 export const noContent = z.undefined()
 
 export const listFlags = z.object({ limit: z.int() })
 
 /** Adds `--limit` to a command. */
 export function withLimit(command: Command): Command {
-  return command.option('--limit <number>', 'how many to show at most', positiveNumber, DEFAULT_LIMIT)
+  return command.option('--limit <number>', 'the maximum number of items', positiveNumber, DEFAULT_LIMIT)
 }
 
 /**
- * Reads up to `limit` items of a list, newest first. `query` contains the filters; undefined ones are left out. `more` is
- * true when the service has further items.
+ * Reads up to `limit` items of a list, newest first. `query` contains the filters, of which undefined ones are omitted.
+ * `more` is true when the service has further items.
  */
 export async function fetchList<T>(
   api: Api,
@@ -48,7 +48,7 @@ export async function fetchList<T>(
   }
 }
 
-/** Prints a list: an array with --json, else a table with a row for each item. */
+/** Prints a list as an array with --json, otherwise as a table with a row for each item. */
 export function printList<T>(
   { output }: Session,
   { items, more }: { items: readonly T[]; more: boolean },
@@ -56,7 +56,7 @@ export function printList<T>(
   row: (item: T) => readonly string[],
 ): void {
   output.result(items, items.length === 0 ? 'None.' : table(heading, items.map(row)))
-  if (more) output.note('\nThere are more; a higher --limit shows them.')
+  if (more) output.note('\nThere are more items. Use a higher --limit to show them.')
 }
 
 function positiveNumber(text: string): number {

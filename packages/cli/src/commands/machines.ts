@@ -1,4 +1,4 @@
-/** `machine list`, `machine release`: the machines that hold a slot of a license. */
+/** The commands for the machines that hold a slot of a license: `machine list`, `machine release`. */
 
 import { machine } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -33,14 +33,14 @@ export function addMachineCommands(parent: Command, open: (command: Command) => 
     .command('release')
     .description('release the slot of a machine, so that another machine can take it')
     .argument('<license>', 'the id or the key of the license')
-    .argument('<machine>', "the machine id, or the id of the machine's record")
+    .argument('<machine>', 'the machine id or the id of the machine record')
     .action(async (idOrKey: string, given: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const { id } = await findLicense(api, idOrKey)
       const { items } = await fetchList(api, `/licenses/${id}/machines`, machine, Number.MAX_SAFE_INTEGER)
       const found = items.find((one) => one.machineId === given) ?? items.find((one) => one.id === given)
       if (found === undefined)
-        throw new Failure(EXIT.apiError, `No machine of this license is ${JSON.stringify(given)}`, {
+        throw new Failure(EXIT.apiError, `No machine of this license has the id ${JSON.stringify(given)}`, {
           code: 'NOT_FOUND',
         })
       await api.call({ method: 'DELETE', path: `/licenses/${id}/machines/${found.id}` }, noContent)

@@ -1,4 +1,4 @@
-/** `member`: the people who work for the vendor, and the personal access tokens by which they work. */
+/** The commands for the members of the organization and their personal access tokens. */
 
 import { ALL_PERMISSIONS, createdToken, member } from '@keyward/contract'
 import { type Command, Option } from 'commander'
@@ -13,13 +13,13 @@ const createFlags = z.object({ permission: z.array(z.string()) })
 const tokenFlags = createFlags.extend({ name: z.string(), expires: z.string().optional() })
 
 export function addMemberCommands(parent: Command, open: (command: Command) => Session): void {
-  const group = parent.command('member').description('members: people who work for the vendor')
+  const group = parent.command('member').description('members: the people of the organization')
   group
     .command('create')
     .description('create a member')
     .argument('<email>', 'the e-mail address')
     .addOption(
-      new Option('-p, --permission <permission...>', 'what the member may do')
+      new Option('-p, --permission <permission...>', 'the permissions of the member')
         .choices(ALL_PERMISSIONS)
         .makeOptionMandatory(),
     )
@@ -55,15 +55,15 @@ export function addMemberCommands(parent: Command, open: (command: Command) => S
 function addToken(group: Command, open: (command: Command) => Session): void {
   group
     .command('token')
-    .description('create a personal access token for a member; shows its secret, only once')
+    .description('create a personal access token for a member and show its secret once')
     .argument('<id>', 'the id of the member')
     .addOption(
-      new Option('-p, --permission <permission...>', 'what it may do, within the permissions of the member')
+      new Option('-p, --permission <permission...>', 'the permissions of the token, which the member must have')
         .choices(ALL_PERMISSIONS)
         .makeOptionMandatory(),
     )
-    .option('--name <name>', 'what it is for', 'access token')
-    .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
+    .option('--name <name>', 'the purpose of the token', 'access token')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (memberId: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { permission, name, expires } = tokenFlags.parse(flags)
@@ -76,6 +76,6 @@ function addToken(group: Command, open: (command: Command) => Session): void {
         data,
         describe({ id, name, secret, permissions: permissions.join(', '), expires: data.expiresAt ?? 'never' }),
       )
-      output.note('\nStore the secret now; it is not shown again.')
+      output.note('\nStore the secret now. It is not shown again.')
     })
 }

@@ -1,6 +1,6 @@
 /**
- * `org`: the commands of the operator for vendors (docs/api.md#m12, docs/api.md#m13, docs/api.md#m14). Secrets are shown only
- * once, by the command that creates them.
+ * The commands of the operator for organizations (docs/api.md#m12, docs/api.md#m13, docs/api.md#m14). Only the command that
+ * creates a secret shows it.
  */
 
 import {
@@ -29,7 +29,7 @@ const recoveryFlags = z.object({ name: z.string().optional(), expires: z.string(
 const auditFlags = listFlags.extend({ org: z.string().optional() })
 
 export function addOrganizationCommands(parent: Command, open: Open): void {
-  const org = parent.command('org').description('organizations: the vendors; needs the operator token')
+  const org = parent.command('org').description('organizations of vendors; requires the operator token')
   addCreate(org, open)
   addReads(org, open)
   addPlan(org, open)
@@ -41,14 +41,14 @@ export function addOrganizationCommands(parent: Command, open: Open): void {
 function addCreate(org: Command, open: Open): void {
   org
     .command('create')
-    .description('create an organization; shows its first management token and API key, only once')
+    .description('create an organization and show its first management token and API key once')
     .argument('<name>', 'the name of the vendor')
     .addOption(new Option('--plan <plan>', 'the plan').choices(plan.options).default('FREE'))
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const parsed = createOrganization.safeParse({ name, ...z.object({ plan }).parse(flags) })
       if (!parsed.success)
-        throw new Failure(EXIT.usage, `${JSON.stringify(name)} is not a name for an organization`, {
+        throw new Failure(EXIT.usage, `${JSON.stringify(name)} is not a valid name of an organization`, {
           details: parsed.error.issues.map((issue) => issue.message),
         })
       const call = { method: 'POST', path: '/organizations', body: parsed.data, as: 'operator' } as const
@@ -58,7 +58,7 @@ function addCreate(org: Command, open: Open): void {
         data,
         describe({ id, name, plan: data.plan, 'management token': managementToken, 'API key': apiKey }),
       )
-      output.note('\nStore both secrets now; they are not shown again.')
+      output.note('\nStore both secrets now. They are not shown again.')
     })
 }
 
@@ -80,8 +80,8 @@ function addReads(org: Command, open: Open): void {
       const call = { method: 'GET', path: pathOf(id), as: 'operator' } as const
       printDetails(session, (await session.api.call(call, organizationDetails)).data)
     })
-  withLimit(org.command('audit-log').description('list what the operator did, newest first'))
-    .option('--org <id>', 'only to this organization, which may be deleted')
+  withLimit(org.command('audit-log').description('list the changes by the operator, newest first'))
+    .option('--org <id>', 'only changes of this organization, which may be deleted')
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, org: organizationId } = auditFlags.parse(flags)
@@ -99,7 +99,7 @@ function addReads(org: Command, open: Open): void {
 function addPlan(org: Command, open: Open): void {
   org
     .command('plan')
-    .description('change the plan of an organization; existing rules keep working')
+    .description('change the plan of an organization; existing rules stay in force')
     .argument('<id>', 'the id of the organization')
     .addArgument(new Argument('<plan>', 'the new plan').choices(plan.options))
     .action(async (id: string, newPlan: string, _flags: unknown, command: Command) => {
@@ -114,7 +114,7 @@ function addQuota(org: Command, open: Open): void {
     .command('quota')
     .description('change the quotas of an organization')
     .argument('<id>', 'the id of the organization')
-    .argument('<limits...>', 'such as licenses=2000000, or licenses=default')
+    .argument('<limits...>', 'the new limits, such as licenses=2000000 or licenses=default')
     .action(async (id: string, limits: readonly string[], _flags: unknown, command: Command) => {
       const session = open(command)
       const body = { quotas: Object.fromEntries(limits.map(parseLimit)) }
@@ -136,17 +136,17 @@ function addSuspension(org: Command, open: Open): void {
         output.result(data, `${name === 'suspend' ? 'Suspended' : 'Reinstated'} ${data.name}.`)
       })
   }
-  addAction('suspend', 'end the access of its tokens to the management API; checks continue')
-  addAction('reinstate', 'end the suspension')
+  addAction('suspend', 'suspend the access of an organization to the management API; checks continue')
+  addAction('reinstate', 'end the suspension of an organization')
 }
 
 function addRecovery(org: Command, open: Open): void {
   org
     .command('recovery-token')
-    .description('create a management token for an organization that has lost its own; shows it only once')
+    .description('create a management token for an organization that has lost its tokens, and show it once')
     .argument('<id>', 'the id of the organization')
     .option('--name <name>', 'the name of the token')
-    .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (id: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { name, expires } = recoveryFlags.parse(flags)
@@ -157,7 +157,7 @@ function addRecovery(org: Command, open: Open): void {
       const call = { method: 'POST', path: `${pathOf(id)}/recovery-token`, body, as: 'operator' } as const
       const { data } = await api.call(call, createdToken)
       output.result(data, describe({ id: data.id, name: data.name, 'management token': data.secret ?? null }))
-      output.note('\nStore the secret now; it is not shown again.')
+      output.note('\nStore the secret now. It is not shown again.')
     })
 }
 
@@ -165,12 +165,12 @@ function pathOf(id: string): string {
   return `/organizations/${encodeURIComponent(id)}`
 }
 
-/** Parses `licenses=2000000`. Throws Failure. */
+/** Parses a limit such as `licenses=2000000`. Throws Failure for any other form. */
 function parseLimit(text: string): [string, number | null] {
   const [name = '', limit = '', ...rest] = text.split('=')
   const isLimit = limit === 'default' || /^\d{1,10}$/.test(limit)
   if (rest.length > 0 || !isLimit || !quotaName.safeParse(name).success)
-    throw new Failure(EXIT.usage, `${JSON.stringify(text)} is not a quota`, {
+    throw new Failure(EXIT.usage, `${JSON.stringify(text)} is not the limit of a quota`, {
       details: [`Write <name>=<number> or <name>=default. Names: ${quotaName.options.join(', ')}.`],
     })
   return [name, limit === 'default' ? null : Number(limit)]

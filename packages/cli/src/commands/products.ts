@@ -1,4 +1,4 @@
-/** `product create`, `product list`, `product entitle`, `product delete`. */
+/** The commands for products: `product create`, `product list`, `product entitle`, `product delete`. */
 
 import { type Product, product } from '@keyward/contract/management/products'
 import type { Command } from 'commander'
@@ -11,8 +11,8 @@ import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 import { describeApplied, waitOf, withWait } from './wait.ts'
 
 export function addProductCommands(parent: Command, open: (command: Command) => Session): void {
-  const group = parent.command('product').description('products: what licenses are for')
-  withEntitlements(group.command('create').description('create a product'), 'what its licenses unlock by default')
+  const group = parent.command('product').description('products, to which licenses belong')
+  withEntitlements(group.command('create').description('create a product'), 'a default entitlement of its licenses')
     .argument('<name>', 'the name of the product')
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
@@ -20,8 +20,8 @@ export function addProductCommands(parent: Command, open: (command: Command) => 
       const { data } = await api.call({ method: 'POST', path: '/products', body }, product)
       output.result(data, describeProduct(data))
     })
-  const entitle = group.command('entitle').description('replace what the licenses of a product unlock by default')
-  withWait(withEntitlements(entitle, 'what they unlock; without it, nothing'))
+  const entitle = group.command('entitle').description('replace the default entitlements of a product')
+  withWait(withEntitlements(entitle, 'a default entitlement of its licenses; none without this option'))
     .argument('<id>', 'the id of the product')
     .action(async (id: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
@@ -40,7 +40,7 @@ export function addProductCommands(parent: Command, open: (command: Command) => 
       printList(session, list, ['ID', 'NAME', 'CREATED'], (one) => [one.id, one.name, one.createdAt])
     },
   )
-  const consequence = 'not possible while it has licenses'
+  const consequence = 'not possible while the product has licenses'
   addDeletion(group, open, { verb: 'delete', noun: 'a product', path: '/products', consequence })
 }
 

@@ -1,4 +1,4 @@
-/** `rules import`: validates a list of any length, then sends it in batches. A later run resumes an interrupted one. */
+/** `rules import`: validates a list of any length, then sends it in batches. A later run resumes an interrupted import. */
 
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -20,7 +20,7 @@ import { parseMoment } from '../times.ts'
 
 const MAX_PROBLEMS_SHOWN = 20
 
-/** The flags that choose the format of a file, and the fields that its rows leave out. */
+/** The flags for the format of a file and for the defaults of its rows. */
 export const rowFlags = z.object({
   format: z.enum(FORMATS).optional(),
   kind: ruleKind,
@@ -40,31 +40,31 @@ const flagsOf = rowFlags.extend({
 })
 type Flags = z.infer<typeof flagsOf>
 
-export const FILE = 'txt (a value a line), csv (with a heading line), json or jsonl'
+export const FILE = 'txt (one value in each line), csv (with a heading line), json or jsonl'
 
 /** Adds the options of `rowFlags` to a command. */
 export function withRowFlags(command: Command): Command {
   return command
-    .addOption(new Option('--format <format>', "format of the file (default: by the file's name)").choices(FORMATS))
+    .addOption(new Option('--format <format>', 'format of the file (default: by its extension)').choices(FORMATS))
     .addOption(
-      new Option('--kind <kind>', 'kind of rows that have none').choices(ruleKind.options).default('BLACKLIST'),
+      new Option('--kind <kind>', 'kind of rows without a kind').choices(ruleKind.options).default('BLACKLIST'),
     )
-    .addOption(new Option('--type <type>', 'type of rows that have none').choices(ruleType.options).default('IP'))
-    .option('--product <id>', 'product of rows that have no scope (default: the whole organization)')
-    .addOption(new Option('--license <id>', 'license of rows that have no scope').conflicts('product'))
-    .option('--note <text>', 'note of rows that have none')
-    .option('--expires <when>', 'expiry of rows that have none: a date, or 30d, 12h, 1y from the start of the command')
-    .option('--monitor', 'rows that have no mode count what they match without being enforced')
+    .addOption(new Option('--type <type>', 'type of rows without a type').choices(ruleType.options).default('IP'))
+    .option('--product <id>', 'product of rows without a scope (default: the whole organization)')
+    .addOption(new Option('--license <id>', 'license of rows without a scope').conflicts('product'))
+    .option('--note <text>', 'note of rows without a note')
+    .option('--expires <when>', 'expiry of rows without an expiry: a date, or 30d, 12h, 1y from the start of the command')
+    .option('--monitor', 'rows without a mode only count their matches')
 }
 
 /** Adds the command to the group `rules`. */
 export function addRuleImport(group: Command, open: (command: Command) => Session): void {
   const importing = group
     .command('import')
-    .description('add a list of rules of any length; rules that exist are skipped')
+    .description('add a list of rules of any length; existing rules are skipped')
   withRowFlags(importing.argument('<file>', FILE))
-    .option('--skip-invalid', 'leave out invalid rows instead of sending nothing')
-    .option('--dry-run', 'validate the file and send nothing')
+    .option('--skip-invalid', 'skip invalid rows; without this option, an invalid row stops the import')
+    .option('--dry-run', 'validate the file without sending it')
     .option('--restart', 'start from the beginning instead of resuming an interrupted import of the same file')
     .action(async (file: string, given: unknown, command: Command) => {
       await importRules(open(command), file, flagsOf.parse(given))
@@ -75,18 +75,18 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const { api, output, context } = session
   const path = resolve(context.folder, file)
   await access(path).catch(() => {
-    throw new Failure(EXIT.usage, `${path} cannot be read`)
+    throw new Failure(EXIT.usage, `The file ${path} cannot be read`)
   })
   const format = flags.format ?? formatOf(path)
   const nowMs = context.nowMs()
   const survey = await surveyRows(openRows(path, format, defaultsOf(flags, nowMs)))
   if (survey.problems.length > 0 && !flags.skipInvalid)
-    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid; nothing was sent`, {
+    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid. Nothing was sent. Correct them, or use --skip-invalid`, {
       details: survey.problems,
     })
   const counts = { rows: survey.rows, invalid: survey.invalid }
   if (flags.dryRun) {
-    output.result({ ...counts, dryRun: true }, `Nothing was sent; ${survey.rows - survey.invalid} rules are valid.`)
+    output.result({ ...counts, dryRun: true }, `${survey.rows - survey.invalid} rules are valid. Nothing was sent.`)
     return
   }
   const organization = (await api.call({ method: 'GET', path: '/organization', retry: {} }, ownOrganization)).data
@@ -97,13 +97,13 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const resumes = start === progress.earlier
   if (resumes)
     output.note(
-      `Resuming after ${start.batches} batches of ${describeRun(start)} (--restart starts from the beginning).`,
+      `Resuming after ${start.batches} batches of ${describeRun(start)}. Use --restart to start from the beginning.`,
     )
   const defaults = defaultsOf(flags, start.begunMs)
   if (resumes && defaults.expiresAt !== undefined && Date.parse(defaults.expiresAt) <= nowMs)
     throw new Failure(
       EXIT.usage,
-      `--expires ${expires} of ${describeRun(start)} has passed; --restart starts from the beginning`,
+      `--expires ${expires} of ${describeRun(start)} has passed. Use --restart to start from the beginning`,
     )
   const total = survey.rows - survey.invalid
   const sent = await sendAll(api, validRules(openRows(path, format, defaults)), progress, start, (state) =>
@@ -112,7 +112,7 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const { created, skipped } = sent
   output.result(
     { ...counts, created, skipped },
-    `${created} rules added, ${skipped} already existed, ${survey.invalid} rows left out.`,
+    `${created} rules added, ${skipped} already existed, ${survey.invalid} invalid rows skipped.`,
   )
 }
 
@@ -120,7 +120,7 @@ function describeRun({ begunMs }: ProgressState): string {
   return `the run that began at ${new Date(begunMs).toISOString()}`
 }
 
-/** Returns the fields of rows that leave them out. */
+/** Returns the defaults for fields that a row omits. */
 export function defaultsOf(flags: RowFlags, nowMs: number): Defaults {
   const { kind, type, note, expires, product, license, monitor } = flags
   return {
@@ -139,7 +139,7 @@ export function defaultsOf(flags: RowFlags, nowMs: number): Defaults {
 
 export type CheckedRow = LocatedRule | { problem: string }
 
-/** Yields the rules of a file, and a problem for each row that is invalid. */
+/** Yields the rules of a file, and a problem for each invalid row. */
 export async function* openRows(path: string, format: Format, defaults: Defaults): AsyncGenerator<CheckedRow> {
   for await (const row of readRows(path, format, defaults)) {
     const validated = validateRow(row, defaults)

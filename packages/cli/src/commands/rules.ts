@@ -1,4 +1,4 @@
-/** The commands for access rules: `rules import`, `rules add`, `rules list`, `rules delete`, `rules export`. */
+/** The commands for access rules: `rules add`, `rules list`, `rules delete`, `rules import`, `rules export`. */
 
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -68,7 +68,7 @@ export function addRuleCommands(parent: Command, open: Open): void {
         missing += response.data.missing
       }
       if (missing > 0)
-        throw new Failure(EXIT.apiError, `${missing} of ${ids.length} ids have no rule; the others are deleted`)
+        throw new Failure(EXIT.apiError, `${missing} of ${ids.length} ids have no rule. The rules of the other ids were deleted`)
       const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
       output.result({ deleted: ids, appliedBy }, withApplied(text, appliedBy))
     })
@@ -77,13 +77,13 @@ export function addRuleCommands(parent: Command, open: Open): void {
 
 function addExport(group: Command, open: Open): void {
   withFilters(
-    group.command('export').description('write rules to a file that an import accepts; expired ones are left out'),
+    group.command('export').description('write unexpired rules to a file in the format of an import'),
   )
-    .argument('<file>', 'csv or json, by its extension')
+    .argument('<file>', 'the file to write, with the extension .csv or .json')
     .action(async (file: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
-      if (format === undefined) throw new Failure(EXIT.usage, `${file} must end with .csv or .json`)
+      if (format === undefined) throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
       const query = { ...queryOf(filterFlags.parse(flags)), format, expired: 'false' }
       const path = `/access-rules/export?${new URLSearchParams(query).toString()}`
       const { data } = await api.call({ method: 'GET', path, text: true, retry: { attempts: 3 } }, z.string())
@@ -97,13 +97,13 @@ function addAdd(group: Command, open: Open): void {
     .argument('<value>', 'an address or network, a machine id, a country code or the id of a customer')
     .addOption(new Option('--kind <kind>', 'the kind of the rule').choices(ruleKind.options).default('BLACKLIST'))
     .addOption(new Option('--type <type>', 'the type of the value').choices(ruleType.options).default('IP'))
-    .addOption(new Option('--restriction', 'short for --kind RESTRICTION: only these').conflicts('kind'))
-    .option('--monitor', 'count what the rule matches without enforcing it')
+    .addOption(new Option('--restriction', 'short form of --kind RESTRICTION').conflicts('kind'))
+    .option('--monitor', 'only count the matches of the rule')
     .option('--product <id>', 'only for this product (default: the whole organization)')
     .addOption(new Option('--license <id>', 'only for this license').conflicts('product'))
     .option('--note <text>', 'a note')
-    .option('--expires <when>', 'when it stops matching: a date, or 30d, 12h, 1y from now; default never')
-    .option('--allow-suspended-or-expired', 'let suspended and expired licenses through; only with EXCLUSION')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
+    .option('--allow-suspended-or-expired', 'also let suspended and expired licenses through (only with EXCLUSION)')
     .action(async (value: string, given: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { product, license, expires, restriction, monitor, type, ...fields } = addFlags.parse(given)
@@ -122,8 +122,8 @@ function addAdd(group: Command, open: Open): void {
 
 function addList(group: Command, open: Open): void {
   withFilters(withLimit(group.command('list').description('list access rules, newest first')))
-    .addOption(new Option('--sort <value>', 'what to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']))
-    .addOption(new Option('--order <order>', 'largest or smallest first').choices(['desc', 'asc']))
+    .addOption(new Option('--sort <value>', 'the field to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']))
+    .addOption(new Option('--order <order>', 'descending or ascending').choices(['desc', 'asc']))
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, ...filter } = listedFlags.parse(flags)
@@ -155,7 +155,7 @@ function withFilters(command: Command): Command {
     .option('--set <name>', 'only rules of this set')
 }
 
-/** Returns the query parameters of the filters that are given. */
+/** Returns the query parameters of the given filters. */
 function queryOf({ product, license, ...filter }: z.infer<typeof filterFlags>): Record<string, string> {
   const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
   const query: Record<string, string> = {}

@@ -29,7 +29,7 @@ export function addSetCommands(parent: Command, open: Open): void {
       printList(session, list, heading, (set) => [set.name, String(set.rules), set.updatedAt, set.version])
     },
   )
-  const put = group.command('put').description('make the rules of a set exactly those of a file, at most 20,000')
+  const put = group.command('put').description('replace the rules of a set by those of a file, at most 20,000')
   withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
     .option('--if-match <version>', 'fail if the set has another version')
     .option('--if-new', 'fail if the set exists')
@@ -58,12 +58,12 @@ async function putSet({ api, output, context }: Session, name: string, file: str
   const { ifMatch, ifNew, ...flags } = putFlags.parse(given)
   const path = resolve(context.folder, file)
   await access(path).catch(() => {
-    throw new Failure(EXIT.usage, `${path} cannot be read`)
+    throw new Failure(EXIT.usage, `The file ${path} cannot be read`)
   })
   const rows = () => openRows(path, flags.format ?? formatOf(path), defaultsOf(flags, context.nowMs()))
   const survey = await surveyRows(rows())
   if (survey.problems.length > 0)
-    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid; nothing was sent`, {
+    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid. Nothing was sent`, {
       details: survey.problems,
     })
   if (survey.rows > MAX_SET_RULES)

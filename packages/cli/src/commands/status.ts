@@ -1,4 +1,4 @@
-/** `status`: shows every live validator, whether it is ready and how far it is behind the change log. */
+/** `status`: shows the live validators, their readiness, and the changes that each has yet to apply. */
 
 import { validatorList } from '@keyward/contract/management/validators'
 import type { Command } from 'commander'
@@ -15,7 +15,7 @@ type Validator = z.infer<typeof validatorList>['data'][number]
 export function addStatusCommand(parent: Command, open: (command: Command) => Session): void {
   parent
     .command('status')
-    .description('show each validator and how far behind it is; exits with 4 unless there is one and all are ready')
+    .description('show the state and backlog of each validator; exits with 4 if none runs or one is not ready')
     .action(async (_flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const validators = await listValidators(api)

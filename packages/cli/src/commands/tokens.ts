@@ -1,4 +1,4 @@
-/** `token create`, `token list`, `token revoke`: credentials for scripts, with the permissions that they are given. */
+/** The commands for management tokens, the credentials of scripts: `token create`, `token list`, `token revoke`. */
 
 import { ALL_PERMISSIONS, createdToken, token as tokenSchema } from '@keyward/contract'
 import { type Command, Option } from 'commander'
@@ -16,12 +16,12 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
   const token = parent.command('token').description('management tokens: credentials for scripts')
   token
     .command('create')
-    .description('create a management token; shows its secret, only once')
-    .argument('<name>', 'what it is for')
+    .description('create a management token and show its secret once')
+    .argument('<name>', 'the purpose of the token')
     .addOption(
-      new Option('-p, --permission <permission...>', 'what it may do').choices(ALL_PERMISSIONS).makeOptionMandatory(),
+      new Option('-p, --permission <permission...>', 'the permissions of the token').choices(ALL_PERMISSIONS).makeOptionMandatory(),
     )
-    .option('--expires <when>', 'when it stops working: a date, or 30d, 12h, 1y from now; default never')
+    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (name: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { permission, expires } = flagsOf.parse(flags)
@@ -33,7 +33,7 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
         data,
         describe({ id, name, secret, permissions: data.permissions.join(', '), expires: data.expiresAt ?? 'never' }),
       )
-      output.note('\nStore the secret now; it is not shown again.')
+      output.note('\nStore the secret now. It is not shown again.')
     })
   withLimit(token.command('list').description('list management tokens, newest first')).action(
     async (flags: unknown, command: Command) => {
@@ -49,6 +49,6 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
       ])
     },
   )
-  const consequence = 'scripts that use it stop working at once'
+  const consequence = 'scripts that use the token lose access at once'
   addDeletion(token, open, { verb: 'revoke', noun: 'a management token', path: '/tokens', consequence })
 }

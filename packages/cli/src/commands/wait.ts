@@ -1,4 +1,4 @@
-/** The option `--wait`: a change returns when every validator has applied it, or when the time is over. */
+/** The option `--wait`: a change returns when all validators have applied it, or when the time is over. */
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
@@ -9,11 +9,11 @@ export const waitFlags = z.object({ wait: z.int() })
 
 /** Adds `--wait` to a command. */
 export function withWait(command: Command): Command {
-  const description = `how long to wait until every validator has applied it (0 to ${MAX_WAIT_S})`
+  const description = `the time to wait until all validators have applied the change, 0 to ${MAX_WAIT_S}`
   return command.option('--wait <seconds>', description, wholeSeconds, 5)
 }
 
-/** Returns `waitS` for a call; nothing for 0 seconds. */
+/** Returns `waitS` for a call, or an empty object for 0 seconds. */
 export function waitOf(flags: unknown): { waitS?: number } {
   const { wait } = waitFlags.parse(flags)
   return wait === 0 ? {} : { waitS: wait }

@@ -1,4 +1,4 @@
-/** `whoami`: the organization of the token, its plan and what it uses. */
+/** `whoami`: shows the organization of the token with its plan and usage. */
 
 import { ownOrganization } from '@keyward/contract'
 import type { Command } from 'commander'

@@ -12,7 +12,7 @@ const record = z.object({ record: z.record(z.string(), z.string()), info: z.obje
 
 export async function* csvRows(path: string): Rows {
   const parser = parse({ columns: true, info: true, skip_empty_lines: true })
-  pipeline(Readable.from(readText(path)), parser, () => undefined) // the loop below throws its errors
+  pipeline(Readable.from(readText(path)), parser, () => undefined) // the loop below throws the errors of the stream
   try {
     for await (const item of parser) yield rowOf(record.parse(item))
   } catch (error) {
@@ -28,7 +28,7 @@ function rowOf(parsed: z.infer<typeof record>): Row {
   return { where: `line ${parsed.info.lines}`, fields }
 }
 
-/** Parses true and false. Returns any other text unchanged; validation then reports it with its line. */
+/** Parses true and false. Returns any other text unchanged, for which validation reports an error with the line. */
 function booleanOf(cell: string): unknown {
   const word = cell.toLowerCase()
   return word === 'true' ? true : word === 'false' ? false : cell

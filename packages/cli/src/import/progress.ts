@@ -1,7 +1,7 @@
 /**
- * The progress of an import, on disk before the first batch is sent, so that a later run can resume an interrupted one.
- * It belongs to the bytes of one file, one service, one organization and one set of flags; a run that differs in any of
- * them starts from the beginning.
+ * Stores the progress of an import, so that a later run can resume an interrupted import. The progress is written before the
+ * first batch is sent. It applies to the same bytes of the file, service, organization and flags. Any other run starts from
+ * the beginning.
  */
 
 import { createHash, randomUUID } from 'node:crypto'
@@ -12,9 +12,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 const state = z.object({
-  /** The prefix of the idempotency keys: a batch whose response was lost counts as created when it is sent again. */
+  /** The prefix of the idempotency keys. A batch whose response was lost returns the same response when it is sent again. */
   run: z.string(),
-  /** When the import began. Durations such as `30d` count from then, so that a batch sent again is the same request. */
+  /** The start of the import. Durations such as `30d` count from this time, so that a repeated batch is the same request. */
   begunMs: z.int(),
   batches: z.int(),
   created: z.int(),
@@ -23,7 +23,7 @@ const state = z.object({
 export type ProgressState = z.infer<typeof state>
 
 export interface Progress {
-  /** The progress of an interrupted run; null when there is none. */
+  /** The progress of an interrupted run, or null. */
   readonly earlier: ProgressState | null
   readonly save: (next: ProgressState) => Promise<void>
   readonly done: () => Promise<void>
@@ -38,7 +38,7 @@ export const freshProgress = (nowMs: number): ProgressState => ({
   skipped: 0,
 })
 
-/** Opens the progress of an import. `scope` contains everything besides the file's bytes that makes two imports differ. */
+/** Opens the progress of an import. `scope` contains everything that distinguishes two imports besides the bytes of the file. */
 export async function openProgress(home: string, path: string, scope: object): Promise<Progress> {
   const hash = createHash('sha256').update(JSON.stringify(scope))
   for await (const chunk of createReadStream(path)) if (chunk instanceof Buffer) hash.update(chunk)

@@ -1,6 +1,6 @@
 /**
- * Sends rules in batches of the largest size that one request allows. Each batch is all or nothing. A failure names the
- * rows by their position in the file, and the rules of earlier batches stay.
+ * Sends rules in batches of the maximum size of one request. A batch is imported completely or not at all. A failure names
+ * the rows by their position in the file. The rules of earlier batches stay.
  */
 
 import { importedAccessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
@@ -16,7 +16,7 @@ export interface LocatedRule {
   rule: RuleInput
 }
 
-/** Sends all rules that `from` does not count yet, and returns the final state. Throws Failure. */
+/** Sends the rules after the batches that `from` counts, and returns the final state. Throws Failure for errors of the API. */
 export async function sendAll(
   api: Api,
   rules: AsyncIterable<LocatedRule>,
@@ -25,7 +25,7 @@ export async function sendAll(
   report: (state: ProgressState) => void,
 ): Promise<ProgressState> {
   const state = { ...from }
-  // The response of the first batch may be lost too.
+  // The state is saved before the first batch, because its response can be lost too.
   await progress.save(state)
   let index = 0
   for await (const batch of inBatches(rules)) {
@@ -45,7 +45,7 @@ export async function sendAll(
   return state
 }
 
-/** Returns whether the service stored the error for its idempotency key. A retry then needs another key. */
+/** Returns whether the service stored the error for the idempotency key. If it did, a retry needs another key. */
 function isStored(error: unknown): boolean {
   return error instanceof Failure && error.exitCode === EXIT.apiError && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
 }
@@ -71,11 +71,11 @@ async function sendBatch(
 }
 
 function addedBefore(exitCode: number, { created }: ProgressState): string {
-  const resume = exitCode === EXIT.unreachable ? '; the same command resumes from there' : ''
+  const resume = exitCode === EXIT.unreachable ? '. Run the same command to resume' : ''
   return `Added before: ${created}${resume}`
 }
 
-/** Formats a validation error of a batch with the line of the file in place of `#/rules/17/`. */
+/** Formats a validation error of a batch with the line of the file instead of `#/rules/17/`. */
 function inFile({ pointer, detail }: FieldError, batch: readonly LocatedRule[]): string {
   const [, row = '', field = ''] = /^#\/rules\/(\d+)(?:\/(.*))?$/.exec(pointer) ?? []
   const where = batch[Number(row)]?.where

@@ -1,6 +1,6 @@
 /**
- * Reads plain lists: one value a line. `#` and `;` begin a comment, as in published lists of networks; a comment after a
- * value becomes the rule's note. Machine ids are read unchanged, because they may contain these characters.
+ * Reads plain lists with one value in each line. `#` and `;` begin a comment, like in published lists of networks. A comment
+ * after a value becomes the note of the rule. Machine ids are read unchanged, because they may contain these characters.
  */
 
 import { readLines, type Rows } from './rows.ts'
@@ -20,7 +20,7 @@ export async function* textRows(path: string, isExact: boolean): Rows {
   }
 }
 
-/** Cuts a comment to the length of a note, but never inside a surrogate pair. */
+/** Cuts a comment to the maximum length of a note without splitting a surrogate pair. */
 function noteOf(comment: string): string {
   return comment.slice(0, MAX_NOTE_LENGTH).replace(/[\uD800-\uDBFF]$/, '')
 }

@@ -1,6 +1,6 @@
 /**
- * Converts a row to a rule of the API. Flags provide the fields that the row leaves out. A row that the API would reject
- * is reported here with its line, before anything is sent; the service validates every rule again.
+ * Converts a row to a rule of the API. Flags provide the fields that the row omits. Rows that the API would reject are
+ * reported with their line before anything is sent. The service validates every rule again.
  */
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
@@ -11,7 +11,7 @@ import type { Row } from './rows.ts'
 
 export type RuleInput = z.input<typeof createAccessRule>
 
-/** The values of fields that a row leaves out. */
+/** The default values of fields that a row omits. */
 export interface Defaults {
   kind: RuleKind
   mode?: RuleMode

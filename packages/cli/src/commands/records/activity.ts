@@ -1,4 +1,4 @@
-/** `activity`, `alert list`, `alert acknowledge`: what happened to licenses, and licenses that more machines use than they allow. */
+/** The commands `activity`, `alert list` and `alert acknowledge`: the activity of licenses and alerts of overused ones. */
 
 import { activityEntry, alert } from '@keyward/contract/management/activity'
 import type { Command } from 'commander'
@@ -12,7 +12,7 @@ type Open = (command: Command) => Session
 
 export function addActivityCommands(parent: Command, open: Open): void {
   withLimit(parent.command('activity').description('list checks and changes of licenses, newest first'))
-    .argument('[license]', 'only this license: its id or its key')
+    .argument('[license]', 'only entries of this license: its id or key')
     .action(async (idOrKey: string | undefined, flags: unknown, command: Command) => {
       const session = open(command)
       const { limit } = listFlags.parse(flags)
@@ -29,7 +29,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
         one.licenseId,
       ])
     })
-  const group = parent.command('alert').description('alerts: more machines checked a license than it has slots')
+  const group = parent.command('alert').description('alerts of licenses that more machines check than they have slots')
   withLimit(group.command('list').description('list alerts, newest first')).action(
     async (flags: unknown, command: Command) => {
       const session = open(command)
@@ -46,7 +46,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
   )
   group
     .command('acknowledge')
-    .description('acknowledge an alert; a later check opens a new one')
+    .description('acknowledge an alert; a later rejected check opens a new one')
     .argument('<id>', 'the id of the alert')
     .action(async (id: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)

@@ -1,4 +1,4 @@
-/** `audit-log`: who changed what, and when. */
+/** `audit-log`: lists changes with their callers and times. */
 
 import { auditEntry } from '@keyward/contract/management/audit'
 import type { Command } from 'commander'
@@ -10,7 +10,7 @@ const MAX_CHANGES_LENGTH = 80
 
 export function addAuditLogCommand(parent: Command, open: (command: Command) => Session): void {
   withLimit(
-    parent.command('audit-log').description('list who changed what, newest first; --json has every value'),
+    parent.command('audit-log').description('list changes with their callers, newest first; --json prints all values'),
   ).action(async (flags: unknown, command: Command) => {
     const session = open(command)
     const list = await fetchList(session.api, '/audit-log', auditEntry, listFlags.parse(flags).limit)

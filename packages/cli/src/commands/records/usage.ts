@@ -1,4 +1,4 @@
-/** `usage`: how many checks there were, by hour or day, with a bar for each number. */
+/** `usage`: shows counts of checks by hour or day, each with a bar. */
 
 import { analytics } from '@keyward/contract/management/analytics'
 import { type Command, Option } from 'commander'
@@ -19,10 +19,10 @@ const BAR_LENGTH = 40
 export function addUsageCommand(parent: Command, open: (command: Command) => Session): void {
   parent
     .command('usage')
-    .description('show how many checks there were; excluded checks are not counted')
+    .description('show counts of checks; excluded checks are not counted')
     .option('--since <when>', 'the start: a date, or 12h, 30d, 2w before now', '7d')
     .addOption(new Option('--interval <interval>', 'the width of a row').choices(['hour', 'day']).default('day'))
-    .addOption(new Option('--by <what>', 'split each row').choices(['code', 'product']))
+    .addOption(new Option('--by <what>', 'split each row by code or product').choices(['code', 'product']))
     .option('--product <id>', 'only checks of this product')
     .action(async (flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
