@@ -1,6 +1,6 @@
 /**
- * Licensing of a desktop app, such as the main process of an Electron app. It checks the license at the start and every
- * six hours and stores the license file in the app's own folder. In Electron:
+ * Licensing of a desktop app, such as the main process of an Electron app. The app checks the license at the start and every
+ * six hours, and stores the license file in its data folder. In Electron:
  *
  * const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
  * window.webContents.send('license', allowed, why))
@@ -23,7 +23,7 @@ export interface Vendor {
   publicKeys: readonly PublicKey[]
 }
 
-/** Calls `onChange` at the start and after every check with whether the app may be used, and why. */
+/** Checks the license at the start and every six hours. Passes each result with its reason to `onChange`. */
 export async function startLicensing(
   vendor: Vendor,
   licenseKey: string,

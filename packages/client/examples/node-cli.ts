@@ -1,11 +1,11 @@
-/** A command line app that checks its license at every start: exit code 0 when it may run, 1 when not. */
+/** A command line app that checks its license at every start. It exits with 0 for a valid license and with 1 otherwise. */
 
 import { hostname } from 'node:os'
 
 import { createLicenseClient } from '@keyward/client'
 import { fileStorage, machineId } from '@keyward/client/node'
 
-// A real app has the first four values built in.
+// A real app contains the first four values as constants.
 const { LICENSE_URL = '', LICENSE_API_KEY = '', LICENSE_KEY_ID = '', LICENSE_PUBLIC_KEY = '' } = process.env
 const { LICENSE_KEY = '', LICENSE_STORE = 'license.json' } = process.env
 
@@ -22,15 +22,17 @@ const client = createLicenseClient({
 const result = await client.activate()
 
 if (result.valid) {
-  console.log(`Licensed (${result.source}), ${result.expiresAt === null ? 'for good' : `until ${result.expiresAt}`}.`)
+  console.log(
+    `Licensed (${result.source}), ${result.expiresAt === null ? 'without expiry' : `until ${result.expiresAt}`}.`,
+  )
 } else if (result.code === 'OFFLINE_REFUSED') {
-  console.error(`The license server cannot be reached, and there is no license to go on with: ${result.reason}.`)
+  console.error(`The license server cannot be reached, and the stored license file cannot be used: ${result.reason}.`)
 } else if (result.code === 'CONFIGURATION') {
-  console.error(`This app is set up wrongly: ${result.reason}. ${result.message}`)
+  console.error(`The license settings of this app are wrong: ${result.reason}. ${result.message}`)
 } else {
   console.error(`${result.message} (${result.code})`)
 }
 
-// Waits for the license file, which is fetched in the background; a short program would end before it is stored.
+// Waits until the license file is stored, because the client fetches it in the background.
 await client.settled()
 process.exitCode = result.valid ? 0 : 1

@@ -1,6 +1,6 @@
 /**
- * Compiles the client for publishing: JavaScript and type declarations, with the license-file package inside, so that the
- * only dependency left is @noble/curves. Invariant: the entry points for browsers are compiled without Node's types.
+ * Compiles the client for publishing: JavaScript and type declarations. The license-file package is included, so that the only
+ * dependency is @noble/curves. Invariant: the entry points for browsers are compiled without Node's types.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -15,7 +15,7 @@ const INNER = 'license-file'
 
 /** Compiles the client into `target`, which then contains the files of the npm package. */
 export function buildClient(target: string): void {
-  // Inside the workspace, so that the compiler finds Node's types.
+  // The folder is inside the workspace, so that the compiler finds Node's types.
   const staging = mkdtempSync(join(client, '.build-'))
   try {
     copySources(staging)
@@ -31,7 +31,7 @@ export function buildClient(target: string): void {
   if (existsSync(license)) cpSync(license, join(target, 'LICENSE'))
 }
 
-/** Copies the client's sources, with those of license-file in a folder among them instead of a package beside them. */
+/** Copies the sources of the client, and those of license-file into a folder inside them. */
 function copySources(staging: string): void {
   const sources = join(staging, 'src')
   cpSync(join(client, 'src'), sources, { recursive: true })
@@ -72,7 +72,7 @@ function compile(staging: string, target: string, files: string[], lib: string[]
   })
 }
 
-/** Rewrites `./x.ts` to `./x.js` in declarations. The compiler does so in JavaScript only, and some consumers need it. */
+/** Rewrites `./x.ts` to `./x.js` in declarations, which some consumers need. The compiler rewrites only JavaScript. */
 function rewriteDeclarations(target: string): void {
   for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.d.ts')) continue
@@ -104,5 +104,5 @@ function readField(path: string, field: string): string {
     const value: unknown = Object.entries(manifestFile).find(([name]) => name === field)?.[1]
     if (typeof value === 'string') return value
   }
-  throw new Error(`${path} has no ${field}`)
+  throw new Error(`${path} has no field "${field}".`)
 }

@@ -1,6 +1,6 @@
 /**
- * Packs the npm package of the client: `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz there (default:
- * the current folder) and prints its path. `npm publish <that file>` publishes it.
+ * Packs the npm package of the client. `npm run pack:client -- <folder>` writes keyward-client-<version>.tgz into the folder
+ * (default: the current one) and prints its path. `npm publish <path>` publishes the package.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -18,7 +18,7 @@ try {
   const packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], {
     cwd: built,
     encoding: 'utf8',
-    // npm is a script on Windows.
+    // On Windows, npm is a script that requires a shell.
     shell: process.platform === 'win32',
   })
   console.log(join(folder, packed.trim()))

@@ -1,3 +1,3 @@
-/** The part of the client that needs a browser: storage that outlives the page. */
+/** The part of the client for browsers: persistent storage. */
 
 export { browserStorage } from './storage/browser-storage.ts'

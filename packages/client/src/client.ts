@@ -1,7 +1,7 @@
 /**
- * The client for customers' apps: the service decides when it can be reached, a signed file when it cannot.
- * Invariant: a file never decides a check that the service responded to, and a rejection ends the use of the file of the
- * same license key until a later response is VALID.
+ * The client for apps. The service decides when it is reachable. During an outage, a signed file decides. Invariants: a
+ * verdict of the service takes precedence over a file. A rejection ends the use of the file of its license key until a later
+ * verdict is VALID.
  */
 
 import { claimedLicenseKey } from '@keyward/license-file'
@@ -18,21 +18,21 @@ import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
 export interface LicenseClient {
-  /** Checks the license: online where possible, else with the stored file (docs/api.md#c1, #c2). */
+  /** Checks the license online, or with the stored file during an outage (docs/api.md#c1, #c2). */
   validate(): Promise<ValidationResult>
-  /** Checks the license as `validate` does, and sends the name of this machine. */
+  /** Checks the license like `validate` and sends the name of this machine. */
   activate(): Promise<ValidationResult>
-  /** Releases this machine's slot and ends the use of the stored file. Works online only. */
+  /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
   deactivate(): Promise<DeactivationResult>
-  /** Fetches and stores a new license file now. `validate` and `activate` do so by themselves when it is due. */
+  /** Fetches and stores a new license file now. `validate` and `activate` fetch one in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
-  /** Stores a license file from elsewhere, for a machine that is never online. The file has to be good now. */
+  /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
   importFile(file: string): Promise<ImportResult>
-  /** Resolves when no file is being fetched in the background. Await it before a short program ends. */
+  /** Resolves when no fetch of a file runs in the background. Await it before a short program ends. */
   settled(): Promise<void>
 }
 
-/** A license key that the options may stand for, with its own settings, stored file and background fetches. */
+/** A license key that the typed text may mean, with its settings, stored file and background fetches. */
 interface Candidate {
   settings: Settings
   store: Store
@@ -51,10 +51,10 @@ function createCandidates(settings: Settings): readonly Candidate[] {
   })
 }
 
-/** Creates a client. Throws a TypeError for options that cannot work. Its calls never throw. */
+/** Creates a client. Throws a TypeError for invalid options. The calls of the client never throw. */
 export function createLicenseClient(options: ClientOptions): LicenseClient {
   const settings = readOptions(options)
-  // Until the service knows one of two keys; then that one alone.
+  // The possible license keys. After the first verdict other than NOT_FOUND, the key of this verdict remains.
   let candidates = createCandidates(settings)
 
   async function check(endpoint: (own: Settings) => Endpoint<Verdict>): Promise<ValidationResult> {
@@ -120,7 +120,7 @@ async function decideOnline(
   rejectionsBefore: number,
 ): Promise<ValidationResult> {
   const nowMs = settings.now()
-  // The service's clock replaces the latest time seen, which corrects a device whose clock once ran ahead.
+  // The service's clock replaces the latest observed time, which corrects a device whose clock was ahead.
   await store.change(() => ({
     ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
     ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),
@@ -130,7 +130,7 @@ async function decideOnline(
   return { source: 'online', code: 'VALID', ...verdict }
 }
 
-/** Uses the first good file; without one, the reason is that of the first key with a file. */
+/** Decides with the first good file. Without one, returns the reason of the first license key with a file. */
 async function decideOffline({ cause, detail }: Outage, among: readonly Candidate[]): Promise<ValidationResult> {
   const nowMs = among[0]!.settings.now()
   const judgements = []
@@ -152,7 +152,7 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
   return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, ...unlocked, cause, detail }
 }
 
-/** Returns the change for a time of the device's clock; none when the clock returned no time. */
+/** Returns the change for a time of the device's clock, or an empty change when the clock returned no time. */
 function sawTime(nowMs: number): Change {
   return Number.isFinite(nowMs) ? { seenMs: nowMs } : {}
 }

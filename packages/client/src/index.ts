@@ -1,6 +1,6 @@
 /**
- * The SDK for customers' apps: online first, offline with a signed file. Runs in Node and in browsers. The entry points
- * `@keyward/client/node` and `@keyward/client/browser` add what only one of them provides.
+ * The client for apps: checks online first, and offline with a signed file. It runs in Node and in browsers. The entry points
+ * `@keyward/client/node` and `@keyward/client/browser` add storage for each of them.
  */
 
 export { createLicenseClient, type LicenseClient } from './client.ts'

@@ -1,19 +1,19 @@
 /**
- * Reads license keys as people type and paste them. The service compares keys byte for byte (docs/api.md#h4), so a text that
- * may be a generated key typed differently, or a vendor's own key, stands for both.
+ * Parses license keys as people type and paste them. The service compares keys byte for byte (docs/api.md#h4). A text in the
+ * form of a generated key can also be a vendor's own key, so both keys are possible.
  */
 
-// 16 characters of the alphabet of generated keys, which has no 0, 1, I and O.
+// 16 characters of the alphabet of generated keys, which excludes 0, 1, I and O.
 const GENERATED = /^[2-9A-HJ-NP-Z]{16}$/i
-// Blanks, and every hyphen and dash that word processors put in place of "-".
+// Blanks, hyphens, and the dashes that word processors insert instead of "-".
 const SEPARATORS = /[\s\u2010-\u2015\u2212-]+/g
-// No license has any other key (docs/api.md#m7).
+// The form of all license keys (docs/api.md#m7).
 const POSSIBLE = /^[\x20-\x7e]{1,128}$/
 
 /**
- * Returns the license keys that a text may stand for, the likeliest first: the text without blanks around it, and if it
- * differs, the generated key that it spells in any case, with or without blanks and hyphens. `k7qx93fmttrwh2zd` may be the
- * key `k7qx93fmttrwh2zd` of the vendor or the generated key `K7QX-93FM-TTRW-H2ZD`.
+ * Returns the license keys that a text may mean, the most likely first. The first key is the text without surrounding blanks.
+ * The second is the normalized generated key if it differs: `k7qx93fmttrwh2zd` can be a key of the vendor or the generated
+ * key `K7QX-93FM-TTRW-H2ZD`.
  */
 export function possibleLicenseKeys(text: string): [first: string, second?: string] {
   const typed = text.trim()

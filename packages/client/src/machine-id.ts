@@ -1,6 +1,6 @@
 /**
- * A stable id for the machine that the app runs on. The operating system's own id never leaves the machine. The client
- * sends an HMAC of it, which reveals neither that id nor that two vendors' apps run on the same machine.
+ * A stable id of the machine that the app runs on. The client sends an HMAC of the operating system's id. The HMAC hides this
+ * id, and it differs between the apps on a machine.
  */
 
 import { execFile } from 'node:child_process'
@@ -9,13 +9,13 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
 /**
- * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. It is the same at every run
- * and for every user of the machine, and different for another `app`. Returns null where the system has no id of its
- * own, as in some containers.
+ * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. The id is the same at every run
+ * and for every user of the machine, and different for another `app`. Returns null where the system has no id, such as in
+ * some containers.
  *
- * Sources: Linux `/etc/machine-id`, else `/var/lib/dbus/machine-id`; macOS the IOPlatformUUID of the I/O registry; Windows
- * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid`; FreeBSD `/etc/hostid`. They survive restarts and updates, and change
- * when the system is reinstalled. Cloned virtual machines share an id until each of them generates a new one.
+ * Sources: `/etc/machine-id` or `/var/lib/dbus/machine-id` on Linux, the IOPlatformUUID of the I/O registry on macOS,
+ * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid` on Windows, and `/etc/hostid` on FreeBSD. These ids survive restarts and
+ * updates, and change when the system is reinstalled. Cloned virtual machines share an id until they generate new ones.
  */
 export async function machineId(app: string): Promise<string | null> {
   const systemId = await readSystemId(process.platform)
@@ -37,7 +37,7 @@ async function readSystemId(platform: string): Promise<string | null> {
           'HKLM\\SOFTWARE\\Microsoft\\Cryptography',
           '/v',
           'MachineGuid',
-          // A 32-bit process has a registry view of its own; this reads the 64-bit one.
+          // A 32-bit process sees another view of the registry by default. The option selects the 64-bit view.
           '/reg:64',
         ]),
       )
@@ -46,12 +46,12 @@ async function readSystemId(platform: string): Promise<string | null> {
   }
 }
 
-/** Finds the IOPlatformUUID in the output of `ioreg -rd1 -c IOPlatformExpertDevice`. Returns null when it has none. */
+/** Finds the IOPlatformUUID in the output of `ioreg -rd1 -c IOPlatformExpertDevice`. Returns null when it is missing. */
 export function parseIoregOutput(output: string): string | null {
   return normalize(/"IOPlatformUUID"\s*=\s*"([^"]+)"/.exec(output)?.[1])
 }
 
-/** Finds the MachineGuid in the output of `reg query`. Returns null when it has none. */
+/** Finds the MachineGuid in the output of `reg query`. Returns null when it is missing. */
 export function parseRegOutput(output: string): string | null {
   return normalize(/MachineGuid\s+REG_SZ\s+(\S+)/.exec(output)?.[1])
 }
@@ -64,7 +64,10 @@ async function readId(path: string): Promise<string | null> {
   }
 }
 
-/** Returns null for `uninitialized`, which systemd writes before the first start of an image, and for blank or zero ids. */
+/**
+ * Returns the id in lower case without surrounding blanks. Returns null for blank and zero ids, and for `uninitialized`, which
+ * systemd writes before the first start.
+ */
 function normalize(text: string | undefined): string | null {
   const id = (text ?? '').trim().toLowerCase()
   return id === 'uninitialized' || /^[0-]*$/.test(id) ? null : id

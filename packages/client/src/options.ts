@@ -1,6 +1,6 @@
 /**
- * The options of the client and their validation. A wrong option is a mistake of the app's developer, so this is the one
- * part of the client that throws.
+ * The options of the client and their validation. An invalid option is a mistake of the app's developer, so the validation
+ * throws, unlike the rest of the client.
  */
 
 import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
@@ -8,18 +8,18 @@ import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 import { possibleLicenseKeys } from './license-key.ts'
 import type { RefreshResult } from './results.ts'
 
-/** Stores the client's one small text between runs. Both methods may fail or hang; the client continues without them. */
+/** Stores one small text of the client between runs. If a method fails or hangs, the client continues without it. */
 export interface LicenseStorage {
   /** Returns the text that was written last, or null. */
   read(): Promise<string | null>
-  /** Replaces the whole text at once: a crash leaves the old or the new text, never a mixture. */
+  /** Replaces the text atomically. A crash leaves either the old or the new text. */
   write(text: string): Promise<void>
 }
 
-/** A public key of the organization, as `GET /api/v1/public-keys` returns it. The first two fields are enough. */
+/** A public key of the organization from `GET /api/v1/public-keys`. The first two fields are sufficient. */
 export interface PublicKey {
   keyId: string
-  /** Standard base64 of the X.509 SubjectPublicKeyInfo. */
+  /** The standard base64 of the X.509 SubjectPublicKeyInfo. */
   publicKey: string
   algorithm?: string
   createdAt?: string
@@ -27,50 +27,50 @@ export interface PublicKey {
 }
 
 export interface ClientOptions {
-  /** The base address of the service, such as `https://licenses.example.com`. It may contain a path. */
+  /** The base URL of the service, such as `https://licenses.example.com`. It may contain a path. */
   baseUrl: string
   /**
-   * Allows a `baseUrl` with `http:` on another host than this machine. Default false. Whoever is on the way can then
-   * respond in place of the service.
+   * Whether `baseUrl` may use `http:` for other hosts than this machine. Default: false. With http, anyone on the network path
+   * can forge responses of the service.
    */
   allowHttp?: boolean
-  /** The API key of the organization. It ships with the app, so it is not a secret. */
+  /** The API key of the organization. The app contains it, so it is not a secret. */
   apiKey: string
-  /** The organization's public keys, shipped with the app. The client never takes a key from the network. */
+  /** The organization's public keys, shipped with the app. The client never loads keys from the network. */
   publicKeys: readonly PublicKey[]
   /**
-   * The license key as the user typed it. It is sent without blanks around it. If the service does not know it and it
-   * spells a generated key `XXXX-XXXX-XXXX-XXXX` in another way (lower case, without hyphens, with blanks), the generated
-   * key is tried too, with one more request.
+   * The license key as the user typed it, which is sent without surrounding blanks. If the key is unknown to the service and
+   * looks like a generated key `XXXX-XXXX-XXXX-XXXX` in another spelling (lower case, without hyphens, with blanks), the client
+   * also tries the generated key with a second request.
    */
   licenseKey: string
   /**
-   * The id of the product that the app is. A license file of another product is then refused with `WRONG_PRODUCT`, also one
-   * that is older than product ids in files. Online, an API key that is bound to the product has the same effect.
+   * The product id of the app. With this option, license files of other products are rejected with `WRONG_PRODUCT`, including
+   * files of earlier versions without a product id. For online checks, use an API key that is bound to the product.
    */
   productId?: string | null | undefined
-  /** Whether `validate` and `activate` ask for the entitlements of the license. Default false. */
+  /** Whether `validate` and `activate` return the entitlements of the license. Default: false. */
   entitlements?: boolean
   /**
-   * The id of this machine; `machineId()` of `@keyward/client/node` returns one. Licenses with a machine limit need it.
-   * An empty id counts as none.
+   * The id of this machine, such as the result of `machineId()` of `@keyward/client/node`. Licenses with a machine limit
+   * require it. An empty id counts as absent.
    */
   machineId?: string | null | undefined
-  /** The name of this machine for people to read. `activate` sends it. */
+  /** The name of this machine for people, which `activate` sends. */
   hostname?: string | null | undefined
   storage: LicenseStorage
   /**
-   * The time budget of one call with all its retries, in milliseconds: more than 0 and less than 2^31. Default 5,000. A
-   * storage operation that takes longer than this counts as failed.
+   * The time budget of one call with all retries in milliseconds, more than 0 and less than 2^31. Default: 5,000. A longer
+   * operation of the storage counts as failed.
    */
   timeoutMs?: number
-  /** Replaces the global `fetch`. */
+  /** A replacement for the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** The device's clock, in milliseconds since 1970. Default `Date.now`. A clock that throws is refused offline. */
+  /** The device's clock, in milliseconds since 1970. Default: `Date.now`. With a clock that throws, files are rejected. */
   now?: () => number
-  /** Receives the result of every refresh in the background. Errors that it throws are ignored. */
+  /** A callback that receives the result of every refresh in the background. Its errors are ignored. */
   onRefresh?: (result: RefreshResult) => void
-  /** Receives the errors of the storage; the call continues. Errors that it throws are ignored. */
+  /** A callback that receives the errors of the storage. Its errors are ignored. */
   onStorageError?: (error: unknown) => void
 }
 
@@ -80,7 +80,7 @@ export interface Settings {
   apiKey: string
   keys: readonly VerificationKey[]
   licenseKey: string
-  /** The key that counts if the service does not know `licenseKey`; null if there is none. */
+  /** The second possible license key, tried if `licenseKey` is unknown to the service; or null. */
   otherLicenseKey: string | null
   productId: string | null
   entitlements: boolean
@@ -95,16 +95,17 @@ export interface Settings {
 }
 
 const DEFAULT_TIMEOUT_MS = 5000
-// The longest delay of a timer; with a longer one it fires at once.
+// The longest delay of a timer. A timer with a longer delay fires immediately.
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Validates the options. Throws a TypeError that names the option which cannot work. */
+/** Validates the options. Throws a TypeError that names the invalid option. */
 export function readOptions(options: ClientOptions): Settings {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
     throw new TypeError(`timeoutMs must be more than 0 and less than 2^31; got ${timeoutMs}.`)
-  if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be printable ASCII without blanks.')
+  if (!/^[\x21-\x7e]+$/.test(options.apiKey))
+    throw new TypeError('apiKey must consist of printable ASCII characters without blanks.')
   const [licenseKey, otherLicenseKey = null] = possibleLicenseKeys(options.licenseKey)
   if (licenseKey === '') throw new TypeError('licenseKey must not be empty.')
   return {
@@ -115,7 +116,7 @@ export function readOptions(options: ClientOptions): Settings {
     otherLicenseKey,
     productId: readProductId(options.productId),
     entitlements: options.entitlements === true,
-    // A check treats an empty id as none (docs/api.md#h3), but a request for a file rejects it.
+    // An empty id counts as absent in checks (docs/api.md#h3), but requests for a file reject it.
     machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,
     storage: options.storage,
@@ -129,22 +130,23 @@ export function readOptions(options: ClientOptions): Settings {
 
 function readBaseUrl(text: string, allowHttp: boolean): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new TypeError(`baseUrl must be an https address such as https://licenses.example.com; got "${text}".`)
+    throw new TypeError(`baseUrl must be an https URL such as https://licenses.example.com; got "${text}".`)
   const url = new URL(text)
   if (url.protocol === 'http:' && !allowHttp && !LOOPBACK.test(url.hostname))
     throw new TypeError(
-      `baseUrl must use https, because anybody on the way could respond in place of the service; got "${text}". ` +
-        'Set allowHttp to true for a network that you trust.',
+      `baseUrl must use https, because anyone on the network path can forge responses over http; got "${text}". ` +
+        'Set allowHttp to true for a trusted network.',
     )
-  // `fetch` rejects such addresses.
-  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must not contain a user or a password.')
+  // `fetch` rejects URLs with credentials.
+  if (url.username !== '' || url.password !== '')
+    throw new TypeError('baseUrl must not contain a user name or a password.')
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
 }
 
-/** Ids are compared exactly, and the service writes them in lower case. An empty id would silently accept every product. */
+/** Converts a product id to the lower case of the service. Throws for an empty id, which would accept files of all products. */
 function readProductId(productId: string | null | undefined): string | null {
-  if (productId === '') throw new TypeError('productId must not be empty. Leave it out to accept every product.')
+  if (productId === '') throw new TypeError('productId must not be empty. Omit it to accept files of all products.')
   return productId?.toLowerCase() ?? null
 }
 
@@ -157,7 +159,7 @@ function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
   })
 }
 
-/** Wraps the clock: it returns NaN when the app's clock throws. */
+/** Wraps the clock of the app. The result returns NaN when the clock throws. */
 function readClock(now: () => number): () => number {
   return () => {
     try {
@@ -168,7 +170,7 @@ function readClock(now: () => number): () => number {
   }
 }
 
-/** Wraps a callback of the app: errors that it throws or rejects with do not reach the call that caused it. */
+/** Wraps a callback of the app. The result ignores thrown errors and rejections. */
 function unfailing<Value>(callback: ((value: Value) => unknown) | undefined): (value: Value) => void {
   return (value) => {
     ;(async () => callback?.(value))().catch(() => undefined)

@@ -1,9 +1,9 @@
 /**
- * The results of the client's calls. Expected outcomes are values; the calls throw none of them.
- * Invariant: `source` names who decided. `online`: the service responded. `offline`: it could not be reached.
+ * The results of the client's calls, which return expected outcomes as values instead of throwing them. Invariant: `source` is
+ * `online` if the service responded, and `offline` if it could not be reached.
  */
 
-/** The reason of an online rejection (docs/api.md#v8). `REJECTED`: a code that this version does not know. */
+/** The reason of an online rejection (docs/api.md#v8). `REJECTED` stands for codes of later versions. */
 export type RejectionCode =
   | 'NOT_FOUND'
   | 'BLACKLISTED'
@@ -15,20 +15,20 @@ export type RejectionCode =
   | 'REJECTED'
 
 /**
- * Why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot yet; `validate` takes one. `NOT_STARTED`: the term
- * of the license starts with its first valid check; `validate` makes it.
+ * The reason why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot. `NOT_STARTED`: the term of the
+ * license has not started. In both cases, call `validate` first.
  */
 export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE' | 'NOT_STARTED'
 
 /**
- * Why the service counts as unreachable. `UNEXPECTED_ANSWER`: the response does not come from the service but, for
- * example, from the login page of a network. `TIMEOUT`: no response in time, or a 408 for a request that came too slowly.
+ * The reason why the service counts as unreachable. `UNEXPECTED_ANSWER`: another program sent the response, such as the login
+ * page of a network. `TIMEOUT`: no response arrived in time, or a 408 for a request that was sent too slowly.
  */
 export type OutageCause = 'NETWORK_ERROR' | 'TIMEOUT' | 'SERVER_ERROR' | 'UNEXPECTED_ANSWER'
 
 /**
- * Why no stored file allows the app to run offline. `NO_FILE`: none is stored for this license key, or a rejection or a
- * deactivation ended its use. `BAD_SIGNATURE` includes files that do not have the documented form.
+ * The reason why no stored file allows the app to run offline. `NO_FILE`: no file is stored for this license key, or a
+ * rejection or deactivation ended its use. `BAD_SIGNATURE` includes malformed files.
  */
 export type OfflineReason =
   | 'NO_FILE'
@@ -42,8 +42,8 @@ export type OfflineReason =
 
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
- * `WRONG_ADDRESS` (the base address), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx except 408
- * `UNEXPECTED_STATUS`. It says nothing about the license or the network, so the client does not consult the stored file.
+ * `WRONG_ADDRESS` (the base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx except 408
+ * `UNEXPECTED_STATUS`. The client does not use the stored file, because the service is reachable.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'
@@ -53,29 +53,29 @@ export type ConfigurationReason =
   | 'RATE_LIMITED'
   | 'UNEXPECTED_STATUS'
 
-/** The app is configured wrongly. Its developer, not its user, has to act. */
+/** The configuration of the app is wrong. The developer of the app must correct it. */
 export interface ConfigurationError {
   source: 'online'
   code: 'CONFIGURATION'
   reason: ConfigurationReason
-  /** HTTP status. */
+  /** The HTTP status of the response. */
   status: number
   message: string
 }
 
-/** The service could not be reached, and the call works online only. */
+/** The service could not be reached, and the call requires the service. */
 export interface Unreachable {
   source: 'offline'
   code: 'UNREACHABLE'
   cause: OutageCause
-  /** Describes what happened and what may be the cause, in a sentence for the app's developer. Its text may change. */
+  /** A description of the failure and its possible cause for the developer. The text may change. */
   detail: string
 }
 
 /** The value of an entitlement: `true`, an integer or a text. */
 export type EntitlementValue = true | number | string
 
-/** What the license unlocks, by name. A name that is absent is not unlocked. */
+/** The entitlements of a license by name. The license does not unlock features with other names. */
 export type Entitlements = Readonly<Record<string, EntitlementValue>>
 
 /** The result of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null if the license never expires. */
@@ -85,7 +85,7 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
-      /** Present with the option `entitlements`. */
+      /** The entitlements. Present with the option `entitlements`. */
       entitlements?: Entitlements
     }
   | {
@@ -94,7 +94,7 @@ export type ValidationResult =
       code: RejectionCode
       expiresAt: null
       message: string
-      /** Present in results of `activate` with `TOO_MANY_MACHINES`. */
+      /** The usage of machine slots. Present in results of `activate` with `TOO_MANY_MACHINES`. */
       machines?: { used: number; max: number }
     }
   | ({ valid: false; expiresAt: null } & ConfigurationError)
@@ -103,12 +103,12 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
-      /** When the file stops being good without an online check. */
+      /** The time at which the file stops being good without an online check. */
       refreshAfter: string
-      /** Present with the option `entitlements`: those at the time at which the file was issued. */
+      /** The entitlements at the time at which the file was issued. Present with the option `entitlements`. */
       entitlements?: Entitlements
       cause: OutageCause
-      /** As in `Unreachable`. */
+      /** A description of the outage for the developer. */
       detail: string
     }
   | {
@@ -117,10 +117,10 @@ export type ValidationResult =
       code: 'OFFLINE_REFUSED'
       expiresAt: null
       reason: OfflineReason
-      /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if there was none. */
+      /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if the use was not ended. */
       rejectedAs?: string
       cause: OutageCause
-      /** As in `Unreachable`. */
+      /** A description of the outage for the developer. */
       detail: string
     }
 
@@ -132,9 +132,9 @@ export type DeactivationResult =
   | ({ deactivated: false } & Unreachable)
 
 /**
- * The result of `refreshFile`. `BAD_FILE`: the response is not a file for this license that a shipped key signed; the
- * stored file stays. `NOT_STORED`: the storage failed, or a rejection came in between. A `FileRefusalCode`: the service
- * issues no file to this machine now.
+ * The result of `refreshFile`. `BAD_FILE`: the received file is not for this license or not signed by a shipped key, and the
+ * stored file stays. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the
+ * service currently issues no file to this machine.
  */
 export type RefreshResult =
   | { source: 'online'; refreshed: true; code: 'REFRESHED'; expiresAt: string | null; refreshAfter: string }

@@ -3,8 +3,8 @@
 export class TimeoutError extends Error {}
 
 /**
- * Resolves as `promised` does, and rejects with a TimeoutError when that takes longer than `timeoutMs`. The timer keeps
- * a Node process alive; the timer of `AbortSignal.timeout` would not.
+ * Settles like `promised`, or rejects with a TimeoutError after `timeoutMs`. Unlike the timer of `AbortSignal.timeout`, this
+ * timer keeps a Node process alive.
  */
 export async function withTimeout<Value>(timeoutMs: number, promised: Promise<Value>): Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -55,8 +55,8 @@ test('runs the command line example online, offline, rejected and misconfigured'
       LICENSE_STORE: store,
       ...env,
     })
-  const unreachable = 'The license server cannot be reached, and there is no license to go on with: NO_FILE.'
-  const wrongKey = 'This app is set up wrongly: UNAUTHORIZED. No such API key.'
+  const unreachable = 'The license server cannot be reached, and the stored license file cannot be used: NO_FILE.'
+  const wrongKey = 'The license settings of this app are wrong: UNAUTHORIZED. No such API key.'
   const until = `until ${service.license.expiresAt}`
   expect(await run()).toEqual({ code: 0, output: `Licensed (online), ${until}.` })
   gateway.fault = { kind: 'drop' }

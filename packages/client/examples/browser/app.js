@@ -1,4 +1,4 @@
-/** A web app that shows its license. Bundle it like any web app. Once it was online, the page also runs without a network. */
+/** A web app that shows its license. Bundle it like any web app. After the first online check, it also works offline. */
 
 import { createLicenseClient } from '@keyward/client'
 import { browserStorage } from '@keyward/client/browser'
@@ -15,11 +15,11 @@ const client = createLicenseClient({
 const result = await client.validate()
 document.querySelector('#license').value = result.valid
   ? `valid (${result.source})`
-  : `refused (${result.reason ?? result.code})`
+  : `rejected (${result.reason ?? result.code})`
 await client.settled()
 document.body.dataset.settled = 'true'
 
-/** Returns a random id that lasts as long as the site's data, because browsers have no machine id. */
+/** Returns a random id that is stored in the site's data, because browsers have no machine id. */
 function browserId() {
   const id = localStorage.getItem('browser-id') ?? crypto.randomUUID()
   localStorage.setItem('browser-id', id)

@@ -1,6 +1,6 @@
 /**
- * The main process of an Electron app that works only with a license. The license is checked here, never in the window,
- * whose scripts a user can change more easily. The window enters the license key and receives every result.
+ * The main process of an Electron app that requires a license. The main process checks the license, because users can change
+ * the scripts of a window more easily. The window sends the license key and receives every result.
  */
 
 import { readFile, writeFile } from 'node:fs/promises'
@@ -51,5 +51,5 @@ const stored = await readFile(inUserData('license-key.txt'), 'utf8').catch(() =>
 if (stored !== '') await start(stored)
 setInterval(check, SIX_HOURS_MS)
 powerMonitor.on('resume', check)
-// Waits for a license file that is being fetched.
+// Waits for the fetch of a license file.
 app.on('before-quit', () => client?.settled())

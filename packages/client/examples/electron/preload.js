@@ -1,4 +1,4 @@
-/** Gives the window two functions and nothing else of Node. */
+/** Exposes two functions to the window. The window has no other access to Node. */
 
 const { contextBridge, ipcRenderer } = require('electron')
 

@@ -1,4 +1,4 @@
-/** The window: it sends the license key to the main process and shows every result. */
+/** Sends the license key to the main process and shows every result. */
 
 const { enterKey, onResult } = globalThis.licensing
 

@@ -1,4 +1,4 @@
-/** A React app that shows its content only with a license, and says what the user can do without one. */
+/** A React app that shows its content only with a valid license. Otherwise it shows the next step for the user. */
 
 import type { LicenseClient, ValidationResult } from '@keyward/client'
 import type { ReactNode } from 'react'
@@ -17,8 +17,9 @@ export function Licensed({ client, children }: { client: LicenseClient; children
 }
 
 function explain(result: Exclude<ValidationResult, { valid: true }>): string {
-  if (result.code === 'OFFLINE_REFUSED') return 'Connect to the internet, so that the license can be checked.'
-  if (result.code === 'CONFIGURATION') return `This app is set up wrongly: ${result.message}`
+  if (result.code === 'OFFLINE_REFUSED')
+    return 'The license cannot be checked offline. Connect to the internet and check again.'
+  if (result.code === 'CONFIGURATION') return `The license settings of this app are wrong: ${result.message}`
   if (result.code === 'TOO_MANY_MACHINES') return 'The license is in use on other machines. Release one of them first.'
   return result.message
 }

@@ -1,4 +1,4 @@
-/** Starts the React app. The client is created once, with the vendor's constants and the key that the user entered. */
+/** Starts the React app. Creates the client once, with the vendor's constants and the user's license key. */
 
 import { createLicenseClient } from '@keyward/client'
 import { browserStorage } from '@keyward/client/browser'
@@ -20,7 +20,7 @@ createRoot(document.querySelector('#root')).render(
   createElement(Licensed, { client }, createElement('h1', null, 'Acme Studio')),
 )
 
-/** Returns a random id that lasts as long as the site's data, because browsers have no machine id. */
+/** Returns a random id that is stored in the site's data, because browsers have no machine id. */
 function browserId() {
   const id = localStorage.getItem('browser-id') ?? crypto.randomUUID()
   localStorage.setItem('browser-id', id)

@@ -1,11 +1,11 @@
-/** A React hook that checks the license when a component appears, and every six hours. */
+/** A React hook that checks the license when a component is mounted, and every six hours. */
 
 import type { LicenseClient, ValidationResult } from '@keyward/client'
 import { useCallback, useEffect, useState } from 'react'
 
 const SIX_HOURS_MS = 6 * 60 * 60 * 1000
 
-/** Returns the latest result, null before the first one, and a function that checks now. Create the client once, outside components. */
+/** Returns the latest result, or null before the first one, and a function that checks now. Create the client once, outside components. */
 export function useLicense(client: LicenseClient): { result: ValidationResult | null; check: () => void } {
   const [result, setResult] = useState<ValidationResult | null>(null)
   const check = useCallback(() => void client.validate().then(setResult), [client])

@@ -1,12 +1,12 @@
 /**
- * Adds a timeout to the app's storage. Invariant: while an operation that timed out is still pending, every other one
- * fails at once. So a text that is written late never replaces a newer one, and a call waits for one timeout at most.
+ * Adds a timeout to the app's storage. Invariant: while an operation that timed out is still pending, all other operations
+ * fail immediately. A late write therefore never replaces a newer text, and a call waits for at most one timeout.
  */
 
 import type { LicenseStorage } from '../options.ts'
 import { TimeoutError, withTimeout } from '../timeout.ts'
 
-/** Wraps `storage`: an operation that takes longer than `timeoutMs` rejects, and so does every other until it settles. */
+/** Wraps `storage`. An operation that exceeds `timeoutMs` rejects, and until it settles, all other operations reject too. */
 export function boundedStorage(storage: LicenseStorage, timeoutMs: number): LicenseStorage {
   let pending = 0
 

@@ -1,7 +1,7 @@
 /**
  * The text in the app's storage: `{"version":2,"latestSeenMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`.
- * Invariant: an entry has a file, and the entries of other license keys are never changed, except that the oldest are
- * dropped when there are too many.
+ * Invariants: each entry has a file. A change for one license key does not change other entries, except that the oldest
+ * entry is dropped when there are too many.
  */
 
 import { claimedLicenseKey } from '@keyward/license-file'
@@ -16,20 +16,20 @@ export interface StoredLicense {
 
 export interface Content {
   latestSeenMs: number
-  /** One entry for each license key that has a file; the newest file comes first. */
+  /** One entry for each license key with a file, newest file first. */
   licenses: readonly StoredLicense[]
 }
 
 export const EMPTY_CONTENT: Content = { latestSeenMs: 0, licenses: [] }
 
-// Enough for an app that changes between licenses, and a bound for one whose users try many keys.
+// The maximum number of stored files. It suffices for apps that switch licenses, and bounds the text of apps that try many keys.
 const MAX_LICENSES = 10
 
 export function findLicense({ licenses }: Content, licenseKey: string): StoredLicense | undefined {
   return licenses.find((each) => each.licenseKey === licenseKey)
 }
 
-/** Returns the content with these values for `licenseKey`. Without a file, the license key has no entry. */
+/** Returns the content with new values for `licenseKey`. Removes the entry of the license key when `file` is null. */
 export function withLicense(
   content: Content,
   licenseKey: string,
@@ -53,8 +53,8 @@ export function serializeContent({ latestSeenMs, licenses }: Content): string {
 }
 
 /**
- * Parses the text; any other text is empty content. Version 1 had a single `file`: it goes to the license key that it
- * names, and to `ownKey` when it names none.
+ * Parses the text. Returns empty content for any other text. The single `file` of version 1 is assigned to the license key
+ * that it contains, or to `ownKey` when it is malformed.
  */
 export function parseContent(text: string | null, ownKey: string): Content {
   const { file, latestSeenMs, licenses } = parseObject(text ?? '') ?? {}

@@ -1,7 +1,7 @@
 /**
- * Keeps a current license file on the device: fetches a new one while the service can be reached, long before the old
- * one runs out. Invariants: at most one fetch runs at a time. Only a file for this license that a shipped key signed
- * replaces another. A file that was requested before a rejection is not stored after it.
+ * Keeps a current license file on the device. While the service is reachable, it fetches new files long before the stored file
+ * expires. Invariants: at most one fetch runs at a time. A new file is stored only if it is for this license and signed by a
+ * shipped key. A file that was requested before a rejection is not stored after the rejection.
  */
 
 import type { Settings } from '../options.ts'
@@ -13,22 +13,22 @@ import { authenticate, judgeMemory } from './judge-file.ts'
 import type { Change, Memory, Store } from './store.ts'
 
 export interface FileCache {
-  /** How many rejections have been recorded. A check reads it before its request and passes it to `accept`. */
+  /** The number of recorded rejections. A check reads it before its request and passes it to `accept`. */
   readonly rejections: number
-  /** Fetches a file now, or joins the fetch that is in progress. */
+  /** Fetches a file now, or waits for the fetch in progress. */
   refresh(): Promise<RefreshResult>
   /** Fetches a file in the background if the stored one is missing, not good, a day old, or has another expiry. */
   keepFresh(expiresAt: string | null): void
-  /** Returns the change that ends the use of the file. `code` is that of the rejection, or `DEACTIVATED`. */
+  /** Returns the change that ends the use of the file. `code` is the code of the rejection or `DEACTIVATED`. */
   reject(code: string): Change
   /** Returns the change that allows the use of the file again, unless a rejection came after `rejectionsBefore`. */
   accept(rejectionsBefore: number): Change
-  /** Resolves when nothing runs in the background. */
+  /** Resolves when no fetch runs in the background. */
   settled(): Promise<void>
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-// The least time between two fetches in the background, however often the app checks and however wrong its clock is.
+// The minimum time between two fetches in the background. It holds for any rate of checks and for a wrong clock.
 const BACKGROUND_PAUSE_MS = 60 * 1000
 
 export function createFileCache(settings: Settings, store: Store): FileCache {
@@ -83,7 +83,7 @@ export function createFileCache(settings: Settings, store: Store): FileCache {
   }
 }
 
-/** Returns whether a new file is due. A file with another expiry than its license is outdated at once. */
+/** Returns whether a new file is due. A file whose expiry differs from that of the license is always outdated. */
 function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null): boolean {
   const nowMs = settings.now()
   const judged = judgeMemory(settings, memory, nowMs)
@@ -96,7 +96,7 @@ function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null
 
 type Refreshed = Extract<RefreshResult, { refreshed: true }>
 
-/** Fetches a file that may be stored, or returns the reason why there is none. */
+/** Fetches a file and authenticates it. Returns the result of the refresh if there is no such file. */
 async function fetchFile(
   settings: Settings,
 ): Promise<{ file: string; result: Refreshed } | Exclude<RefreshResult, Refreshed>> {
@@ -105,7 +105,7 @@ async function fetchFile(
   if (outcome.kind === 'misconfiguration') return { refreshed: false, ...configurationError(outcome) }
   if ('code' in outcome.value) return { source: 'online', refreshed: false, ...outcome.value }
   const { file } = outcome.value
-  // Its times are judged when it is used: the clock of the device may be wrong today and right tomorrow.
+  // The times of the file are judged at its use, because the clock of the device may be wrong now and corrected later.
   const authentic = authenticate(settings, file)
   if (!authentic.ok) return { source: 'online', refreshed: false, code: 'BAD_FILE', reason: authentic.reason }
   const { policy, refreshAfter } = authentic.payload

@@ -1,4 +1,4 @@
-/** Judges license files on the device: the cached one during an outage, and each one that the service sends. */
+/** Judges license files: the stored file during an outage, and each file that the service sends. */
 
 import { judgeLicenseFile, type LicensePayload, verifyLicenseFile } from '@keyward/license-file'
 
@@ -8,7 +8,7 @@ import type { Memory } from './store.ts'
 
 export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
 
-/** Returns whether the cached file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
+/** Judges whether the stored file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
 export function judgeMemory(
   settings: Settings,
   { file, rejectedAs, latestSeenMs }: Memory,
@@ -19,7 +19,7 @@ export function judgeMemory(
   return forApps(judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs }))
 }
 
-/** Returns whether a file is for this license and product and signed by a shipped key, whatever its times. */
+/** Judges whether a file is for this license and product and signed by a shipped key. Ignores the times of the file. */
 export function authenticate({ keys, licenseKey, productId }: Settings, file: string): OfflineJudgement {
   const verified = verifyLicenseFile(file, keys)
   if (!verified.ok) return forApps(verified)
@@ -28,7 +28,7 @@ export function authenticate({ keys, licenseKey, productId }: Settings, file: st
   return isOfProduct ? verified : { ok: false, reason: 'WRONG_PRODUCT' }
 }
 
-/** Reports a malformed file as `BAD_SIGNATURE`: an app treats both alike. */
+/** Converts `MALFORMED` to `BAD_SIGNATURE`, because apps handle both in the same way. */
 function forApps(
   judged: { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason | 'MALFORMED' },
 ): OfflineJudgement {

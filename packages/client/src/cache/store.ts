@@ -1,9 +1,11 @@
 /**
- * The client's memory between runs, as one text in the app's storage: the file of each license key, the rejection that
- * ended it, and the latest time seen. Invariants: operations run one after another, and each change reads before it
- * writes, so this process loses none. A change for one license key never affects the file of another. A rejection and a
- * time that the storage did not take hold in this process until they are written; they replace what was stored when they
- * arrived, and nothing that another process has stored since.
+ * The state of the client between runs, as one text in the app's storage. It contains the file of each license key, the
+ * rejection that ended its use, and the latest observed time. Invariants:
+ *
+ * - Operations run one after another, and a change reads before it writes. This process therefore loses no change.
+ * - A change for one license key does not affect the file of another key.
+ * - A rejection or time that could not be written is in force in this process until it is written. It replaces the value that
+ *   was stored when it arrived, but not a newer value of another process.
  */
 
 import type { LicenseStorage } from '../options.ts'
@@ -11,18 +13,18 @@ import { type Content, EMPTY_CONTENT, findLicense, parseContent, serializeConten
 
 /** The stored state of the client's own license key. */
 export interface Memory {
-  /** The file as the service sent it. It is judged at every use and never trusted because it is stored. */
+  /** The file as the service sent it. It is judged at every use, because other programs can change the storage. */
   file: string | null
-  /** The code that ended the file: that of a rejection, or `DEACTIVATED`. Null while the file may be used. */
+  /** The code of the rejection that ended the use of the file, or `DEACTIVATED`. Null while the file may be used. */
   rejectedAs: string | null
-  /** Milliseconds since 1970; 0 when no time was seen. */
+  /** The latest observed time in milliseconds since 1970, or 0. */
   latestSeenMs: number
 }
 
 export interface Change {
-  /** A new file. It replaces the old one and the rejection that ended it. */
+  /** A new file. It replaces the old file and its rejection. */
   file?: string
-  /** A code ends the stored file; null allows its use again. */
+  /** A code ends the use of the stored file. Null allows its use again. */
   rejectedAs?: string | null
   /** The time of the device's clock, which only moves the latest time forward. */
   seenMs?: number
@@ -31,9 +33,9 @@ export interface Change {
 }
 
 export interface Store {
-  /** Returns what is stored; an empty memory when the storage fails or contains something else. */
+  /** Returns the stored state. Returns an empty state when the storage fails or contains another text. */
   load(): Promise<Memory>
-  /** Applies the change that `edit` returns when its turn has come. Returns false when the storage failed. */
+  /** Calls `edit` after all earlier operations and applies the returned change. Returns false when the storage failed. */
   change(edit: () => Change): Promise<boolean>
 }
 
@@ -44,13 +46,13 @@ interface Stored {
 }
 
 /**
- * The stored value that a change replaces, although the storage may still contain it. Any other value is newer and comes
- * from another process; it counts, so that a program that cannot write takes back neither a good file nor a later time.
- * `unread`: the storage could not be read then, so the value that is read first is the one that the change replaces.
+ * The stored value that a change replaces, although the storage may still contain it. Any other stored value is newer and
+ * comes from another process, so it takes precedence over the change. `unread`: the storage could not be read, so the change
+ * replaces the first value that is read later.
  */
 type Replaced<Value> = { value: Value } | 'unread' | null
 
-/** Changes that could not be stored. A file that could not be stored is dropped, because no call reported it as stored. */
+/** Changes that could not be stored. Files are not included, because no call has reported such a file as stored. */
 interface Unwritten {
   rejectedAs: string | null
   rejectedFile: Replaced<string | null>
@@ -60,10 +62,10 @@ interface Unwritten {
 
 const NOTHING: Unwritten = { rejectedAs: null, rejectedFile: null, latestSeenMs: 0, replacedTime: null }
 
-/** Runs an operation when those before it have ended. */
+/** Runs an operation after all earlier operations have ended. */
 export type InTurn = <Value>(operation: () => Promise<Value>) => Promise<Value>
 
-/** Returns the order of the operations on one storage, which all stores over it share. */
+/** Creates a queue for the operations on one storage. All stores over the same storage share it. */
 export function createTurns(): InTurn {
   let previous: Promise<unknown> = Promise.resolve()
   return (operation) => {
@@ -73,7 +75,7 @@ export function createTurns(): InTurn {
   }
 }
 
-/** Creates a store for `licenseKey` over the app's storage. Reports failures of the storage to `onError`; never throws. */
+/** Creates a store for `licenseKey` over the app's storage. Passes failures of the storage to `onError` instead of throwing them. */
 export function createStore(
   storage: LicenseStorage,
   licenseKey: string,
@@ -84,7 +86,7 @@ export function createStore(
 
   const storedFile = ({ content }: Stored): string | null => findLicense(content, licenseKey)?.file ?? null
 
-  /** Returns null when the storage failed. */
+  /** Reads the storage. Returns null when it failed. */
   async function read(): Promise<Stored | null> {
     try {
       const text = await storage.read()
@@ -138,7 +140,7 @@ export function createStore(
     const stored = await read()
     const change = edit()
     remember(change, stored)
-    // A storage that could not be read is not overwritten: it may contain a good file.
+    // A storage that could not be read may contain a good file, so it is not overwritten.
     if (stored === null) return false
     const next = applied(change, recall(stored))
     const text = serializeContent(withLicense(stored.content, licenseKey, next))

@@ -1,4 +1,4 @@
-/** Storage for browsers. A write to localStorage either replaces the whole value or fails. */
+/** Storage for browsers. A write to `localStorage` either replaces the whole value or fails. */
 
 import type { LicenseStorage } from '../options.ts'
 

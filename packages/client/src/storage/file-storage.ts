@@ -1,6 +1,6 @@
 /**
- * Storage in a file. Invariant: the file contains one complete text at any moment, and only its owner can read it. A
- * crash during a write leaves the previous text.
+ * Storage in a file. Invariant: the file contains one complete text at any time, and only its owner can read it. A crash
+ * during a write leaves the previous text.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -12,7 +12,7 @@ import type { LicenseStorage } from '../options.ts'
 const OWNER_READS_AND_WRITES = 0o600
 const OWNER_ONLY = 0o700
 
-/** Stores the client's text in the file at `path`. Creates a missing folder that only its owner can open. */
+/** Stores the client's text in the file at `path`. Creates a missing folder with access for its owner only. */
 export function fileStorage(path: string): LicenseStorage {
   return {
     async read() {
@@ -38,7 +38,7 @@ export function fileStorage(path: string): LicenseStorage {
   }
 }
 
-/** Writes a new file and flushes it to the disk, so that a power cut after the rename never leaves an empty file. */
+/** Writes a new file and flushes it to the disk. Without the flush, a power cut after the rename could leave an empty file. */
 async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'wx', OWNER_READS_AND_WRITES)
   try {

@@ -1,4 +1,4 @@
-/** Storage in memory, for apps that need no offline use across runs. */
+/** Storage in memory, for apps that do not need a stored file after a restart. */
 
 import type { LicenseStorage } from '../options.ts'
 

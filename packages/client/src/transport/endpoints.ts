@@ -1,6 +1,6 @@
 /**
- * The four endpoints that the client calls and the parsers of their responses. A body that the service never sends is
- * not a response of the service, whatever its status: a proxy or the login page of a network sent it.
+ * The four endpoints that the client calls, and the parsers of their responses. A body in any other format comes from another
+ * program, such as a proxy or the login page of a network, and counts as an outage.
  */
 
 import { isObject, parseObject, readMessage } from '../json.ts'
@@ -17,7 +17,7 @@ export type FileResponse = { file: string } | { code: FileRefusalCode; message: 
 
 const DEFAULT_MESSAGE = 'The check was rejected.'
 
-// The form of every code. A body with another one comes from some other program.
+// The form of all codes. A body with another code comes from another program.
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
 
 const REJECTION_CODES: readonly RejectionCode[] = [
@@ -48,7 +48,7 @@ function included(entitlements: boolean): readonly string[] | undefined {
 
 type ReadVerdict = (status: number, text: string) => Verdict | null
 
-/** Adds the entitlements to a valid verdict: none when the service is older than they are. */
+/** Adds the entitlements to a valid verdict. Services of earlier versions send none. */
 function withEntitlements(read: ReadVerdict, isWanted: boolean): ReadVerdict {
   if (!isWanted) return read
   return (status, text) => {
@@ -81,7 +81,7 @@ function readVerdictV2(status: number, text: string): Verdict | null {
   return verdict?.valid === (status === 200) && statusInBody === status ? verdict : null
 }
 
-/** Parses a verdict of v1, and what v2 has in common with it. Returns null for any other text. */
+/** Parses the fields that the verdicts of v1 and v2 have in common. Returns null for any other text. */
 function readVerdict(status: number, text: string): Verdict | null {
   const body = parseObject(text)
   if (body === null) return null

@@ -1,27 +1,27 @@
 /**
- * Describes why a request failed without a response. A browser gives a page no reason, so that a missing CORS header
- * looks like a dead network; the description names both.
+ * Describes the failure of a request without a response. In browsers, the reason is not available to pages, so the description
+ * names both possible causes: the network and a missing CORS header.
  */
 
-/** Returns a sentence for the app's developer. `origin` is the service's; `error` is what `fetch` threw. */
+/** Returns a description for the developer. `origin` is the origin of the service, and `error` the error of `fetch`. */
 export function describeFailure(origin: string, error: unknown): string {
   const page = pageOrigin()
   if (page === null || page === origin) return `No connection to ${origin}: ${reasonOf(error)}.`
   return (
-    `No connection to ${origin}; browsers do not give pages the reason. If the network works, ` +
+    `No connection to ${origin}. Browsers hide the reason from pages. If the network works, ` +
     `the service's CORS_ORIGINS may not contain ${page}, the origin of this page.`
   )
 }
 
-/** Returns the origin of the page or worker that runs this; null outside browsers. */
+/** Returns the origin of the current page or worker, or null outside browsers. */
 function pageOrigin(): string | null {
-  // Node's types have no `location`.
+  // The types of Node have no `location`.
   const location: unknown = Reflect.get(globalThis, 'location')
   const isLocation = typeof location === 'object' && location !== null && 'origin' in location
   return isLocation && typeof location.origin === 'string' ? location.origin : null
 }
 
-/** Returns the code or message of the innermost error: `fetch` puts the reason, such as ECONNREFUSED, into the cause. */
+/** Returns the code or message of the innermost error, because the reason is in the cause of the error of `fetch`. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)

@@ -1,6 +1,6 @@
 /**
- * Sends one HTTP request and classifies its outcome: a response of the service, a mistake in the app's configuration,
- * or an outage. `request` never throws.
+ * Sends one HTTP request and classifies its outcome as a response of the service, a mistake in the app's configuration, or an
+ * outage. `request` never throws.
  */
 
 import { parseObject, readMessage } from '../json.ts'
@@ -9,11 +9,11 @@ import type { ConfigurationReason, OutageCause } from '../results.ts'
 import { TimeoutError, withTimeout } from '../timeout.ts'
 import { describeFailure } from './failure.ts'
 
-/** The service could not be reached. `retryAfterMs` is the pause that it asks for; 0 when it asks for none. */
+/** The service could not be reached. `retryAfterMs` is the requested pause before a retry, or 0. */
 export interface Outage {
   kind: 'outage'
   cause: OutageCause
-  /** A sentence for the app's developer. */
+  /** A description for the developer. */
   detail: string
   retryAfterMs: number
 }
@@ -26,7 +26,7 @@ export interface Misconfiguration {
   message: string
 }
 
-/** A response of an endpoint. `dateMs` is the `Date` header in milliseconds since 1970; null when there is none. */
+/** A response of an endpoint. `dateMs` is the `Date` header in milliseconds since 1970, or null without the header. */
 export interface ServiceResponse<Value> {
   kind: 'response'
   value: Value
@@ -39,13 +39,13 @@ export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Out
 export interface Endpoint<Value> {
   path: string
   body: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** The statuses of its responses; any other status is an error. */
+  /** The statuses of its responses. Any other status is an error. */
   statuses: readonly number[]
-  /** Parses the body of such a response. Returns null for a body that the service never sends. */
+  /** Parses the body of a response. Returns null for a body that the service never sends. */
   read(status: number, body: string): Value | null
 }
 
-// A verdict has a few hundred bytes, a file a few thousand.
+// The maximum size of a body. A verdict has a few hundred bytes, and a file a few thousand.
 const MAX_BODY_BYTES = 64 * 1024
 
 /** Calls an endpoint once, with `timeoutMs` for the whole response. Does not follow redirects. */
@@ -56,7 +56,7 @@ export async function request<Value>(
 ): Promise<CallOutcome<Value>> {
   const abandoned = new AbortController()
   try {
-    // The signal is not enough: an app's own `fetch` may ignore it.
+    // A timeout is needed in addition to the signal, because the `fetch` of an app may ignore the signal.
     return await withTimeout(timeoutMs, exchange(settings, endpoint, abandoned.signal))
   } catch (error) {
     abandoned.abort()
@@ -88,10 +88,10 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
   if (endpoint.statuses.includes(status)) {
     const value = endpoint.read(status, body)
     return value === null
-      ? outage('UNEXPECTED_ANSWER', `The response with status ${status} is not one that Keyward sends.`)
+      ? outage('UNEXPECTED_ANSWER', `The response with status ${status} does not have the format of Keyward.`)
       : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
   }
-  // The request arrived too slowly: the only 4xx that the network causes.
+  // 408 is the only 4xx that the network can cause: the request arrived too slowly.
   if (status === 408) return outage('TIMEOUT', 'The service received the request too slowly (status 408).')
   if (status >= 500)
     return outage(
@@ -99,7 +99,8 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
       `The service responded with status ${status}.`,
       readRetryAfter(headers.get('retry-after')),
     )
-  if (status < 400) return outage('UNEXPECTED_ANSWER', `Keyward does not respond with status ${status} here.`)
+  if (status < 400)
+    return outage('UNEXPECTED_ANSWER', `The status ${status} is not a status of this endpoint of Keyward.`)
   const message = readMessage(parseObject(body) ?? {}) ?? `The service responded with status ${status}.`
   return { kind: 'misconfiguration', reason: configurationReason(status), status, message }
 }
@@ -125,7 +126,7 @@ function configurationReason(status: number): ConfigurationReason {
   }
 }
 
-/** Reads the body as text. Throws when it is cut short, too long or not UTF-8; the caller treats that as an outage. */
+/** Reads the body as text. Throws for a truncated, oversized or non-UTF-8 body, which the caller handles as an outage. */
 async function readBody(response: Response): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = response.body?.getReader()
@@ -135,7 +136,7 @@ async function readBody(response: Response): Promise<string> {
     bytes += part.value.length
     if (bytes > MAX_BODY_BYTES) {
       await reader?.cancel()
-      throw new RangeError(`The body has more than ${MAX_BODY_BYTES} bytes.`)
+      throw new RangeError(`The body of the response has more than ${MAX_BODY_BYTES} bytes.`)
     }
     text += decoder.decode(part.value, { stream: true })
   }

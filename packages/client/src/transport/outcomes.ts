@@ -1,4 +1,4 @@
-/** Converts outcomes of the transport to the results that every call shares. */
+/** Converts outcomes of the transport to the results that all calls share. */
 
 import type { ConfigurationError, Unreachable } from '../results.ts'
 import type { Misconfiguration, Outage } from './http.ts'

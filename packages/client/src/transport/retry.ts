@@ -1,6 +1,6 @@
 /**
- * Retries a call within one time budget. Only outages are retried; a response of the service is final.
- * Invariant: the call ends within the budget, whatever the service does.
+ * Retries a call within one time budget. Only outages are retried, because a response of the service is final. Invariant: the
+ * call ends within the budget for any behavior of the service.
  */
 
 import type { Settings } from '../options.ts'
@@ -8,13 +8,13 @@ import { type CallOutcome, type Endpoint, request } from './http.ts'
 
 const MAX_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 200
-// With a smaller share of the budget left, an attempt could only time out.
+// The minimum share of the budget for another attempt. With less time, the attempt would time out.
 const MIN_SHARE = 1 / 8
 
 /**
- * Calls an endpoint up to three times. An attempt may take half of the remaining time, and the last one all of it, so
- * that a dead connection does not use up the budget. Between attempts it pauses for a random time of up to 200 ms, then
- * up to 400 ms, so that apps do not retry in step after an outage, and at least for the service's `Retry-After`.
+ * Calls an endpoint up to three times. An attempt may take half of the remaining time, and the last attempt all of it, so that
+ * a dead connection does not consume the budget. The pauses between attempts are random, up to 200 ms and then up to 400 ms,
+ * so that apps do not retry in unison after an outage. A pause lasts at least the `Retry-After` of the service.
  */
 export async function call<Value>(settings: Settings, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
   const deadlineMs = performance.now() + settings.timeoutMs
