@@ -69,9 +69,13 @@ export function createApi(connection: Connection): Api {
       if (!response.ok) throw failureOf(response.status, body)
       const parsed = schema.safeParse(call.text === true ? body : parseJson(body))
       if (!parsed.success)
-        throw new Failure(EXIT.unreachable, `The response of ${connection.baseUrl} does not have the format of Keyward. Check --url`, {
-          details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
-        })
+        throw new Failure(
+          EXIT.unreachable,
+          `The response of ${connection.baseUrl} does not have the format of Keyward. Check --url`,
+          {
+            details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
+          },
+        )
       return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
     },
   }
@@ -131,7 +135,11 @@ export function asFailure(error: unknown): unknown {
 
 function failureOf(status: number, body: string): Failure {
   const parsed = problem.safeParse(parseJson(body))
-  if (!parsed.success) return new Failure(EXIT.unreachable, `The service responded with status ${status} without a description of the error`)
+  if (!parsed.success)
+    return new Failure(
+      EXIT.unreachable,
+      `The service responded with status ${status} without a description of the error`,
+    )
   const { code, detail, title, errors } = parsed.data
   const message = (detail === '' ? title : detail).replace(/\.$/, '')
   if (errors !== undefined && errors.length > 0) return new ValidationFailure(code, errors)

@@ -46,9 +46,15 @@ export function connect(flags: z.infer<typeof connectionFlags>, env: Environment
   const demo = readDemo(join(home, '.keyward', 'demo.json'))
   const given = flags.url ?? env['KEYWARD_URL'] ?? demo?.baseUrl
   if (given === undefined)
-    throw new Failure(EXIT.usage, 'The address of the service is missing. Set --url or KEYWARD_URL, or run "npm start" in this folder first')
+    throw new Failure(
+      EXIT.usage,
+      'The address of the service is missing. Set --url or KEYWARD_URL, or run "npm start" in this folder first',
+    )
   if (!/^https?:\/\//.test(given) || !URL.canParse(given))
-    throw new Failure(EXIT.usage, `${given} is not a URL. Set --url or KEYWARD_URL to a URL such as https://licenses.example.com`)
+    throw new Failure(
+      EXIT.usage,
+      `${given} is not a URL. Set --url or KEYWARD_URL to a URL such as https://licenses.example.com`,
+    )
   const { protocol, hostname } = new URL(given)
   if (protocol === 'http:' && !LOOPBACK.test(hostname) && !flags.allowHttp && env['KEYWARD_ALLOW_HTTP'] !== '1')
     throw new Failure(

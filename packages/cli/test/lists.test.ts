@@ -71,7 +71,9 @@ describe('CSV', () => {
   test('sets allowSuspendedOrExpired on exclusions only', async () => {
     const heading = 'value,kind,allowSuspendedOrExpired'
     expect(await dryRun('rules.csv', `${heading}\n192.0.2.1,EXCLUSION,true\n192.0.2.2,EXCLUSION,\n`)).toEqual(good(2))
-    expect(await failed('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(/must be false or absent for the kind BLACKLIST/)
+    expect(await failed('rules.csv', `${heading}\n192.0.2.1,BLACKLIST,true\n`)).toMatch(
+      /must be false or absent for the kind BLACKLIST/,
+    )
   })
 })
 

@@ -38,7 +38,8 @@ export const peopleText = {
   credentials: {
     title: 'Credentials',
     apiKeys: 'API keys',
-    apiKeysHint: 'An app sends its API key with every check. Anyone can extract the key from the app, so it permits nothing but checks.',
+    apiKeysHint:
+      'An app sends its API key with every check. Anyone can extract the key from the app, so it permits nothing but checks.',
     newApiKey: 'New API key',
     tokens: 'Management tokens',
     tokensHint: 'For programs that manage licenses.',
@@ -50,14 +51,16 @@ export const peopleText = {
     secret: 'Copy the secret now. It is not shown again.',
     revoke: 'Revoke',
     revokeKeyTitle: 'Revoke this API key?',
-    revokeKeyHint: 'Within a moment, checks with this key fail with 401. Apps that contain the key cannot check their license online.',
+    revokeKeyHint:
+      'Within a moment, checks with this key fail with 401. Apps that contain the key cannot check their license online.',
     revokeTokenTitle: 'Revoke this token?',
     revokeTokenHint: 'Programs that use this token lose access at once.',
     revoked: 'Revoked the credential.',
     noKeys: 'No API keys. An app needs one to make checks.',
     noTokens: 'No management tokens.',
     signingKeys: 'Signing keys',
-    signingKeysHint: 'Signing keys sign the offline files. An app verifies its file with the public key that you ship in the app.',
+    signingKeysHint:
+      'Signing keys sign the offline files. An app verifies its file with the public key that you ship in the app.',
     keyId: 'Key id',
     publicKey: 'Public key',
     state: 'State',

@@ -152,7 +152,8 @@ export const text = {
     reinstate: 'Reinstate',
     revoke: 'Revoke',
     revokeTitle: 'Revoke this license permanently?',
-    revokeHint: 'All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure.',
+    revokeHint:
+      'All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure.',
     renew: 'Renew',
     renewed: 'Renewed the license.',
     replaceKey: 'Replace the key',

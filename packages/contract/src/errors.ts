@@ -24,7 +24,10 @@ export const PROBLEMS = {
   LICENSE_KEY_EXISTS: { status: 409, title: 'A license with this key exists.' },
   LICENSE_REVOKED: { status: 409, title: 'The license is revoked. A revocation is final.' },
   NOT_STARTED: { status: 409, title: 'The term of the license starts with its first valid check.' },
-  VALIDATORS_OUTDATED: { status: 409, title: 'A connected validator of an earlier version does not implement this feature.' },
+  VALIDATORS_OUTDATED: {
+    status: 409,
+    title: 'A connected validator of an earlier version does not implement this feature.',
+  },
   EXTERNAL_ID_EXISTS: { status: 409, title: 'A customer with this external id exists.' },
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
   SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files. Rotate the keys first.' },
@@ -64,9 +67,10 @@ export const problem = z
       .string()
       .meta({ description: 'A short description of the problem type.', example: 'The resource still has licenses.' }),
     status: z.int().meta({ description: 'The HTTP status.', example: 409 }),
-    detail: z
-      .string()
-      .meta({ description: 'A description of this occurrence of the problem.', example: 'The product has 3 licenses.' }),
+    detail: z.string().meta({
+      description: 'A description of this occurrence of the problem.',
+      example: 'The product has 3 licenses.',
+    }),
     instance: z.string().meta({ description: 'The path of the request.', example: '/api/v1/products/019a8b3c' }),
     // Later versions may add codes, so the schema accepts any text. The OpenAPI document lists the current codes.
     code: z.string().meta({
@@ -87,10 +91,10 @@ export const problem = z
       )
       .optional()
       .meta({ description: 'All validation errors of the request.' }),
-    ruleId: z
-      .uuid()
-      .optional()
-      .meta({ description: 'The id of the existing rule (`RULE_EXISTS`).', example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b' }),
+    ruleId: z.uuid().optional().meta({
+      description: 'The id of the existing rule (`RULE_EXISTS`).',
+      example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',
+    }),
     quota: z
       .object({
         name: z.string().meta({ description: 'The name of the quota.', example: 'licenses' }),

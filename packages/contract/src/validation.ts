@@ -96,11 +96,13 @@ const status = <const Status extends number>(value: Status) =>
   z.literal(value).meta({ description: 'The HTTP status.', example: value })
 const valid = <const Valid extends boolean>(value: Valid) =>
   z.literal(value).meta({ description: 'Whether the app may run. Only a verdict has this member.', example: value })
-const message = z.string().meta({ description: 'A message that describes the outcome.', example: CODE_MESSAGES.EXPIRED })
-const expiresAt = z.iso
-  .datetime({ precision: 3 })
-  .nullable()
-  .meta({ description: 'The time at which the license expires, in UTC; null if it never expires.', example: '2027-01-31T00:00:00.000Z' })
+const message = z
+  .string()
+  .meta({ description: 'A message that describes the outcome.', example: CODE_MESSAGES.EXPIRED })
+const expiresAt = z.iso.datetime({ precision: 3 }).nullable().meta({
+  description: 'The time at which the license expires, in UTC; null if it never expires.',
+  example: '2027-01-31T00:00:00.000Z',
+})
 
 /** The codes of rejected checks: all except `VALID`. */
 const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({
@@ -113,7 +115,10 @@ const validCode = z.literal('VALID').meta({ description: 'The check is valid.', 
 const shownEntitlements = z
   .record(z.string(), z.union([z.literal(true), z.int(), z.string()]))
   .optional()
-  .meta({ description: 'The entitlements of the license. Present only if the request includes them.', example: { edition: 'pro', seats: 5 } })
+  .meta({
+    description: 'The entitlements of the license. Present only if the request includes them.',
+    example: { edition: 'pro', seats: 5 },
+  })
 
 /** The verdict of v2 validate. `status` is the HTTP status (docs/api.md#h1). */
 export const verdictV2 = z.discriminatedUnion('valid', [
@@ -202,10 +207,10 @@ export const publicKeys = z.strictObject({
         createdAt: z.iso
           .datetime({ precision: 3 })
           .meta({ description: 'The time of creation.', example: '2026-11-20T09:30:00.000Z' }),
-        retiredAt: z.iso
-          .datetime({ precision: 3 })
-          .nullable()
-          .meta({ description: 'The time at which a newer key replaced it; null while it signs new files.', example: null }),
+        retiredAt: z.iso.datetime({ precision: 3 }).nullable().meta({
+          description: 'The time at which a newer key replaced it; null while it signs new files.',
+          example: null,
+        }),
       }),
     )
     .meta({ description: 'All keys whose files are still valid.' }),

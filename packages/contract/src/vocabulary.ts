@@ -31,7 +31,7 @@ export const TYPES_OF_KIND: Record<engine.RuleKind, readonly engine.RuleType[]> 
 }
 export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satisfies readonly engine.RuleScope[]
 
-/** The maximum number of machines of one license, even without a limit (docs/api.md#s8). The SQL function `claim_slots` has the same number. */
+/** The maximum number of machines of any license (docs/api.md#s8). The SQL function `claim_slots` contains the same number. */
 export const MAX_MACHINES = 100_000
 
 /** Returns whether a text is one of the given words. */

@@ -32,7 +32,9 @@ export async function findBinaries(account: Account | null): Promise<string> {
   try {
     entry = createRequire(import.meta.url).resolve(platform)
   } catch {
-    throw new Error(`The Postgres package ${platform} is not installed. Run "npm run setup" without omitting optional packages.`)
+    throw new Error(
+      `The Postgres package ${platform} is not installed. Run "npm run setup" without omitting optional packages.`,
+    )
   }
   const packageFolder = await realpath(join(dirname(entry), '..'))
   const native = join(packageFolder, 'native')

@@ -61,7 +61,9 @@ export async function stop(pid: number, folder: string): Promise<void> {
       process.kill(pid, signal)
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'EPERM')
-        throw new Error(`Postgres (process ${pid}) on ${folder} belongs to another user. Stop it as that user.`, { cause: error })
+        throw new Error(`Postgres (process ${pid}) on ${folder} belongs to another user. Stop it as that user.`, {
+          cause: error,
+        })
     }
     if (await endsWithin(pid, folder, waitMs)) return
   }

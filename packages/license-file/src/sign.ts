@@ -19,6 +19,9 @@ export function signLicenseFile(
   sign: Sign = (bytes, key) => ed25519.sign(bytes, key),
 ): string {
   const bytes = serializePayload(payload)
-  if (parsePayload(bytes) === null) throw new TypeError('The payload of the license file has a missing or invalid field. See LicensePayload for the format.')
+  if (parsePayload(bytes) === null)
+    throw new TypeError(
+      'The payload of the license file has a missing or invalid field. See LicensePayload for the format.',
+    )
   return `${encodeBase64Url(bytes)}.${encodeBase64Url(sign(bytes, privateKey))}`
 }

@@ -58,7 +58,9 @@ function addWithdraw(keys: Command, open: (command: Command) => Session): void {
       const { items } = await fetchList(api, '/signing-keys', signingKey, Number.MAX_SAFE_INTEGER)
       const found = items.find(({ keyId, id }) => keyId === given || id === given)
       if (found === undefined)
-        throw new Failure(EXIT.apiError, `No signing key has the id or key id ${JSON.stringify(given)}`, { code: 'NOT_FOUND' })
+        throw new Failure(EXIT.apiError, `No signing key has the id or key id ${JSON.stringify(given)}`, {
+          code: 'NOT_FOUND',
+        })
       const { data } = await api.call({ method: 'POST', path: `/signing-keys/${found.id}/withdraw` }, signingKey)
       output.result(data, `Withdrew the key ${data.keyId}.`)
       output.note('\nNext step: release your app without this key.')

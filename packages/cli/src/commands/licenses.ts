@@ -75,7 +75,9 @@ function addRenew(group: Command, open: Open): void {
 }
 
 function addReplaceKey(group: Command, open: Open): void {
-  withWait(group.command('replace-key').description('give a license another key; checks with the old key return NOT_FOUND'))
+  withWait(
+    group.command('replace-key').description('give a license another key; checks with the old key return NOT_FOUND'),
+  )
     .argument('<license>', 'the id or key of the license')
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
@@ -189,7 +191,11 @@ function addCreate(group: Command, open: Open): void {
       'the time for which a machine holds its slot without a check (default: no end)',
       wholeNumber,
     )
-    .option('--max-releases <number>', 'the number of slots that apps may release in 30 days (default: no limit)', wholeNumber)
+    .option(
+      '--max-releases <number>',
+      'the number of slots that apps may release in 30 days (default: no limit)',
+      wholeNumber,
+    )
     .option('--key <key>', 'a key of your own (default: a generated one)')
     .action(async (given: unknown, command: Command) => {
       const { api, output, connection, context } = open(command)

@@ -53,15 +53,16 @@ export function withRowFlags(command: Command): Command {
     .option('--product <id>', 'product of rows without a scope (default: the whole organization)')
     .addOption(new Option('--license <id>', 'license of rows without a scope').conflicts('product'))
     .option('--note <text>', 'note of rows without a note')
-    .option('--expires <when>', 'expiry of rows without an expiry: a date, or 30d, 12h, 1y from the start of the command')
+    .option(
+      '--expires <when>',
+      'expiry of rows without an expiry: a date, or 30d, 12h, 1y from the start of the command',
+    )
     .option('--monitor', 'rows without a mode only count their matches')
 }
 
 /** Adds the command to the group `rules`. */
 export function addRuleImport(group: Command, open: (command: Command) => Session): void {
-  const importing = group
-    .command('import')
-    .description('add a list of rules of any length; existing rules are skipped')
+  const importing = group.command('import').description('add a list of rules of any length; existing rules are skipped')
   withRowFlags(importing.argument('<file>', FILE))
     .option('--skip-invalid', 'skip invalid rows; without this option, an invalid row stops the import')
     .option('--dry-run', 'validate the file without sending it')
@@ -81,9 +82,13 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const nowMs = context.nowMs()
   const survey = await surveyRows(openRows(path, format, defaultsOf(flags, nowMs)))
   if (survey.problems.length > 0 && !flags.skipInvalid)
-    throw new Failure(EXIT.usage, `${survey.invalid} of ${survey.rows} rows are invalid. Nothing was sent. Correct them, or use --skip-invalid`, {
-      details: survey.problems,
-    })
+    throw new Failure(
+      EXIT.usage,
+      `${survey.invalid} of ${survey.rows} rows are invalid. Nothing was sent. Correct them, or use --skip-invalid`,
+      {
+        details: survey.problems,
+      },
+    )
   const counts = { rows: survey.rows, invalid: survey.invalid }
   if (flags.dryRun) {
     output.result({ ...counts, dryRun: true }, `${survey.rows - survey.invalid} rules are valid. Nothing was sent.`)

@@ -68,7 +68,10 @@ export function addRuleCommands(parent: Command, open: Open): void {
         missing += response.data.missing
       }
       if (missing > 0)
-        throw new Failure(EXIT.apiError, `${missing} of ${ids.length} ids have no rule. The rules of the other ids were deleted`)
+        throw new Failure(
+          EXIT.apiError,
+          `${missing} of ${ids.length} ids have no rule. The rules of the other ids were deleted`,
+        )
       const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
       output.result({ deleted: ids, appliedBy }, withApplied(text, appliedBy))
     })
@@ -76,14 +79,13 @@ export function addRuleCommands(parent: Command, open: Open): void {
 }
 
 function addExport(group: Command, open: Open): void {
-  withFilters(
-    group.command('export').description('write unexpired rules to a file in the format of an import'),
-  )
+  withFilters(group.command('export').description('write unexpired rules to a file in the format of an import'))
     .argument('<file>', 'the file to write, with the extension .csv or .json')
     .action(async (file: string, flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
-      if (format === undefined) throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
+      if (format === undefined)
+        throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
       const query = { ...queryOf(filterFlags.parse(flags)), format, expired: 'false' }
       const path = `/access-rules/export?${new URLSearchParams(query).toString()}`
       const { data } = await api.call({ method: 'GET', path, text: true, retry: { attempts: 3 } }, z.string())
@@ -122,7 +124,9 @@ function addAdd(group: Command, open: Open): void {
 
 function addList(group: Command, open: Open): void {
   withFilters(withLimit(group.command('list').description('list access rules, newest first')))
-    .addOption(new Option('--sort <value>', 'the field to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']))
+    .addOption(
+      new Option('--sort <value>', 'the field to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']),
+    )
     .addOption(new Option('--order <order>', 'descending or ascending').choices(['desc', 'asc']))
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)

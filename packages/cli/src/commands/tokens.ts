@@ -19,7 +19,9 @@ export function addTokenCommands(parent: Command, open: (command: Command) => Se
     .description('create a management token and show its secret once')
     .argument('<name>', 'the purpose of the token')
     .addOption(
-      new Option('-p, --permission <permission...>', 'the permissions of the token').choices(ALL_PERMISSIONS).makeOptionMandatory(),
+      new Option('-p, --permission <permission...>', 'the permissions of the token')
+        .choices(ALL_PERMISSIONS)
+        .makeOptionMandatory(),
     )
     .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (name: string, flags: unknown, command: Command) => {

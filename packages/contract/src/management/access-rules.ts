@@ -47,7 +47,10 @@ export const MAX_SET_RULES = 20_000
 const setName = text(64)
   .refine((name) => name !== '.' && name !== '..', 'must not be . or ..')
   .meta({ description: 'The name of the set that contains the rule.', example: 'threat feed' })
-const note = text(500, 0).meta({ description: 'A note for people. It has no effect.', example: 'Abuse reported on 12 November.' })
+const note = text(500, 0).meta({
+  description: 'A note for people. It has no effect.',
+  example: 'Abuse reported on 12 November.',
+})
 const allowSuspendedOrExpired = z.boolean().meta({
   description: 'Whether an `EXCLUSION` also lets suspended and expired licenses through.',
   example: false,
@@ -150,10 +153,10 @@ const ruleSort = z
 export type RuleSort = NonNullable<z.infer<typeof ruleSort>>
 export const accessRuleSorting = {
   sort: ruleSort,
-  order: z
-    .enum(['desc', 'asc'])
-    .optional()
-    .meta({ description: 'The sort order. `desc` returns the newest or highest first. Default: `desc`.', example: 'desc' }),
+  order: z.enum(['desc', 'asc']).optional().meta({
+    description: 'The sort order. `desc` returns the newest or highest first. Default: `desc`.',
+    example: 'desc',
+  }),
 }
 
 export const exportAccessRules = z.strictObject({
@@ -190,7 +193,10 @@ export const exportedAccessRules = z
 export const accessRuleSet = z
   .object({
     name: setName.meta({ description: 'The name of the set.', example: 'threat feed' }),
-    version: z.uuid().meta({ description: 'The version of the set. Every change of the set creates a new version.', example: EXAMPLE_ID }),
+    version: z.uuid().meta({
+      description: 'The version of the set. Every change of the set creates a new version.',
+      example: EXAMPLE_ID,
+    }),
     rules: z.int().meta({ description: 'The number of rules in the set, including expired rules.', example: 1_204 }),
     createdAt: timestamp('The time of creation.'),
     updatedAt: timestamp('The time of the last change.'),
@@ -221,10 +227,16 @@ export const replaceRuleSet = z.strictObject({
 export const replacedRuleSet = z.object({
   version: z.uuid().meta({ description: 'The new version of the set.', example: EXAMPLE_ID }),
   created: z.int().meta({ description: 'The number of created rules.', example: 60 }),
-  updated: z.int().meta({ description: 'The number of rules with a changed mode, note, expiry or option.', example: 2 }),
+  updated: z
+    .int()
+    .meta({ description: 'The number of rules with a changed mode, note, expiry or option.', example: 2 }),
   unchanged: z.int().meta({ description: 'The number of unchanged rules.', example: 19_900 }),
-  removed: z.int().meta({ description: 'The number of rules that were removed from the set and deleted.', example: 40 }),
-  skipped: z.int().meta({ description: 'The number of rows that exist outside of the set or repeat earlier rows.', example: 1 }),
+  removed: z
+    .int()
+    .meta({ description: 'The number of rules that were removed from the set and deleted.', example: 40 }),
+  skipped: z
+    .int()
+    .meta({ description: 'The number of rows that exist outside of the set or repeat earlier rows.', example: 1 }),
   skippedIds: z
     .array(z.uuid())
     .meta({ description: 'The ids of rules outside of the set that equal a row, at most 100.', example: [EXAMPLE_ID] }),
@@ -232,8 +244,14 @@ export const replacedRuleSet = z.object({
 export type ReplacedRuleSet = z.infer<typeof replacedRuleSet>
 
 export const myIp = z.object({
-  ip: z.string().nullable().meta({ description: 'The address of the caller, as the service determines it.', example: '203.0.113.7' }),
-  country: z.string().nullable().meta({ description: 'The country of the caller, as the edge network reports it.', example: 'DE' }),
+  ip: z
+    .string()
+    .nullable()
+    .meta({ description: 'The address of the caller, as the service determines it.', example: '203.0.113.7' }),
+  country: z
+    .string()
+    .nullable()
+    .meta({ description: 'The country of the caller, as the edge network reports it.', example: 'DE' }),
 })
 
 export const evaluateCheck = z
@@ -273,7 +291,7 @@ export const evaluation = z.object({
         .nullable()
         .meta({ description: 'The id of the product or license; null for the organization.', example: null }),
       types: z.array(ruleType).meta({
-        description: "The types whose restrictions the check does not satisfy.",
+        description: 'The types whose restrictions the check does not satisfy.',
         example: ['IP'],
       }),
     })

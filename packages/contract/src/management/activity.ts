@@ -46,9 +46,10 @@ export const activityEntry = z
 export const alert = z
   .object({
     id: z.uuid().meta({ description: 'The id of the alert.', example: EXAMPLE_ID }),
-    kind: z
-      .literal('OVERUSE')
-      .meta({ description: 'The type of the alert. `OVERUSE`: more machines check the license than it has slots.', example: 'OVERUSE' }),
+    kind: z.literal('OVERUSE').meta({
+      description: 'The type of the alert. `OVERUSE`: more machines check the license than it has slots.',
+      example: 'OVERUSE',
+    }),
     licenseId: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
     count: z.int().meta({ description: 'The number of rejected checks.', example: 9 }),
     firstAt: timestamp('The time of the first one.'),

@@ -26,16 +26,19 @@ export const analytics = z.object({
     .array(
       z.object({
         start: timestamp('The start of the bucket.'),
-        code: z.enum(CODES).optional().meta({ description: 'The code of the checks. Present with `groupBy=code`.', example: 'VALID' }),
-        productId: z
-          .uuid()
-          .nullable()
+        code: z
+          .enum(CODES)
           .optional()
-          .meta({ description: 'The product of the checks; null for unknown license keys. Present with `groupBy=product`.', example: EXAMPLE_ID }),
+          .meta({ description: 'The code of the checks. Present with `groupBy=code`.', example: 'VALID' }),
+        productId: z.uuid().nullable().optional().meta({
+          description: 'The product of the checks; null for unknown license keys. Present with `groupBy=product`.',
+          example: EXAMPLE_ID,
+        }),
         count: z.int().meta({ description: 'The number of checks.', example: 1024 }),
       }),
     )
     .meta({
-      description: 'The buckets, oldest first. With `groupBy`, a bucket has one entry for each code or product with checks.',
+      description:
+        'The buckets, oldest first. With `groupBy`, a bucket has one entry for each code or product with checks.',
     }),
 })

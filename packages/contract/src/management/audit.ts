@@ -12,7 +12,10 @@ export const auditEntry = z
     actor,
     action: z.string().meta({ description: 'The action.', example: 'license.suspended' }),
     resourceType: z.string().meta({ description: 'The type of the changed resource.', example: 'license' }),
-    resourceId: z.uuid().nullable().meta({ description: 'The id of the changed resource; null for a change of many resources.', example: EXAMPLE_ID }),
+    resourceId: z.uuid().nullable().meta({
+      description: 'The id of the changed resource; null for a change of many resources.',
+      example: EXAMPLE_ID,
+    }),
     changes: z
       .record(z.string(), z.unknown())
       .nullable()
@@ -40,8 +43,12 @@ export const operatorAuditEntry = auditEntry
   .meta({ id: 'OperatorAuditEntry', description: 'A change by the operator.' })
 
 export const auditFilter = {
-  action: text(100).optional().meta({ description: 'Returns only entries with this action.', example: 'license.suspended' }),
-  resourceType: text(100).optional().meta({ description: 'Returns only entries of resources of this type.', example: 'license' }),
+  action: text(100)
+    .optional()
+    .meta({ description: 'Returns only entries with this action.', example: 'license.suspended' }),
+  resourceType: text(100)
+    .optional()
+    .meta({ description: 'Returns only entries of resources of this type.', example: 'license' }),
   resourceId: id('Returns only entries of this resource.').optional(),
   actorId: id('Returns only changes by this credential.').optional(),
   from: moment('Returns only entries from this time on.').optional(),

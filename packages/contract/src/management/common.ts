@@ -24,10 +24,7 @@ export function moment(description: string) {
   return z.iso
     .datetime({ offset: true, abort: true })
     .transform((value) => new Date(value))
-    .refine(
-      (value) => value.getTime() >= 0 && value.getUTCFullYear() <= 9999,
-      'must be in the years 1970 to 9999',
-    )
+    .refine((value) => value.getTime() >= 0 && value.getUTCFullYear() <= 9999, 'must be in the years 1970 to 9999')
     .meta({ description, example: '2030-01-01T00:00:00.000Z' })
 }
 

@@ -1,4 +1,7 @@
-/** API keys, management tokens, members and personal access tokens. Only the response that creates a secret contains it (docs/api.md#a1). */
+/**
+ * API keys, management tokens, members and personal access tokens. Only the response that creates a secret contains it
+ * (docs/api.md#a1).
+ */
 
 import { z } from 'zod'
 
@@ -50,7 +53,7 @@ export const token = z
 export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', description: 'A new token.' })
 export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
 
-/** The body that creates a recovery token. By default the token never expires, because it limits the expiry of the tokens that it creates. */
+/** The body that creates a recovery token. By default it never expires, because an expiry would limit the tokens it creates. */
 export const createRecoveryToken = z.strictObject({ name: credentialName.default('recovery token'), expiresAt })
 
 export const member = z

@@ -8,13 +8,15 @@ import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
 import { EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
 
-const licenseStatus = z
-  .enum(['active', 'suspended', 'expired', 'revoked'])
-  .meta({ description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.', example: 'active' })
+const licenseStatus = z.enum(['active', 'suspended', 'expired', 'revoked']).meta({
+  description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.',
+  example: 'active',
+})
 export type LicenseStatus = z.infer<typeof licenseStatus>
 
 export const policyType = z.enum(['PERPETUAL', 'SUBSCRIPTION', 'TRIAL']).meta({
-  description: 'The type of the license. `PERPETUAL` never expires. The other types require `expiresAt` or `durationDays`.',
+  description:
+    'The type of the license. `PERPETUAL` never expires. The other types require `expiresAt` or `durationDays`.',
   example: 'SUBSCRIPTION',
 })
 export type PolicyType = z.infer<typeof policyType>
@@ -40,7 +42,8 @@ const durationDays = z.int().min(1).max(36_500).nullable().meta({
 })
 
 const maxReleases = z.int().min(0).max(1_000).nullable().meta({
-  description: 'The maximum number of slots that apps may release in 30 days with `POST /api/v1/deactivate`; null for no limit.',
+  description:
+    'The maximum number of slots that apps may release in 30 days with `POST /api/v1/deactivate`; null for no limit.',
   example: 3,
 })
 
@@ -116,8 +119,7 @@ export const license = z
           'The time at which the license expires; null if it never expires or its term has not started.',
         ).nullable(),
         durationDays: durationDays.meta({
-          description:
-            'The length in days of a term that starts with the first `VALID` check; null for other terms.',
+          description: 'The length in days of a term that starts with the first `VALID` check; null for other terms.',
           example: null,
         }),
         maxReleases,
@@ -164,7 +166,10 @@ export const updateLicense = z
         leaseSeconds: leaseSeconds.optional(),
       })
       .optional()
-      .meta({ description: 'The fields of the policy to change. Other fields keep their values. The resulting policy must be valid.' }),
+      .meta({
+        description:
+          'The fields of the policy to change. Other fields keep their values. The resulting policy must be valid.',
+      }),
     entitlements: entitlementOverrides.optional(),
     metadata: metadata.optional(),
   })
@@ -183,7 +188,9 @@ export const importLicenses = z.strictObject({
 export const importedLicenses = z.object({
   created: z.int().meta({ description: 'The number of created licenses.', example: 2 }),
   licenses: z
-    .array(z.object({ id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }), key: licenseKey }))
+    .array(
+      z.object({ id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }), key: licenseKey }),
+    )
     .meta({ description: 'The new licenses, in the order of the rows.' }),
 })
 

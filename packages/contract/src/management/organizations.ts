@@ -64,7 +64,9 @@ const quotas = z.record(quotaName, quotaUse).meta({
   ),
 })
 
-const suspendedAt = timestamp('The time at which the operator suspended access to the management API; null if not suspended.')
+const suspendedAt = timestamp(
+  'The time at which the operator suspended access to the management API; null if not suspended.',
+)
 
 export const organization = z
   .object({
@@ -148,5 +150,7 @@ export const ownOrganization = z
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 export const organizationFilter = {
-  name: text(200).optional().meta({ description: 'Returns only organizations with exactly this name.', example: 'Acme Software' }),
+  name: text(200)
+    .optional()
+    .meta({ description: 'Returns only organizations with exactly this name.', example: 'Acme Software' }),
 }

@@ -22,4 +22,7 @@ export const permissions = z
   .array(permission)
   .max(ALL_PERMISSIONS.length)
   .transform((list) => [...new Set(list)])
-  .meta({ description: 'The permissions to grant. Callers can grant only permissions that they have.', example: ['licenses.read'] })
+  .meta({
+    description: 'The permissions to grant. Callers can grant only permissions that they have.',
+    example: ['licenses.read'],
+  })
