@@ -45,7 +45,7 @@ describe('parseBenchArguments', () => {
     [['--api', 'v3'], /--api takes v1 or v2/],
     [['--mix', 'old=1'], /--mix: "old"/],
     [['--speed', '9'], /--speed/],
-    [['--rate', '5', '--wrk'], /--wrk cannot send at a --rate/],
+    [['--rate', '5', '--wrk'], /--wrk cannot send at a fixed rate/],
     [[...TARGET, '--mix', 'blacklisted=1'], /--blacklisted-machine/],
     [[...TARGET, '--mix', 'excluded=1'], /--excluded-machine/],
   ])('rejects %j with an error that names the argument', (args, message) => {

@@ -10,7 +10,7 @@ import { EventQueue } from '../src/simulation/event-queue.ts'
 import { printTable, seeded } from '../src/simulation/markdown-tables.ts'
 import { simulatePropagation } from '../src/simulation/propagation-model.ts'
 
-test('events run in the order of their time, and at the same time in the order of their addition', () => {
+test('runs events by time, and events of the same time in the order of their addition', () => {
   const queue = new EventQueue()
   const { int } = random(5)
   const added = Array.from({ length: 2_000 }, (_, order) => ({ atMs: int(300), order }))

@@ -20,7 +20,7 @@ export const configSchema = z.object({
   OPERATOR_TOKEN: text().optional(),
   MASTER_KEY: text().optional(),
   MASTER_KEY_PREVIOUS: text().optional(),
-  // Validated here as well, because the gateway's address is added to it for the services.
+  // The value is validated here as well, because the services receive it with the gateway's address added.
   TRUSTED_PROXIES: variable('addresses and CIDR ranges separated by commas, or all', (value) =>
     parseTrustedProxies(value) === null ? undefined : value,
   ).optional(),

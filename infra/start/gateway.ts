@@ -178,7 +178,7 @@ function sendUnavailable(response: ServerResponse): void {
 
 /** Sends an error for requests that Node's parser rejects, and closes the connection. */
 function respondToInvalidHttp(server: Server): void {
-  /** The connections with an incomplete response, of which an error would become a part. */
+  /** The connections with an incomplete response. An error would become a part of this response. */
   const busy = new WeakSet<Duplex>()
   server.on('request', ({ socket }, response) => {
     busy.add(socket)

@@ -83,7 +83,7 @@ async function untilTheCopyHolds(): Promise<void> {
 }
 
 test('applies every change when a crash makes Postgres reuse transaction numbers', async () => {
-  // These transactions are visible, but never reach the disk. The next server reuses their numbers.
+  // These transactions are visible, but never written to the disk. The next server reuses their numbers.
   await onServer(postgres.url, async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 50; i++) await client.query('select pg_current_xact_id()')

@@ -79,7 +79,7 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 
 function explain(error: unknown): Error {
   if (isDuplicate(error))
-    return new Error('the database contains the rows of this --seed already; choose another seed', { cause: error })
+    return new Error('the database already contains the rows of this seed; choose another --seed', { cause: error })
   if (isPermissionDenied(error))
     return new Error('the login must be a superuser, because the generator disables triggers', { cause: error })
   return error instanceof Error ? error : new Error(String(error))

@@ -24,7 +24,7 @@ const LICENSES_PER_CUSTOMER = 10
 /** The share of customers that CUSTOMER rules may blacklist. */
 const BLOCKED_CUSTOMERS = 0.02
 
-/** Machine ids for which every organization has a blacklist and an exclusion, beside the shape's rules. */
+/** The machine ids for which every organization has a blacklist and an exclusion, in addition to the shape's rules. */
 export const BLACKLISTED_MACHINE = 'bench-blacklisted'
 export const EXCLUDED_MACHINE = 'bench-excluded'
 

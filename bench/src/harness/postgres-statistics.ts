@@ -1,4 +1,4 @@
-/** Reads the statistics that Postgres collects of a run: rows written, bytes on disk and in the log, statements. */
+/** Reads the statistics of Postgres about a run: rows written, bytes on disk and in the log, statements. */
 
 import type pg from 'pg'
 

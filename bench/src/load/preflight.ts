@@ -1,6 +1,6 @@
 /**
- * Runs before the measurement: takes the slots of the known machines and sends one check of every kind. A run with, for
- * example, a wrong API key so fails before its useless measurement.
+ * Runs before the measurement: takes the slots of the known machines and sends one check of every kind. A run with a wrong
+ * API key, for example, fails before the measurement.
  */
 
 import { z } from 'zod'

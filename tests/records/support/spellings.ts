@@ -82,7 +82,7 @@ function numbers(of: string, word: number): Needle[] {
   return [...anyCase(of, 'number', String(word)), ...anyCase(of, 'signed number', String(word | 0))]
 }
 
-/** Returns the usual texts of bytes: lists of numbers, groups of hex digits, base64. */
+/** Returns bytes in common text forms: lists of numbers, groups of hex digits, base64. */
 function bytesAsText(of: string, bytes: Buffer): Needle[] {
   const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'))
   return [
