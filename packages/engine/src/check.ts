@@ -1,84 +1,105 @@
 /**
  * The input and the result of a decision. Callers create one of each and reuse them for every check, so that a decision
- * allocates nothing. A row is identified by its number and its generation: a number is reused after a deletion, but with
- * another generation, so a pair that no longer matches means that the row was removed.
+ * allocates nothing. A row is identified by its number and its generation. After a deletion the number is reused with
+ * another generation. A pair that no longer matches therefore refers to a removed row.
  */
 
 import { MAX_VALUE_BYTES } from './memory/value-set.ts'
 
-/** A validation request after the caller was authenticated and its address and country were found. */
+/** A validation request whose caller is authenticated and whose address and country are determined. */
 export interface Check {
   /** Row of the organization that the credential belongs to. */
   organization: number
-  /** Row of the product that the credential is bound to: licenses of other products are unknown. 0: bound to none. */
+  /**
+   * Row of the product that the credential is bound to, or 0 when there is none. Licenses of other products are
+   * `NOT_FOUND`.
+   */
   product: number
   /** Holds the license key in its first `licenseKeyLength` bytes. */
   licenseKey: Uint8Array
   licenseKeyLength: number
   /** Holds the machine id in its first `machineIdLength` bytes. */
   machineId: Uint8Array
-  /** 0: the request has no machine id. */
+  /** Length of the machine id in bytes, or 0 when the request has none. */
   machineIdLength: number
-  /** 0: the address is unknown, and no IP rule matches. */
+  /** The family of the address. 0 means that the address is unknown, so no IP rule matches. */
   addressFamily: 0 | 4 | 6
-  /** The address in big-endian words, signed or unsigned; IPv4 in `a0` alone. */
+  /** The address in big-endian words, signed or unsigned. An IPv4 address is in `a0` alone. */
   a0: number
   a1: number
   a2: number
   a3: number
-  /** Two upper-case ASCII letters as `c0 << 8 | c1`; 0: unknown, and no country rule matches. */
+  /**
+   * The two upper-case ASCII letters of the country as `c0 << 8 | c1`. 0 means that the country is unknown, so no
+   * country rule matches.
+   */
   country: number
 }
 
-/** `Verdict.slot`: the caller has nothing to do. */
+/** The `Verdict.slot` that requires no action of the caller. */
 export const NO_SLOT = 0
-/** `Verdict.slot`: the license has a machine limit and the machine holds no slot, so the caller must claim one. */
+/** The `Verdict.slot` of a machine that holds no slot of a license with a machine limit. The caller must claim one. */
 export const CLAIM_SLOT = 1
-/** `Verdict.slot`: the license has no machine limit, and the machine is not recorded yet. */
+/** The `Verdict.slot` of a machine that is not recorded yet, for a license without a machine limit. */
 export const RECORD_MACHINE = 2
-/** `Verdict.slot`: the check starts the license's term. The caller must claim, although the machine needs no slot. */
+/**
+ * The `Verdict.slot` of a check that starts the license's term. The caller must claim, although the machine needs no
+ * slot.
+ */
 export const START_TERM = 3
 /**
- * `Verdict.slot`: the machine holds a slot by a lease of `leaseSeconds`. The check is VALID only if the caller knows that the lease
- * is alive; otherwise it must claim.
+ * The `Verdict.slot` of a machine that holds a slot by a lease of `leaseSeconds`. The check is VALID only while the
+ * lease is alive. Unless the caller can verify that, it must claim.
  */
 export const HOLDS_LEASE = 4
 
 export interface Verdict {
-  /** The writer was writing during each of 1,000 attempts. The rest of the verdict is undefined: respond 503. */
+  /**
+   * Whether the writer was writing during each of 1,000 attempts. If so, the other fields are undefined, and the caller
+   * responds with 503.
+   */
   busy: boolean
-  /** A number of CODE. With CLAIM_SLOT, VALID while the index counts free slots, else TOO_MANY_MACHINES. */
+  /**
+   * The outcome, a number of CODE. With CLAIM_SLOT it is VALID if the index counts a free slot, otherwise
+   * TOO_MANY_MACHINES.
+   */
   code: number
   slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM | typeof HOLDS_LEASE
-  /** An exclusion decided: the check takes no slot and is not recorded (docs/api.md#v7). */
+  /** Whether an exclusion decided. An excluded check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
-  /** Row of the license; -1: the key is unknown. */
+  /** Row of the license, or -1 when the key is unknown. */
   license: number
   licenseGeneration: number
-  /** Row of the license's product; -1: the key is unknown. */
+  /** Row of the license's product, or -1 when the key is unknown. */
   product: number
   productGeneration: number
-  /** When the license expires; Infinity: never; NOT_STARTED: its term has not started. */
+  /** The time at which the license expires: Infinity when it never does, NOT_STARTED before its term starts. */
   expiresAtMs: number
-  /** Machine slots taken, or machines recorded where there is no limit. */
+  /** The number of machine slots taken, or of machines recorded where there is no limit. */
   used: number
-  /** The machine limit; -1: none. */
+  /** The machine limit, or -1 when there is none. */
   max: number
-  /** With HOLDS_LEASE and CLAIM_SLOT: the length of the license's leases. 0: none; with HOLDS_LEASE: unknown. */
+  /**
+   * The length of the license's leases in seconds, set with CLAIM_SLOT and HOLDS_LEASE. 0 means that the license has no
+   * leases, or with HOLDS_LEASE that their length is unknown.
+   */
   leaseSeconds: number
-  /** Half of the machine id's keyed hash, which identifies the machine in this process; 0 and 0 without a machine id. */
+  /**
+   * The first half of the machine id's keyed hash, which identifies the machine in this process. Both words are 0
+   * without a machine id.
+   */
   machineHash0: number
   machineHash1: number
-  /** Row of the deciding rule; -1: no rule decided, or only restrictions did. */
+  /** Row of the deciding rule, or -1 when no rule decided or only restrictions did. */
   decidedBy: number
   /**
-   * The types whose restrictions reject the check, because it matches none of them: 1 for addresses, 2 for machine ids and 4
-   * for countries, added up. 0: no restriction rejects it.
+   * The types whose restrictions reject the check because it matches none of them. The value is a sum of 1 for
+   * addresses, 2 for machine ids and 4 for countries. It is 0 when no restriction rejects the check.
    */
   restrictedTypes: number
-  /** The scope of these restrictions. The value means nothing without them. */
+  /** The scope of these restrictions. The value is undefined when `restrictedTypes` is 0. */
   restrictedScope: number
-  /** How many entries of `matched` are in use. */
+  /** The number of entries of `matched` that are in use. */
   matchedCount: number
   /** Rows of all unexpired rules that matched, in any scope. */
   matched: Int32Array
@@ -86,12 +107,13 @@ export interface Verdict {
 }
 
 /**
- * The most rules that a verdict lists. Each of the three scopes can match one rule of each of the three kinds for every
- * prefix length of an address (129 of them) and for the machine, two for the country and one for the customer: 1,179 in all.
+ * The capacity of a verdict for matched rules. A check can match 393 rules in each of the three scopes, 1,179 in all:
+ * one rule of each of the three kinds for each of 129 prefix lengths, three for the machine, two for the country and
+ * one for the customer.
  */
 export const MATCHED_CAPACITY = 2048
 
-/** `Verdict.restrictedScope`. */
+/** Values of `Verdict.restrictedScope`. */
 export const OF_LICENSE = 0
 export const OF_PRODUCT = 1
 export const OF_ORGANIZATION = 2
@@ -140,14 +162,14 @@ export function createVerdict(): Verdict {
 
 /** The fields of the caller's credential that a check needs. */
 export interface CredentialView {
-  /** Another one than the caller remembers: the row holds another credential now. */
+  /** The generation of the row. If the caller remembers another one, the row holds another credential now. */
   generation: number
   /** Row of the organization. */
   organization: number
-  /** Row of the product that it is bound to; 0: none. */
+  /** Row of the product that the credential is bound to, or 0 when there is none. */
   product: number
   expiresAtMs: number
-  /** The organization has an IP or COUNTRY rule in some scope, so checks depend on the client's address. */
+  /** Whether the organization has an IP or COUNTRY rule in some scope. If so, checks depend on the client's address. */
   addressRules: boolean
 }
 
@@ -156,14 +178,14 @@ export function createCredentialView(): CredentialView {
 }
 
 /**
- * The entitlements of a license in two parts, as they are stored: the defaults of its product, and its own. Each value has a
- * row and a generation, which identify its bytes for the life of the index.
+ * The entitlements of a license in the two parts that are stored: the defaults of its product, and its own. Each value
+ * has a row and a generation, which identify its bytes for the life of the index.
  */
 export interface EntitlementsView {
-  /** Row of the product's value; 0: it has none. */
+  /** Row of the product's value, or 0 when it has none. */
   product: number
   productGeneration: number
-  /** Row of the license's own value; 0: it has none. */
+  /** Row of the license's own value, or 0 when it has none. */
   license: number
   licenseGeneration: number
   /** Holds the product's value in its first `productLength` bytes. */

@@ -1,6 +1,6 @@
 /**
- * The codes of verdicts. A verdict carries the number; counters and recorded checks are indexed by it, so a new code
- * goes to the end.
+ * The codes of verdicts. A verdict contains the number of its code. Counters and recorded checks are indexed by that
+ * number, so a new code is appended at the end.
  */
 
 /** Names of the codes, by number. */

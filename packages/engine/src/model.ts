@@ -1,9 +1,9 @@
 /**
- * The rows that a verdict depends on, and changes of them. A change contains the whole new row, or null for a deleted
- * one, so applying it twice has the effect of applying it once.
+ * The rows that a verdict depends on, and changes of them. A change contains the whole new row, or null for a deletion,
+ * so changes are idempotent.
  */
 
-/** The 16 bytes of a UUID. Of two rules, the one with the smaller id is older. */
+/** The 16 bytes of a UUID. The older of two rules has the smaller id. */
 export type Id = Uint8Array
 
 export interface OrganizationRecord {
@@ -16,16 +16,22 @@ export interface CredentialRecord {
   organizationId: Id
   /** SHA-256 of the secret: 32 bytes. */
   secretHash: Uint8Array
-  /** Licenses of other products are unknown to the credential. null: it is bound to no product. */
+  /**
+   * The product that the credential is bound to, or null when there is none. Licenses of other products are unknown to
+   * a bound credential.
+   */
   productId: Id | null
-  /** Infinity: never expires. */
+  /** The time at which the credential expires, or Infinity when it never does. */
   expiresAtMs: number
 }
 
 export interface ProductRecord {
   id: Id
   organizationId: Id
-  /** The defaults of its licenses: up to 8,192 bytes, which the engine does not interpret. null: none. */
+  /**
+   * The default entitlements of the product's licenses, up to 8,192 bytes, or null. The engine does not interpret the
+   * bytes.
+   */
   entitlements: Uint8Array | null
 }
 
@@ -47,32 +53,37 @@ export interface LicenseRecord {
   /** The license key, compared byte for byte. */
   key: Uint8Array
   status: LicenseStatus
-  /** Infinity: never expires. NOT_STARTED: the term has not started. */
+  /** The time at which the license expires: Infinity when it never does, NOT_STARTED before its term starts. */
   expiresAtMs: number
-  /** null: no machine limit. */
+  /** The machine limit, or null when there is none. */
   maxMachines: number | null
-  /** Machine slots taken, or machines recorded where there is no limit. */
+  /** The number of machine slots taken, or of machines recorded where there is no limit. */
   used: number
-  /** What it changes in its product's entitlements, in the same form. null: nothing. */
+  /**
+   * The license's own entitlements, which override those of its product, in the same form, or null when there are none.
+   */
   entitlements: Uint8Array | null
   /**
-   * How many seconds a machine holds its slot after Postgres has renewed it; null: until it is released. Without a machine limit
-   * it has no effect.
+   * The number of seconds for which a machine holds its slot after each renewal in Postgres, or null when it holds the
+   * slot until the release. The field has no effect without a machine limit.
    */
   leaseSeconds: number | null
 }
 
-/** An address range; big-endian uint32 words, host bits zero. */
+/** An address range as big-endian uint32 words whose host bits are 0. */
 export type Network =
   | { family: 4; words: readonly [number]; prefixLength: number }
   | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
 
 export type RuleKind = 'BLACKLIST' | 'EXCLUSION' | 'RESTRICTION'
-/** A rule with MONITOR matches and never decides. */
+/** The mode of a rule. A rule with MONITOR matches and never decides. */
 export type RuleMode = 'ENFORCE' | 'MONITOR'
 export type RuleScope = 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
 
-/** The type and value of a rule. A restriction has no CUSTOMER, an exclusion neither COUNTRY nor CUSTOMER. */
+/**
+ * The type and value of a rule. The type of a restriction cannot be CUSTOMER. The type of an exclusion cannot be
+ * COUNTRY or CUSTOMER.
+ */
 export type RuleMatch =
   | { type: 'IP'; network: Network }
   | { type: 'HWID'; machineId: Uint8Array }
@@ -87,9 +98,9 @@ export type AccessRuleRecord = {
   kind: RuleKind
   mode: RuleMode
   scope: RuleScope
-  /** The license or the product; null with the scope ORGANIZATION. */
+  /** The id of the license or product, or null with the scope ORGANIZATION. */
   scopeId: Id | null
-  /** From this millisecond on the rule does not match. Infinity: it never expires. */
+  /** The millisecond from which on the rule does not match, or Infinity when the rule never expires. */
   expiresAtMs: number
   allowSuspendedOrExpired: boolean
 } & RuleMatch
@@ -102,8 +113,8 @@ export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | nu
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
 /**
- * A machine took (`held`) or gave back a machine slot. `used` is the license's count after that; null: the license's row
- * already contains it, as in a full load.
+ * A machine that has taken (`held`) or released a slot. `used` is the license's count afterwards, or null when the
+ * license's row already contains the count, as in a full load.
  */
 export type MachineChange = {
   entity: 'machine'
@@ -122,7 +133,7 @@ export type Change =
   | RuleChange
   | MachineChange
 
-/** A change that was skipped because it cannot be applied. The others of its batch were applied. */
+/** A change that was skipped because it cannot be applied. The other changes of its batch were applied. */
 export interface Rejected {
   change: Change
   reason: string

@@ -1,6 +1,6 @@
 /**
- * Conversion between bytes and 32-bit words, and mixing of words. Ids are read as big-endian words, so comparing the
- * words as unsigned numbers orders ids as comparing their bytes does.
+ * Conversion between bytes and 32-bit words, and mixing of words. Ids are read as big-endian words, so their order as
+ * unsigned words is the order of their bytes.
  */
 
 /** Returns the big-endian word at byte `at`. */
@@ -8,7 +8,7 @@ export function readWord(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }
 
-/** Writes the `count` words from `words[from]` on to `out` as big-endian bytes. */
+/** Writes `count` words, starting at `words[from]`, to `out` as big-endian bytes. */
 export function writeBytes(words: Int32Array, from: number, count: number, out: Uint8Array): void {
   for (let i = 0; i < count; i++) {
     const word = words[from + i]!
@@ -28,14 +28,17 @@ export function scramble(word: number): number {
 }
 
 /**
- * Returns a hash of two words and a secret seed. Each word is mixed with the seed before the two are combined, so
- * nobody who chooses the words without knowing the seed can aim at one bucket.
+ * Returns a hash of two words and a secret seed. Each word is mixed with the seed before the two are combined, so a
+ * caller who chooses the words but has no access to the seed cannot direct them to one bucket.
  */
 export function hashPair(w0: number, w1: number, seed: number): number {
   return scramble(scramble(w0 ^ seed) ^ scramble(w1 + seed))
 }
 
-/** Returns a hash of four words and a seed. It does not resist chosen words: use it for ids that the database makes. */
+/**
+ * Returns a hash of four words and a seed. It does not resist chosen words, so use it only for ids that the database
+ * generates.
+ */
 export function hashWords(w0: number, w1: number, w2: number, w3: number, seed: number): number {
   let h = scramble(w0 ^ seed)
   h = scramble(w1 ^ h)

@@ -1,6 +1,6 @@
 /**
- * An index as one thread holds it: the shared memory, and the slabs, tables and lookups over it. Readers only read; the
- * writer's parts change the same structures.
+ * One thread's view of an index: the shared memory, and the slabs, tables and lookups over it. Reader threads only read
+ * these structures, and the writer's thread also changes them.
  */
 
 import { KeyedHash } from './keyed-hash.ts'
@@ -30,9 +30,9 @@ export class IndexStore implements LookupParts {
   readonly machines: MachineSet
   readonly values: ValueSet
   readonly lookup: Lookup
-  /** The tables, each in two regions. */
+  /** All hash tables. Each occupies two regions. */
   readonly #tables: LinearHashTable[] = []
-  /** Returns how many bytes of a region are in use. */
+  /** Functions that return the number of bytes in use, by region. */
   readonly #usedBytes = new Map<RegionName, () => number>()
 
   constructor(shared: SharedIndex) {
@@ -47,24 +47,24 @@ export class IndexStore implements LookupParts {
     this.scopes = this.#slab('scopes', ROW_WORDS)
     this.rules = this.#slab('rules', ROW_WORDS)
     this.nodes = this.#slab('trieNodes', NODE_WORDS)
-    // A fuller table takes less memory and more steps. Only the writer reads the first, so it is the fullest. The tables
-    // come to about 13, 14 and 19 bytes an entry.
+    // A fuller table needs less memory and more steps per search. `byId` is the fullest because only the writer reads
+    // it. The three tables need about 13, 14 and 19 bytes per entry.
     this.byId = this.#table('byId', 'byIdOverflow', 2, 7)
     this.byKey = this.#table('byKey', 'byKeyOverflow', 2, 6)
     this.byRule = this.#table('byRule', 'byRuleOverflow', 2, 4)
     this.machines = new MachineSet(this.#table('machines', 'machinesOverflow', 3, 4.4))
-    // The writer alone reads this table too.
+    // Only the writer reads this table, too.
     const byValue = this.#table('byValue', 'byValueOverflow', 2, 7)
     this.values = new ValueSet(this.#slab('values', ROW_WORDS), byValue, this.hash)
     this.lookup = new Lookup(this)
   }
 
-  /** Makes the tables of a new index empty. */
+  /** Initializes the tables of a new, empty index. */
   initialize(): void {
     for (const table of this.#tables) table.initialize()
   }
 
-  /** Returns how many bytes from the start of a region are in use. All others are 0. */
+  /** Returns the number of bytes in use, counted from the start of a region. All bytes after them are 0. */
   usedBytes(name: RegionName): number {
     return this.#usedBytes.get(name)!()
   }

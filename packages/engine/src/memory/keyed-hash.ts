@@ -1,19 +1,19 @@
 /**
  * A keyed 128-bit hash of byte strings: HalfSipHash-2-4 with 64 bits of output (Aumasson and Bernstein), run twice under
- * independent keys. Strangers choose machine ids and license keys, but without the key nobody can find two that
- * collide, so the hash stands for the bytes and the index stores nothing of variable length. The two runs are
- * interleaved, because the processor can execute them in parallel.
+ * independent keys. Callers choose machine ids and license keys, but without the hash's key they cannot find a
+ * collision. So the index stores hashes of fixed length in place of the bytes. The two runs are interleaved, because
+ * the processor can execute them in parallel.
  */
 
 export class KeyedHash {
   readonly #key: readonly number[]
 
-  /** `key`: four words, the first two for the first half of the output. */
+  /** `key` has four words. The first two produce the first half of the output. */
   constructor(key: readonly number[]) {
     this.#key = key
   }
 
-  /** Writes the hash of the first `length` bytes to `out`: four words. */
+  /** Writes the hash of the first `length` bytes, which has four words, to `out`. */
   hash(bytes: Uint8Array, length: number, out: Int32Array): void {
     const key = this.#key
     let v0 = key[0]!
@@ -76,7 +76,7 @@ function littleEndian(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }
 
-/** Returns the bytes that fill no whole block, with the length in the highest byte. */
+/** Returns the last, incomplete block: the remaining bytes, with the length in the highest byte. */
 function lastBlock(bytes: Uint8Array, length: number): number {
   let block = length << 24
   const from = length & ~3

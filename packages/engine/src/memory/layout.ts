@@ -1,18 +1,20 @@
 /**
- * The layout of the index's records: which field is in which word. `LAYOUT` declares every record; the constants after
- * it are the same offsets as literals, because the hot path reads them. A test compares the two, so a field is added by
- * taking it from a `spare` and naming its offset.
+ * The layout of the index's records: which field is in which word. `LAYOUT` declares every record. The constants after
+ * it repeat the offsets as literals for the hot path, and a test compares the two. To add a field, take bits or words
+ * from a `spare` and declare a constant for their offset.
  *
- * A record is 16 words, one cache line, so that a check reads one line for its license. What only some licenses need is
- * in a license extension: a record in a slab of its own, which exists only for licenses that have such a field. Other
- * licenses cost neither memory nor time for it. Making the license's record longer would cost both for every license,
- * and a hash table from license to extension would cost those that have one a cache miss. So the license holds the
- * extension's row. Its word comes from the hash of the license key, which is 96 bits instead of 128: among 2^24 licenses,
- * the probability that a check with an unknown key meets an equal hash is 2^-72. Likewise, a secret's SHA-256 is
- * compared by its first 224 bits, which leaves a word to the credential.
+ * A record is 16 words, one cache line, so that a check reads one line for its license. Fields that only some licenses
+ * have are in a license extension, a record in a separate slab. A license without such fields has no extension and
+ * spends no memory or time on one. A longer license record would cost both for every license. A hash table from license
+ * to extension would cost a cache miss for each license with an extension. So the license's record contains the
+ * extension's row. The word for it was taken from the hash of the license key, which has 96 bits instead of 128. Among
+ * 2^24 licenses, the probability that an unknown key has the hash of a license is 2^-72. Likewise, only the first 224
+ * bits of a secret's SHA-256 are stored and compared, which leaves one word for another field.
  */
 
-/** Sizes of a record's fields in words, in order; a word that is divided declares its fields in bits, lowest first. */
+/**
+ * Sizes of a record's fields in words, in order. A divided word declares the sizes of its fields in bits, lowest first.
+ */
 type RecordLayout = Readonly<Record<string, number | Readonly<Record<string, number>>>>
 
 export const LAYOUT = {
@@ -118,29 +120,29 @@ export const LAYOUT = {
   },
 } as const satisfies Record<string, RecordLayout>
 
-/** Words of a record, unless it has a size of its own below. */
+/** The size of a record in words, unless a constant below gives another size. */
 export const ROW_WORDS = 16
 export const CUSTOMER_WORDS = 8
 export const EXTENSION_WORDS = 8
 export const NODE_WORDS = 32
 
-// Fields that records of several kinds have in the same place.
+// These fields have the same place in records of several kinds.
 /** The UUID, as big-endian words. */
 export const ID = 0
-/** The number of the row's life, 0 in a free row. It is not used twice in 2^32 insertions. */
+/** The generation of the row, 0 in a free row. A generation is not repeated within 2^32 insertions. */
 export const GENERATION = 4
-/** `expiresAtMs`, a double; counted in doubles from the record's start. */
+/** The offset of `expiresAtMs`, a double, counted in doubles from the record's start. */
 export const EXPIRY = 7
 export const ROW_DOUBLES = 8
-/** Bit 0 of its word: the mark of the reload that the row was last received in. */
+/** The mark of the last reload that received the row: bit 0 of the record's flags, state or traits. */
 export const MARK = 1
 
 export const ORGANIZATION_FLAGS = 5
 /** Row of the scope record, 0 when no rule has the organization as its scope. The same holds for products and licenses. */
 export const ORGANIZATION_SCOPE = 6
-/** How many rows refer to this one. */
+/** The number of rows that refer to this row. */
 export const ORGANIZATION_CHILDREN = 7
-/** How many rules of the organization, in any scope, depend on the address or the country. */
+/** The number of the organization's rules, in any scope, that depend on the address or the country. */
 export const ORGANIZATION_ADDRESS_RULES = 8
 
 export const PRODUCT_FLAGS = 5
@@ -175,7 +177,7 @@ export const LICENSE_USED = 12
 export const LICENSE_STATE = 13
 export const LICENSE_STATUS_SHIFT = 1
 export const LICENSE_STATUS_MASK = 3
-/** The license has a machine limit and leases. */
+/** Set when the license has a machine limit and leases. */
 export const LICENSE_LEASED = 1 << 3
 export const LICENSE_SCOPE_SHIFT = 8
 export const STATUS_ACTIVE = 0
@@ -186,10 +188,12 @@ export const STATUS_REVOKED = 2
 export const EXTENSION_LICENSE = 0
 /** Row of the value with the license's own entitlements, 0 when it has none. */
 export const EXTENSION_ENTITLEMENTS = 1
-/** How long a machine holds its slot after a renewal, 0 when it holds it until it is released. */
+/**
+ * The number of seconds for which a machine holds its slot after a renewal, 0 when it holds the slot until the release.
+ */
 export const EXTENSION_LEASE_SECONDS = 2
 
-/** How many rows refer to the value, see `value-set.ts`. */
+/** The number of rows that refer to the value, see `value-set.ts`. */
 export const VALUE_REFERENCES = 0
 /** The length in bytes. */
 export const VALUE_LENGTH = 1
@@ -211,48 +215,49 @@ export const RULE_ORGANIZATION = 11
 export const RULE_NEXT = 12
 export const RULE_TRAITS = 13
 export const RULE_EXCLUSION = 1 << 1
-/** The exclusion has `allowSuspendedOrExpired`. */
+/** Set for an exclusion with `allowSuspendedOrExpired`. */
 export const RULE_ALLOW = 1 << 2
 export const RULE_TYPE_SHIFT = 3
 export const RULE_TYPE_MASK = 7
 export const RULE_PREFIX_SHIFT = 6
 export const RULE_PREFIX_MASK = 255
 export const RULE_RESTRICTION = 1 << 14
-/** The rule matches and never decides (docs/api.md#v14). */
+/** Set for a monitored rule, which matches and never decides (docs/api.md#v14). */
 export const RULE_MONITOR = 1 << 15
-/** The restriction satisfies no check, while a change in phases is written. */
+/** Set while a change in phases is written. The restriction then satisfies no check. */
 export const RULE_HOLLOW = 1 << 16
-/** The restriction is not counted in its scope's `restrictedUntil`, while a change in phases is written. */
+/** Set while a change in phases is written. The restriction is then not counted in its scope's `restrictedUntil`. */
 export const RULE_DORMANT = 1 << 17
 
-/** Types of rules. IP is two, one for each address family. */
+/** Types of rules. IP has two, one for each address family. */
 export const TYPE_IP4 = 0
 export const TYPE_IP6 = 1
 export const TYPE_HWID = 2
 export const TYPE_COUNTRY = 3
 export const TYPE_CUSTOMER = 4
 
-/** The owner of the rules: a KIND and its row. The row is 0 after the owner was removed. */
+/** The owner of the rules: a KIND and a row. The row is 0 after the owner was removed. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
-/** How many rules the scope has, and from SCOPE_COUNTS on how many of each type. */
+/** The number of rules of the scope. The words from SCOPE_COUNTS on contain the number of each type. */
 export const SCOPE_RULES = 2
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4
 export const SCOPE_COUNTS = 5
 /**
- * The latest `expiresAtMs` of the scope's enforced restrictions of addresses, machine ids and countries: three doubles, 0
- * where there are none. A type is restricted as long as its time is in the future (docs/api.md#v15).
+ * The latest `expiresAtMs` of the scope's enforced restrictions, as three doubles: of addresses, machine ids and
+ * countries. A double is 0 when the scope has no restrictions of the type. A type is restricted while its time is in
+ * the future (docs/api.md#v15).
  */
 export const SCOPE_RESTRICTED_UNTIL = 10
 
-/** The types of restrictions, as the bits of `Verdict.restrictedTypes`. IPv4 and IPv6 are one. */
+/** The types of restrictions, as the bits of `Verdict.restrictedTypes`. IPv4 and IPv6 share one bit. */
 export const RESTRICTED_ADDRESS = 1 << 0
 export const RESTRICTED_MACHINE = 1 << 1
 export const RESTRICTED_COUNTRY = 1 << 2
 export const RESTRICTION_TYPES = 3
 
-/** Nodes of the tries, see `prefix-trie.ts`. */
+/** Fields of the tries' nodes, see `prefix-trie.ts`. */
 export const NODE_CHILDREN = 0
 export const NODE_DEPTH = 16
 export const NODE_ENDS = 17
@@ -275,7 +280,10 @@ export function rulePrefixLength(traits: number): number {
   return (traits >>> RULE_PREFIX_SHIFT) & RULE_PREFIX_MASK
 }
 
-/** Returns the place of a rule's type among the types of restrictions: 0 address, 1 machine id, 2 country. */
+/**
+ * Returns the index of a rule's type among the types of restrictions: 0 for addresses, 1 for machine ids, 2 for
+ * countries.
+ */
 export function restrictionType(type: number): number {
   return type <= TYPE_IP6 ? 0 : type - TYPE_IP6
 }

@@ -4,8 +4,8 @@
  * insertion moves more than one bucket's chain. A chain is always packed: every bucket but its last is full, and
  * a removed entry is replaced by the chain's last. So there are no tombstones, and the first free entry ends a search.
  *
- * An entry has two or three words: the hash that addresses it, a word that is never 0, and perhaps another. Their
- * meaning, and whether two entries with one hash are the same, is the caller's matter.
+ * An entry has two or three words: the hash that addresses it, a word that is never 0, and optionally another. The
+ * caller defines the meaning of the words, and whether two entries with the same hash are equal.
  *
  *   bucket of 2-word entries  | hash row | hash row | ... 7 times | free | link |
  *   bucket of 3-word entries  | hash a b | ... 5 times                   | link |
@@ -16,11 +16,11 @@ import type { Region } from './shared-memory.ts'
 const BUCKET_WORDS = 16
 const BUCKET_BYTES = 64
 const LINK = 15
-/** The most buckets of a chain. It also ends a search during a concurrent write. */
+/** The maximum number of buckets in a chain. It also ends a search during a concurrent write. */
 const MAX_CHAIN = 64
 const FIRST_BUCKETS = 8
 
-/** The position of no entry. */
+/** The position that a search returns when it finds no entry. */
 export const NONE = -0x80000000
 
 // Words of the header in the control block.
@@ -62,7 +62,7 @@ export class LinearHashTable {
     this.#fill = options.fill
   }
 
-  /** Makes the table empty. The writer of a new index calls it once. */
+  /** Initializes an empty table. The writer of a new index calls it once. */
   initialize(): void {
     this.#control[this.#header + BUCKETS] = FIRST_BUCKETS
     this.#control[this.#header + MASK] = FIRST_BUCKETS - 1
@@ -96,7 +96,7 @@ export class LinearHashTable {
     return this.#seek(hash, this.primary.words, this.#bucketOf(hash) * BUCKET_WORDS, false)
   }
 
-  /** Starts to load the bucket of a hash into the cache. The value returned has no meaning. */
+  /** Prefetches the bucket of a hash. The returned value has no meaning. */
   prefetch(hash: number): number {
     return this.primary.words[this.#bucketOf(hash) * BUCKET_WORDS]!
   }
@@ -163,7 +163,9 @@ export class LinearHashTable {
     this.#control[this.#header + ENTRIES]! -= 1
   }
 
-  /** Removes the entries of one bucket's chain for which `stale` returns true, and returns how many they were. */
+  /**
+   * Removes the entries of one bucket's chain for which `stale` returns true. Returns the number of removed entries.
+   */
   removeWhere(bucket: number, stale: (position: number) => boolean): number {
     let removed = 0
     let words = this.primary.words
@@ -173,7 +175,8 @@ export class LinearHashTable {
       while (at < end && words[at + 1] !== 0) {
         const position = words === this.primary.words ? at : ~at
         if (stale(position)) {
-          // Now the chain's last entry is here. If there was none, the bucket is empty and has been freed.
+          // The chain's last entry is at this position now. If the removed entry was the last one, its bucket may be
+          // empty and freed.
           this.remove(words[at]!, position)
           removed++
         } else at += this.#entryWords
@@ -185,7 +188,7 @@ export class LinearHashTable {
     }
   }
 
-  /** Returns whether `matches` returns true for an entry of one bucket's chain. */
+  /** Returns whether `matches` returns true for at least one entry of one bucket's chain. */
   some(bucket: number, matches: (position: number) => boolean): boolean {
     let words = this.primary.words
     let base = bucket * BUCKET_WORDS
@@ -253,7 +256,9 @@ export class LinearHashTable {
     if (entryWords === 3) words[at + 2] = third
   }
 
-  /** Adds one bucket and moves the entries that it addresses from now on, all from one other bucket's chain. */
+  /**
+   * Adds one bucket and moves the entries that now belong to it. All of them come from the chain of one other bucket.
+   */
   #split(): void {
     const control = this.#control
     const header = this.#header

@@ -1,9 +1,9 @@
 /**
- * Lookups of rows by what identifies them: any row by its id, a license by its key, a credential by its secret, a rule
- * by its scope, type and value. The tables hold a 32-bit hash and the row, 8 bytes an entry; the row's record is then
- * compared in full. Rows are below 2^28, and where a table holds several kinds, the four bits above say which. Rules have
- * a table of their own: most checks look for several and find none, so that table should stay in the processor's caches,
- * which a table with a million license keys would not.
+ * Lookups of rows: any row by its id, a license by its key, a credential by its secret, and a rule by its scope, type
+ * and value. An entry of a table has 8 bytes: a 32-bit hash and the row. A lookup then compares the row's record in
+ * full. Rows are below 2^28, and where a table contains several kinds, the four bits above the row identify the kind.
+ * Rules have a separate table, because most checks look for several rules and find none. That table is small enough for
+ * the processor's caches, unlike a table with a million license keys.
  */
 
 import { hashPair, hashWords, readWord, scramble } from './bits.ts'
@@ -52,9 +52,9 @@ export interface LookupParts {
 }
 
 /**
- * Binds the hash of a license key to an organization, in place: the same key in two organizations is two keys. Each word
- * is XORed with its own bijection of the organization's generation. Only the first three words are compared, see
- * `layout.ts`.
+ * Binds the hash of a license key to an organization, in place, because two organizations may use the same key. Each
+ * word is XORed with a different bijection of the organization's generation. Only the first three words are compared,
+ * see `layout.ts`.
  */
 export function bindKey(hash: Int32Array, organizationGeneration: number): void {
   hash[0]! ^= scramble(organizationGeneration)
@@ -63,10 +63,13 @@ export function bindKey(hash: Int32Array, organizationGeneration: number): void 
 }
 
 export class Lookup {
-  /** Receives what the prefetches read, so that the compiler does not drop those reads. It has no other use. */
+  /**
+   * Receives the words that prefetches read, so that the compiler does not remove those reads. The value has no other
+   * use.
+   */
   sink = 0
   readonly #store: LookupParts
-  /** By KIND. */
+  /** The slabs of rows, by KIND. */
   readonly #slabs: readonly (Slab | undefined)[]
   readonly #byKey: LinearHashTable
   readonly #byRule: LinearHashTable
@@ -124,14 +127,14 @@ export class Lookup {
     removeEntry(this.#store.byId, this.#idHash(kind, row), (kind << KIND_SHIFT) | row)
   }
 
-  /** Starts to load the bucket that `findLicense` reads first. */
+  /** Prefetches the bucket that `findLicense` reads first. */
   prefetchKey(key: Int32Array): void {
     this.sink = this.#byKey.prefetch(key[0]!)
   }
 
   /**
-   * Returns the row of the license with this key, or 0. `key`: the key's hash after `bindKey`. Also starts to load the
-   * entry of the machine with `machineHash`, while the license's record is on its way; null: no machine follows.
+   * Returns the row of the license with this key, or 0. `key` is the key's hash after `bindKey`. Unless `machineHash`
+   * is null, also prefetches the entry of that machine while the license's record is loading.
    */
   findLicense(key: Int32Array, machineHash: Int32Array | null): number {
     const byKey = this.#byKey
@@ -186,8 +189,8 @@ export class Lookup {
   }
 
   /**
-   * Writes the rows of the rules of one scope and type with exactly this value to `out` and returns their number: at
-   * most one of each kind, and now and then an expired duplicate.
+   * Finds the rules of one scope and type with exactly this value. Writes their rows to `out` and returns their number:
+   * at most one of each kind, and possibly expired duplicates.
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
     const byRule = this.#byRule
@@ -205,7 +208,7 @@ export class Lookup {
     return count
   }
 
-  /** Starts to load the bucket that `findRules` reads first. */
+  /** Prefetches the bucket that `findRules` reads first. */
   prefetchRules(scope: number, type: number, v0: number): void {
     this.sink = this.#byRule.prefetch(this.#valueHash(scope, type, v0))
   }
@@ -231,7 +234,10 @@ export class Lookup {
     return this.#valueHash(words[base + RULE_SCOPE]!, ruleType(words[base + RULE_TRAITS]!), words[base + RULE_VALUE]!)
   }
 
-  /** The first word suffices: of a machine id it is a keyed hash, and one scope has few countries and customers. */
+  /**
+   * Returns the hash of a rule's entry. The first word of the value suffices: for a machine id it is a keyed hash, and
+   * one scope has few countries and customers.
+   */
   #valueHash(scope: number, type: number, v0: number): number {
     return hashPair(v0, (scope << 3) | type, this.#seed)
   }

@@ -1,15 +1,15 @@
 /**
- * Which machine holds a slot of which license: one set over all licenses, with 12 bytes an entry.
+ * The machines that hold slots: one set over all licenses, with 12 bytes per entry.
  *
- * An entry is the machine id's keyed 128-bit hash, cut to three words. The first is XORed with a bijection of the
- * license's row, the others with bijections of its generation, so one hash of the machine id serves every lookup of a
- * check. One bit says that the entry is in use and one is the mark of a reload, which leaves 94 bits to compare. The hash
- * is keyed, so nobody can choose two ids that are equal here, and among 2^26 machines the probability that a check of an
- * unknown machine meets an equal entry is 2^-68. An entry that a deleted license left behind never counts for the next
- * license in its row, because that one has another generation.
+ * An entry is the machine id's keyed 128-bit hash, truncated to three words. The first is XORed with a bijection of the
+ * license's row, the others with bijections of its generation. So a check needs only one hash of the machine id. One
+ * bit is set in every entry in use, and one is the mark of a reload, which leaves 94 bits to compare. Without the
+ * hash's key, callers cannot choose two ids with equal entries. Among 2^26 machines, the probability that an unknown
+ * machine has the entry of another is 2^-68. An entry that a deleted license left behind never matches the next license
+ * in the same row, because their generations differ.
  *
- * The first word addresses the bucket and depends on the row alone, because a check knows the row before it has read
- * the license: `prefetch` loads the entry's cache line while the license's is still on its way.
+ * The first word addresses the bucket. Apart from the hash it depends only on the row, which a check has before it
+ * reads the license. So `prefetch` can load the entry's cache line while the license's is still loading.
  */
 
 import { scramble } from './bits.ts'
@@ -31,12 +31,12 @@ export class MachineSet {
     return this.#find(license, generation, hash) !== NONE
   }
 
-  /** Starts to load the bucket that `has` will read. The value returned has no meaning. */
+  /** Prefetches the bucket that `has` will read. The returned value has no meaning. */
   prefetch(license: number, hash: Int32Array): number {
     return this.table.prefetch(firstWord(license, hash))
   }
 
-  /** Adds the machine, or sets its mark when it is in the set already. */
+  /** Adds the machine, or sets its mark if the set already contains it. */
   add(license: number, generation: number, hash: Int32Array, mark: number): void {
     const third = thirdWord(generation, hash) | (mark << MARK_SHIFT)
     const position = this.#find(license, generation, hash)

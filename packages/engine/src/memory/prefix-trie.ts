@@ -1,17 +1,18 @@
 /**
  * Tries over IP prefixes, one for each scope and address family, all in one slab of nodes. They are path-compressed
- * multibit tries with a stride of four bits: a node branches on four bits and skips the bits in which everything below
- * it agrees, as a Patricia trie does, so a million prefixes are six or seven nodes deep. A prefix that ends within a
- * node's four bits is stored in the node, at its index in a complete binary tree (the base index of the ART algorithm by
- * Hariguchi and Knuth). No prefix is copied into longer ones, so a search finds every prefix that covers an address.
+ * multibit tries with a stride of four bits. As in a Patricia trie, a node skips the bits that are equal in all
+ * prefixes below it, and then branches on four bits. A trie of a million prefixes is six or seven nodes deep. A prefix
+ * that ends within a node's four bits is stored in the node, at its index in a complete binary tree (the base index of
+ * the ART algorithm by Hariguchi and Knuth). No prefix is copied into longer ones, so a search finds every prefix that
+ * covers an address.
  *
  *   node (128 bytes)  | 16 children, by the next four bits | depth | 15 rules that end within these four bits |
  *                                                            base index: 1 for no bit, 2 + b for one bit b,
  *                                                            4 + bb for two bits, 8 + bbb for three bits
  *
- * A child, and a root, is a node (above 0), the only rule below (the complement of its row, below 0), or nothing (0).
- * The rule's record holds its network, and a search compares with it, because skipped bits were not compared before.
- * Rules with the same network are linked by RULE_NEXT; the trie holds the first.
+ * A child or a root is a node (above 0), a single rule (the complement of its row, below 0), or empty (0). A search
+ * compares the address with the network in the rule's record, because it has not compared the skipped bits. Rules with
+ * the same network are linked by RULE_NEXT, and the trie refers to the first of them.
  */
 
 import {
@@ -27,14 +28,17 @@ import {
   TYPE_IP4,
 } from './layout.ts'
 
-/** The most nodes on a path: one for each four bits of 128, and one more. */
+/** The maximum number of nodes on a path: one for each four bits of 128, and one more. */
 export const MAX_PATH = 33
-/** The most rules that a search returns: one for each prefix length, and those that a concurrent write may add. */
+/**
+ * The maximum number of rules that a search returns, also during a concurrent write: four for each node, and one more.
+ */
 export const MAX_COVERS = 4 * MAX_PATH + 1
 
 /**
  * Finds the networks of a trie that contain an address (big-endian words, IPv4 in `a0` alone). Writes the first rule of
- * each to `out`, at least MAX_COVERS long, the shortest prefix first, and returns their number.
+ * each network to `out`, the shortest prefix first, and returns their number. `out` must have at least MAX_COVERS
+ * elements.
  */
 export function findCovers(
   nodes: Int32Array,

@@ -1,15 +1,19 @@
 /**
- * A seqlock between the one writer and any number of readers. The writer makes the version odd while it writes. A reader
- * takes nothing: it reads the version, then the data, then the version again, and repeats when the version was odd or
- * has changed. Processors with weak memory ordering could move plain reads past the second version read; the reader's
- * store to its own line before that read, and the writer's load after the odd store, are the fences that prevent it.
+ * A seqlock between the one writer and any number of readers. The writer makes the version odd while it writes. A
+ * reader acquires nothing. It reads the version, then the data, then the version again, and repeats when the version
+ * was odd or has changed. Processors with weak memory ordering could move plain reads past the second version read. Two
+ * fences prevent that: the reader's store to its own cache line before that read, and the writer's load after the odd
+ * store.
  */
 
 import { VERSION } from './shared-memory.ts'
 
-/** After this many attempts a reader gives up, and the verdict is busy. */
+/** The number of attempts after which a reader gives up and the verdict is busy. */
 export const MAX_ATTEMPTS = 1000
-/** This many attempts are made without a pause; from then on a reader sleeps until the write section ends. */
+/**
+ * The number of attempts without a pause. After them, a reader sleeps until the write section ends, at most SLEEP_MS
+ * per attempt.
+ */
 const SPINS = 50
 const SLEEP_MS = 1
 
@@ -45,13 +49,19 @@ export class ReadLock {
   readonly #ownLine = new Int32Array(16)
   readonly #enabled: boolean
 
-  /** With `enabled: false` every read counts as consistent. Only the test that proves the lock necessary does that. */
+  /**
+   * With `enabled: false`, every read counts as consistent. Only the test that shows that the lock is necessary passes
+   * false.
+   */
   constructor(control: Int32Array, enabled: boolean) {
     this.#control = control
     this.#enabled = enabled
   }
 
-  /** Returns the version to read under. An odd version means that a section is open: try again, without reading. */
+  /**
+   * Returns the version before a read. If it is odd, a write section is open, and the caller must try again without
+   * reading.
+   */
   begin(attempt: number): number {
     const version = Atomics.load(this.#control, VERSION)
     if ((version & 1) === 0) return version
@@ -60,7 +70,10 @@ export class ReadLock {
     return version
   }
 
-  /** Returns whether nothing was written since `begin` returned this version: only then does the data read count. */
+  /**
+   * Returns whether the version is still the one that `begin` returned. If not, the caller must discard the data that
+   * it read.
+   */
   unchanged(version: number): boolean {
     Atomics.store(this.#ownLine, 0, 0)
     return Atomics.load(this.#control, VERSION) === version || !this.#enabled

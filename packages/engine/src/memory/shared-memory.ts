@@ -1,7 +1,7 @@
 /**
  * The memory of an index, shared between threads: a control block, and a region for each slab and each part of a hash
- * table. A region has its final length from the start. The system provides memory only for pages that are written, so
- * nothing ever grows, is copied, or must be announced to readers.
+ * table. A region has its final length from the start. The operating system provides memory only for pages that are
+ * written, so regions are never enlarged or copied.
  */
 
 export const REGION_NAMES = [
@@ -37,7 +37,7 @@ export interface SharedIndex {
   readonly regions: Readonly<Record<RegionName, SharedArrayBuffer>>
 }
 
-// The control block. Words that change often are in cache lines (16 words) of their own.
+// The control block. Words that change often are in separate cache lines (16 words).
 /** The version of the seqlock. */
 export const VERSION = 0
 /** The mark of the last reload, 0 or 1. Only the writer uses it. */
@@ -47,13 +47,17 @@ const HEADER_WORDS = 16
 const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
-/** A small index is this part of a large one: 9 MiB, for some thousands of rows. Allocators may fill all of it with zeros. */
+/**
+ * The factor by which a small index is smaller than a large one. It has 9 MiB, for some thousands of rows. Allocators
+ * may fill all of it with zeros.
+ */
 const SMALL_PART = 1024
-/** The smallest part of its address space that a large index may be reduced to. */
+/** The largest factor by which the address space of a large index may be reduced. */
 const LEAST_PART = 64
 /**
- * A region starts this many bytes into its block. Allocators on Linux place a large block 16 bytes behind the start of a
- * page, so a record of 64 bytes is then in one cache line. Elsewhere it may be in two, which only costs time.
+ * The offset of a region in its block, in bytes. Allocators on Linux place a large block 16 bytes behind the start of a
+ * page, so with this offset a record of 64 bytes is in one cache line. On other systems a record may span two lines,
+ * which costs only time.
  */
 const SKIPPED_BYTES = 48
 
@@ -84,7 +88,7 @@ const LARGE_BYTES: Record<RegionName, number> = {
 /** Address space that a large index reserves where the system allows it, in bytes. */
 export const LARGE_INDEX_BYTES = Object.values(LARGE_BYTES).reduce((sum, bytes) => sum + bytes)
 
-/** A stretch of shared memory as 32-bit words and as doubles. */
+/** A part of the shared memory, as 32-bit words and as doubles. */
 export class Region {
   readonly words: Int32Array
   readonly doubles: Float64Array
@@ -100,7 +104,7 @@ export class Region {
   }
 }
 
-/** All regions of an index, as one thread holds them. */
+/** One thread's views of all regions of an index. */
 export class Memory {
   readonly shared: SharedIndex
   readonly control: Int32Array
@@ -113,25 +117,28 @@ export class Memory {
   }
 }
 
-/** Returns a text that is another one when this part of the memory is laid out in another way. */
+/** Returns a text that changes whenever the layout of the control block and the regions changes. */
 export function describeMemory(): string {
   return [FIRST_HEADER, HEADER_WORDS, SKIPPED_BYTES, ...REGION_NAMES].join(' ')
 }
 
-/** Returns the first bytes of a region. `used`: how many bytes of it the slab or table uses. */
+/** Returns the first bytes of a region. `used` is the number of bytes that its slab or table uses. */
 export function startOfRegion(buffer: SharedArrayBuffer, used: number): Uint8Array {
   return new Uint8Array(buffer, 0, SKIPPED_BYTES + used)
 }
 
-/** Returns where in the control block a region's header starts: 16 words for the bookkeeping of its slab or table. */
+/**
+ * Returns the offset of a region's header in the control block. A header has 16 words for the state of the region's
+ * slab or table.
+ */
 export function headerOf(name: RegionName): number {
   return FIRST_HEADER + REGION_NAMES.indexOf(name) * HEADER_WORDS
 }
 
 /**
- * Reserves the memory of a new index. Where the system promises less than a large index asks for (`vm.overcommit_memory=2`,
- * or a single block larger than the machine's memory), the index is smaller. The sizes are tried in ascending order,
- * because a failed attempt is freed only by the next garbage collection.
+ * Reserves the memory of a new index. The index is smaller where the system provides less than a large index requests
+ * (`vm.overcommit_memory=2`, or a single block larger than the machine's memory). The sizes are tried in ascending
+ * order, because the memory of a failed attempt is freed only by the next garbage collection.
  */
 export function createShared(hashKey: readonly number[], reserve: 'small' | 'large'): SharedIndex {
   const control = new SharedArrayBuffer(CONTROL_BYTES)

@@ -1,5 +1,5 @@
 /**
- * A slab: records of one size in a region, with a free list through the freed ones. Row 0 is never handed out, so a row
+ * A slab: records of one size in a region, with a free list of the freed records. Row 0 is never allocated, so a row
  * number of 0 means "none". Only the writer allocates and frees, and it checks the capacity before it opens a write
  * section.
  */
@@ -26,7 +26,7 @@ export class Slab {
     this.rowWords = rowWords
   }
 
-  /** The highest row number that was ever handed out. */
+  /** The highest row number that was ever allocated. */
   get highest(): number {
     return this.#control[this.#header + HIGHEST]!
   }
@@ -40,7 +40,7 @@ export class Slab {
     return 4 * this.rowWords * (this.highest + 1)
   }
 
-  /** Returns the next of the numbers that tell the lives of rows apart. It is never 0. */
+  /** Returns the next generation, which is never 0. */
   nextGeneration(): number {
     const at = this.#header + GENERATION
     const next = (this.#control[at]! + 1) | 0 || 1
@@ -54,7 +54,7 @@ export class Slab {
     return fresh <= 0 || this.region.holds(4 * this.rowWords * (this.highest + 1 + fresh))
   }
 
-  /** Takes a row, with all words 0, and returns its number. */
+  /** Allocates a row whose words are all 0, and returns its number. */
   allocate(): number {
     const { rowWords } = this
     const { words } = this.region

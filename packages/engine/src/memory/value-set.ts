@@ -21,7 +21,7 @@ import {
 import { type LinearHashTable, NONE } from './linear-hash-table.ts'
 import type { Slab } from './slab.ts'
 
-/** The longest value. It also ends a read during a concurrent write. */
+/** The maximum length of a value. It also ends a read during a concurrent write. */
 export const MAX_VALUE_BYTES = 8192
 
 const FIRST_BYTES = 4 * (ROW_WORDS - VALUE_DATA)
@@ -45,7 +45,10 @@ export class ValueSet {
     return this.#find(bytes, this.#hashOf(bytes))
   }
 
-  /** Counts a reference to the value with these bytes, and stores it if it is new. Returns its row, or 0 when it does not fit. */
+  /**
+   * Adds a reference to the value with these bytes, and stores the value if it is new. Returns its row, or 0 when it
+   * does not fit.
+   */
   acquire(bytes: Uint8Array): number {
     const hash = this.#hashOf(bytes)
     let row = this.#find(bytes, hash)
@@ -79,7 +82,7 @@ export class ValueSet {
     }
   }
 
-  /** Returns the generation of a value: of two values that had the same row, each has another. */
+  /** Returns the generation of a value, which distinguishes it from other values in the same row. */
   generation(row: number): number {
     return this.slab.region.words[row * ROW_WORDS + GENERATION]! | 0
   }

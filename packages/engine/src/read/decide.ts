@@ -1,10 +1,10 @@
 /**
- * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and #v15). The naive model
- * in `test/support/naive.ts` is the same function over plain arrays, written to be read: start there. Tests hold the two
- * equal.
+ * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and #v15).
+ * The naive model in `test/support/naive.ts` is the same function over plain arrays. It is easier to read, so start
+ * there. Tests check that the two agree.
  *
- * It reads the index, never writes it, and allocates nothing. During a concurrent write it may compute a wrong verdict,
- * but it always terminates; the caller's seqlock detects the write and discards the result.
+ * The function only reads the index and allocates nothing. During a concurrent write it may compute a wrong verdict,
+ * but it always terminates. The caller's seqlock detects the write, and the caller discards the verdict.
  */
 
 import {
@@ -49,10 +49,13 @@ import {
 import { NOT_STARTED } from '../model.ts'
 import { RESTRICTED, type RuleMatching } from './rule-matching.ts'
 
-/** Returned by `stateCode` instead of a code: the license is valid, and its term has not started. No code has this number. */
+/** The result of `stateCode` for a valid license whose term has not started. No code has this number. */
 const UNSTARTED = -1
 
-/** `key`: the hash of the license key after `bindKey`. `machineHash`: the hash of the machine id, if there is one. */
+/**
+ * Decides a check. `key` is the hash of the license key after `bindKey`. `machineHash` is the hash of the machine id,
+ * if there is one.
+ */
 export function decide(
   store: IndexStore,
   matching: RuleMatching,
@@ -84,7 +87,7 @@ function productOf(store: IndexStore, license: number): number {
   return store.licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]! | 0
 }
 
-/** No license that the caller may check has this key: no rule is evaluated (docs/api.md#v1). */
+/** Sets the verdict for a key that no license of the caller has. No rule is evaluated (docs/api.md#v1). */
 function setNotFound(verdict: Verdict): void {
   verdict.code = CODE.NOT_FOUND
   verdict.license = -1
@@ -110,8 +113,8 @@ function readLicense(store: IndexStore, license: number, verdict: Verdict): void
 }
 
 /**
- * Collects the matching rules of all three scopes and returns the deciding one, RESTRICTED when only restrictions reject the
- * check, or 0: the most specific scope that has a say decides alone (docs/api.md#v3).
+ * Collects the matching rules of all three scopes. Returns the deciding rule, RESTRICTED when only restrictions reject
+ * the check, or 0. The rules of the deciding scope alone decide (docs/api.md#v3).
  */
 function decidingRule(
   store: IndexStore,
@@ -158,8 +161,9 @@ function setRestricted(verdict: Verdict, matching: RuleMatching, scope: number):
 }
 
 /**
- * A blacklist rejects the check (docs/api.md#v5), and so does a restriction that it does not match (docs/api.md#v15). An exclusion skips blacklists and the machine limit, and leaves the
- * license's own state, unless it allows suspended and expired licenses (docs/api.md#v6).
+ * Sets the verdict of a check that rules decide. A blacklist rejects the check (docs/api.md#v5), as do restrictions
+ * that it does not satisfy (docs/api.md#v15). An exclusion skips blacklists and the machine limit. The license's own
+ * state still counts, unless the exclusion allows suspended and expired licenses (docs/api.md#v6).
  */
 function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
   if (rule === RESTRICTED) {
@@ -178,7 +182,7 @@ function decideByRule(store: IndexStore, license: number, rule: number, nowMs: n
   verdict.code = code !== CODE.REVOKED && (traits & RULE_ALLOW) !== 0 ? CODE.VALID : code
 }
 
-/** Status, then expiry, then the machine limit (docs/api.md#v8). */
+/** Decides by status, then by expiry, then by the machine limit (docs/api.md#v8). */
 function decideWithoutRule(
   store: IndexStore,
   license: number,
@@ -215,7 +219,10 @@ function decideWithoutRule(
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
-/** The machine limit of a license whose term has not started: a check that becomes VALID starts it (docs/api.md#l1). */
+/**
+ * Decides by the machine limit of a license whose term has not started. A check that becomes VALID starts the term
+ * (docs/api.md#l1).
+ */
 function decideUnstarted(
   store: IndexStore,
   license: number,
@@ -233,7 +240,9 @@ function decideUnstarted(
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
-/** Returns the length of the license's leases, 0 when it has none or the index is too full to hold it. */
+/**
+ * Returns the length of the license's leases in seconds, or 0 when it has none or the full index could not store it.
+ */
 function leaseSecondsOf({ licenses, extensions }: IndexStore, license: number): number {
   const extension = licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!
   return extension === 0 ? 0 : extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_LEASE_SECONDS]! | 0

@@ -1,6 +1,6 @@
 /**
- * Reads an index, with one reader a thread. Every read runs under the seqlock and is repeated when the writer wrote
- * meanwhile, so a result is consistent: all of it was in the index at one moment.
+ * Reads an index, with one reader per thread. Every read runs under the seqlock and is repeated after a concurrent
+ * write, so all parts of a result were in the index at one moment.
  */
 
 import type { Check, CredentialView, EntitlementsView, Verdict } from '../check.ts'
@@ -35,13 +35,13 @@ import type { SharedIndex } from '../memory/shared-memory.ts'
 import { decide } from './decide.ts'
 import { RuleMatching } from './rule-matching.ts'
 
-/** Returned instead of a row: nothing has this id, key or secret. */
+/** The result of a lookup when no row has this id, key or secret. */
 export const UNKNOWN = -1
-/** Returned instead of a row: the writer was writing during each of MAX_ATTEMPTS attempts. */
+/** The result of a lookup when the writer was writing during each of MAX_ATTEMPTS attempts. */
 export const BUSY = -2
 
 export interface ReaderOptions {
-  /** false: read without the lock. Only the test that proves the lock necessary does that. */
+  /** Whether reads use the lock, true by default. Only the test that shows that the lock is necessary passes false. */
   locked?: boolean
 }
 
@@ -49,7 +49,7 @@ export class IndexReader {
   readonly #store: IndexStore
   readonly #matching: RuleMatching
   readonly #lock: ReadLock
-  // Reused by every check, so that none allocates.
+  // Every check reuses these buffers, so that it allocates nothing.
   readonly #key = new Int32Array(4)
   readonly #machineHash = new Int32Array(4)
 
@@ -60,8 +60,9 @@ export class IndexReader {
   }
 
   /**
-   * Decides a check at `nowMs` and writes the verdict. The index does not change: `verdict.slot` says whether the caller
-   * must claim a machine slot. Sets `verdict.busy` when the writer was writing during each of MAX_ATTEMPTS attempts.
+   * Decides a check at `nowMs` and writes the verdict. The index does not change. `verdict.slot` states whether the
+   * caller must claim a machine slot. Sets `verdict.busy` when the writer was writing during each of MAX_ATTEMPTS
+   * attempts.
    */
   decide(check: Check, nowMs: number, verdict: Verdict): void {
     const store = this.#store
@@ -85,9 +86,10 @@ export class IndexReader {
   }
 
   /**
-   * Finds the license with this key, the first `length` bytes, in the organization of a row, and in the product of a row
-   * unless that is 0. Writes its id (16 bytes) to `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the
-   * license's state do not matter.
+   * Finds the license with this key in the organization with the row `organization`. Unless `product` is 0, the license
+   * must be of the product with that row. The key is the first `length` bytes of `licenseKey`. Writes the license's id
+   * (16 bytes) to `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the license's state have no
+   * effect.
    */
   findLicense(organization: number, product: number, licenseKey: Uint8Array, length: number, id: Uint8Array): number {
     const { licenses, lookup, organizations } = this.#store
@@ -104,8 +106,8 @@ export class IndexReader {
   }
 
   /**
-   * Returns whether the machine, the first `length` bytes of `machineId`, is in the index for the license in a row. Also
-   * returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
+   * Returns whether the index contains the machine for the license in a row. The machine id is the first `length` bytes
+   * of `machineId`. Also returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
    */
   hasMachine(license: number, machineId: Uint8Array, length: number): boolean {
     const { hash, licenses, machines } = this.#store
@@ -135,8 +137,9 @@ export class IndexReader {
   }
 
   /**
-   * Reads what a check needs of the credential in a row. Returns false when the row is free, or busy. When the row holds
-   * another credential now, `out.generation` differs from the one that the caller remembers.
+   * Reads the fields of the credential in a row that a check needs. Returns false when the row is free or the index is
+   * busy. If the row holds another credential now, `out.generation` differs from the generation that the caller
+   * remembers.
    */
   credential(row: number, out: CredentialView): boolean {
     const store = this.#store
@@ -158,8 +161,9 @@ export class IndexReader {
   }
 
   /**
-   * Reads the entitlements of the license in a row, with their bytes unless `isKnown` returns true for their rows and
-   * generations. Returns false when the row's generation is another by now, or busy. A check does this only on request.
+   * Reads the entitlements of the license in a row. Skips their bytes if `isKnown` returns true for their rows and
+   * generations. Returns false when the row has another generation or the index is busy. Only checks that request
+   * entitlements call it.
    */
   entitlements(
     row: number,
@@ -185,44 +189,49 @@ export class IndexReader {
     return this.#read(read) === row
   }
 
-  /** Writes the id of the license in a row. Returns false when the row's generation is another by now, or busy. */
+  /** Writes the id of the license in a row. Returns false when the row has another generation or the index is busy. */
   licenseId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_LICENSE, row, generation, out)
   }
 
-  /** Writes the id of the credential in a row. Returns false when the row's generation is another by now, or busy. */
+  /**
+   * Writes the id of the credential in a row. Returns false when the row has another generation or the index is busy.
+   */
   credentialId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_CREDENTIAL, row, generation, out)
   }
 
-  /** Writes the id of the product in a row. Returns false when the row's generation is another by now, or busy. */
+  /** Writes the id of the product in a row. Returns false when the row has another generation or the index is busy. */
   productId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_PRODUCT, row, generation, out)
   }
 
-  /** Writes the id of the rule in a row. Returns false when the row's generation is another by now, or busy. */
+  /** Writes the id of the rule in a row. Returns false when the row has another generation or the index is busy. */
   ruleId(row: number, generation: number, out: Uint8Array): boolean {
     return this.#id(KIND_RULE, row, generation, out)
   }
 
-  /** Returns whether the rule in a row is only monitored. Only the writer's thread may call it: it takes no lock. */
+  /** Returns whether the rule in a row is monitored. Only the writer's thread may call it, because it takes no lock. */
   isMonitored(row: number): boolean {
     return (this.#store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! & RULE_MONITOR) !== 0
   }
 
-  /** Writes the id of the organization in a row. Returns false when the row is free, or busy. */
+  /** Writes the id of the organization in a row. Returns false when the row is free or the index is busy. */
   organizationId(row: number, out: Uint8Array): boolean {
     return this.#id(KIND_ORGANIZATION, row, undefined, out)
   }
 
-  /** Writes the hash of a license key in an organization. The generation is constant in the row's life: no lock needed. */
+  /**
+   * Writes the hash of a license key, bound to its organization. Needs no lock, because an organization's generation is
+   * constant.
+   */
   #hashKey(organization: number, licenseKey: Uint8Array, length: number, out: Int32Array): void {
     const { hash, organizations } = this.#store
     hash.hash(licenseKey, length, out)
     bindKey(out, organizations.region.words[organization * ROW_WORDS + GENERATION] ?? 0)
   }
 
-  /** Does not use `#read`, to save its closure: this is called for every recorded check. */
+  /** Writes the id of a row. Does not use `#read`, to avoid a closure for every recorded check. */
   #id(kind: number, row: number, generation: number | undefined, out: Uint8Array): boolean {
     const { words } = this.#store.lookup.slab(kind).region
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -236,7 +245,7 @@ export class IndexReader {
     return false
   }
 
-  /** Runs a lookup under the lock and returns its result, or BUSY. For lookups that a check does not need each time. */
+  /** Runs a lookup under the lock and returns its result, or BUSY. Most checks do not need such a lookup. */
   #read(find: () => number): number {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = this.#lock.begin(attempt)

@@ -1,6 +1,7 @@
 /**
- * The access rules of one scope that match a check (docs/api.md#v2): the unexpired ones, by address, machine id, country
- * and customer. A scope without rules of a type costs one comparison for it, and one without restrictions another one.
+ * Finds the unexpired access rules of one scope that match a check, by address, machine id, country and customer
+ * (docs/api.md#v2). A scope without rules of a type costs one comparison for that type. A scope without restrictions
+ * costs one more.
  */
 
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
@@ -34,21 +35,24 @@ import {
 } from '../memory/layout.ts'
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
-/** The most rules with one value that are read. It bounds reads during a write; the writer keeps far fewer. */
+/**
+ * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. The index has
+ * far fewer.
+ */
 const MAX_DUPLICATES = 64
 
-/** Returned instead of a rule: only restrictions of the scope reject the check. */
+/** The result of `match` when only restrictions of the scope reject the check. */
 export const RESTRICTED = -1
 
-/** Rules that decide nothing by matching. */
+/** The traits of rules that do not decide when they match. */
 const PASSIVE = RULE_RESTRICTION | RULE_MONITOR
-/** A restriction satisfies a check when this is all that it has of these bits. */
+/** A matching rule is a satisfied restriction when RULE_RESTRICTION is the only one of these bits that it has. */
 const SATISFYING_MASK = RULE_RESTRICTION | RULE_MONITOR | RULE_HOLLOW
 
 export class RuleMatching {
   /**
-   * The types whose restrictions reject the check of the last `match`, as `Verdict.restrictedTypes`; 0 where an exclusion of
-   * the scope decides.
+   * The types whose restrictions rejected the check in the last `match`, in the form of `Verdict.restrictedTypes`. 0
+   * when an exclusion of the scope decided.
    */
   unsatisfied = 0
   readonly #store: IndexStore
@@ -60,8 +64,9 @@ export class RuleMatching {
   }
 
   /**
-   * Appends the matching rules of a scope to `verdict.matched` and returns the one that decides in this scope, as
-   * `precedes` orders them. Returns RESTRICTED when none does and the scope's restrictions reject the check, otherwise 0.
+   * Appends the matching rules of a scope to `verdict.matched`. Returns the rule that decides in this scope, the first
+   * in the order of `precedes`. Without a deciding rule, returns RESTRICTED if the scope's restrictions reject the
+   * check, otherwise 0.
    */
   match(
     scope: number,
@@ -92,7 +97,7 @@ export class RuleMatching {
     const rule = firstByPrecedence(rules, verdict.matched, from, verdict.matchedCount)
     this.unsatisfied = 0
     const until = base + SCOPE_RESTRICTED_UNTIL
-    // The upper halves of three doubles, which are 0 only where the times are 0.
+    // These words are the upper halves of three doubles. Each is 0 only if its time is 0.
     if ((words[until + 1]! | words[until + 3]! | words[until + 5]!) === 0) return rule
     if (rule !== 0 && (rules[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) return rule
     this.unsatisfied = this.#restrictedTypes(scope, nowMs) & ~satisfiedTypes(rules, verdict, from)
@@ -109,8 +114,8 @@ export class RuleMatching {
   }
 
   /**
-   * Starts to load the buckets of a scope's exact rules. When it is called for all scopes before the first `match`, the
-   * loads overlap instead of following each other.
+   * Prefetches the buckets of a scope's exact rules. When it is called for all scopes before the first `match`, the
+   * loads overlap.
    */
   prefetch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
     const { lookup, scopes } = this.#store
@@ -151,7 +156,7 @@ export class RuleMatching {
     for (let i = 0; i < found; i++) this.#add(exact[i]!, nowMs, verdict)
   }
 
-  /** Appends the rule to the matched ones, unless it has expired. */
+  /** Appends the rule to `verdict.matched`, unless it has expired. */
   #add(rule: number, nowMs: number, verdict: Verdict): void {
     const { doubles, words } = this.#store.rules.region
     if (!(doubles[rule * ROW_DOUBLES + EXPIRY]! > nowMs)) return
@@ -162,7 +167,10 @@ export class RuleMatching {
   }
 }
 
-/** Returns the types of the restrictions that match from an index of the verdict on, as `Verdict.restrictedTypes`. */
+/**
+ * Returns the types of the satisfied restrictions in `verdict.matched`, starting at `from`, in the form of
+ * `Verdict.restrictedTypes`.
+ */
 function satisfiedTypes(rules: Int32Array, verdict: Verdict, from: number): number {
   let types = 0
   for (let i = from; i < verdict.matchedCount; i++) {
@@ -183,9 +191,9 @@ function firstByPrecedence(rules: Int32Array, matched: Int32Array, from: number,
 }
 
 /**
- * Returns whether `rule` decides rather than `other`, a rule of the same scope. An exclusion beats a blacklist
- * (docs/api.md#v4). Of two of a kind it changes no verdict, only which rule is named: one that allows suspended and
- * expired licenses, then the longest prefix (no prefix counts as the shortest), then the older rule.
+ * Returns whether `rule` takes precedence over `other`, a rule of the same scope. An exclusion precedes a blacklist
+ * (docs/api.md#v4). Among exclusions, one that allows suspended and expired licenses comes first. Then the longest
+ * prefix comes first, where no prefix counts as the shortest, and then the older rule.
  */
 function precedes(rules: Int32Array, rule: number, other: number): boolean {
   const traits = rules[rule * ROW_WORDS + RULE_TRAITS]!

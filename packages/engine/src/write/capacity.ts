@@ -1,13 +1,14 @@
 /**
- * Whether changes fit into the index. The writer asks before it opens a write section, so that nothing inside one can
- * fail half-way. A full index takes no further rows, but every change of the rows that it has: a revocation always fits.
- * Extensions of licenses are not counted here: `extension-writer.ts` leaves out one that does not fit.
+ * Determines whether changes fit into the index. The writer checks this before it opens a write section, so that no
+ * section fails half-way. A full index rejects new rows but accepts every change of an existing row, such as a
+ * revocation. License extensions are not counted here, because `extension-writer.ts` omits an extension that does not
+ * fit.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
 import type { Change } from '../model.ts'
 
-/** The reason for which a row is rejected that does not fit into the index. */
+/** The reason for the rejection of a row that does not fit into the index. */
 export const INDEX_IS_FULL = 'the index is full'
 
 type Counts = Record<Change['entity'], number>
@@ -20,8 +21,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the changes that fit, and calls `onFull` for each of the others. `takesRow`: returns whether writing the
-   * change needs a new row.
+   * Returns the changes that fit, and calls `onFull` for each of the others. `takesRow` returns whether a change needs
+   * a new row.
    */
   select(
     changes: readonly Change[],
@@ -34,7 +35,7 @@ export class Capacity {
     return this.#selectEach(changes, takesRow, onFull)
   }
 
-  /** Counts what each change by itself needs. This is slow, and only done when the index is nearly full. */
+  /** Counts the rows that each change needs. This is slow, and only done when the index is nearly full. */
   #selectEach(
     changes: readonly Change[],
     takesRow: (change: Change) => boolean,
@@ -56,8 +57,8 @@ export class Capacity {
   }
 
   /**
-   * `fresh`: new rows. `written`: rows written, whose former entries in tables and tries may be taken already by rows
-   * written before them.
+   * Returns whether the index has capacity for `fresh` new rows and `written` written rows. A written row may need a
+   * new entry in a table or trie, because a row written before it may have taken its former entry.
    */
   #fits(fresh: Counts, written: Counts): boolean {
     const store = this.#store

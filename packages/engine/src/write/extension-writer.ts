@@ -1,6 +1,6 @@
 /**
- * Writes license extensions: the fields that only some licenses have. A license has an extension exactly if one of these
- * fields is not 0, so the other licenses cost neither memory nor time for them.
+ * Writes license extensions, which contain the fields that only some licenses have. A license has an extension only if
+ * one of these fields is not 0. Other licenses spend no memory or time on them.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
@@ -16,9 +16,9 @@ import type { LicenseRecord } from '../model.ts'
 
 /** A field of the extension that is a number in its record. */
 export interface ExtensionField {
-  /** Its offset, from `layout.ts`. */
+  /** The field's offset, from `layout.ts`. */
   word: number
-  /** Returns what is stored, 0 for the default. */
+  /** Returns the stored number, 0 for the default. */
   valueOf: (record: LicenseRecord) => number
 }
 
@@ -39,9 +39,9 @@ export class ExtensionWriter {
   }
 
   /**
-   * Writes the fields of a license's record, and allocates or frees its extension. Returns false when the index is too
-   * full for a part of them. The license is then without that part, because the rest of its row must always fit: it may
-   * be a revocation.
+   * Writes the fields of a license's record, and allocates or frees its extension. Returns false when the index has no
+   * capacity for a part of them. That part is then omitted, because the rest of the row may be a revocation and must
+   * always fit.
    */
   write(license: number, record: LicenseRecord): boolean {
     const { extensions, licenses, values } = this.#store
@@ -70,7 +70,7 @@ export class ExtensionWriter {
     return value !== 0 || record.entitlements === null
   }
 
-  /** Returns whether the index holds the fields of the record exactly so. */
+  /** Returns whether the index contains exactly the record's extension fields for the license. */
   isEqual(license: number, record: LicenseRecord): boolean {
     const { extensions, values } = this.#store
     const isNeeded = this.#resolve(record) || record.entitlements !== null
@@ -95,7 +95,7 @@ export class ExtensionWriter {
     extensions.free(extension)
   }
 
-  /** Fills `#wanted`. Returns whether a field of it is not the default. */
+  /** Writes the record's fields to `#wanted`. Returns whether a field differs from the default. */
   #resolve(record: LicenseRecord): boolean {
     let isNeeded = false
     for (const { word, valueOf } of this.#fields) {

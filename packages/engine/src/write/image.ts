@@ -1,6 +1,6 @@
 /**
- * The image of an index: a copy of its memory, region by region, as far as each is in use. It knows no fields, so whatever the
- * records contain is part of it. An image fits only a program that lays memory out in the same way.
+ * The image of an index: a copy of the used part of each memory region. The copy is independent of the records' fields.
+ * Only a program with the same memory layout can restore it.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
@@ -13,7 +13,7 @@ export interface ImagePart {
   readonly length: number
 }
 
-/** Returns a text that differs between programs whose images do not fit each other. */
+/** Returns a text that identifies the memory layout. A program can restore only images with the same text. */
 export function describeImage(): string {
   return `${describeMemory()} ${JSON.stringify(LAYOUT)}`
 }
@@ -28,7 +28,7 @@ export function partsOf(store: IndexStore): ImagePart[] {
   return [{ buffer: control, length: control.byteLength }, ...used]
 }
 
-/** Fills the memory of an empty index. Clears it again when `fill` returns false or throws. */
+/** Lets `fill` write the memory of an empty index. Clears the memory again when `fill` returns false or throws. */
 export function restoreParts(
   store: IndexStore,
   sizes: readonly number[],

@@ -1,6 +1,7 @@
 /**
- * Writes an index: one writer for all threads. Changes are applied in place, in write sections that readers see whole or
- * not at all. Capacity is checked before a section opens, so that nothing inside one can fail half-way.
+ * Writes an index. An index has one writer and any number of readers. Changes are applied in place, in write sections:
+ * readers see a section completely or not at all. Capacity is checked before a section opens, so that no section fails
+ * half-way.
  */
 
 import { readWord } from '../memory/bits.ts'
@@ -40,14 +41,16 @@ export interface IndexOptions {
   hashKey?: Uint8Array
   /** How much address space to reserve: 'large' (default) for a service, 'small' (1/1024) for a dry run. */
   reserve?: 'small' | 'large'
-  /** Called after every write section, when readers can see it. For tests that check every intermediate state. */
+  /**
+   * Called after every write section, when readers can see its changes. Tests use it to check every intermediate state.
+   */
   onSection?: () => void
-  /** Smaller sections, for tests that need several. */
+  /** The limits of a write section. Tests that need several sections pass smaller limits. */
   sections?: SectionLimits
 }
 
 export class IndexWriter {
-  /** The memory of the index: post it to another thread and open it there with `openIndex`. */
+  /** The memory of the index. Other threads receive it by `postMessage` and open it with `openIndex`. */
   readonly shared: SharedIndex
   readonly #store: IndexStore
   readonly #lock: WriteLock
@@ -57,11 +60,14 @@ export class IndexWriter {
   readonly #rules: RuleWriter
   readonly #capacity: Capacity
   readonly #limits: SectionLimits
-  /** The rules that a change in pages keeps in force, or out of it. */
+  /** The transition of the change in pages that is being written. */
   readonly #pages = new Transition()
-  /** The differences that a reload has found, 'in place' when it is written as it arrives, null when there is none. */
+  /**
+   * The differences that the current reload has found, 'in place' when it is written as it arrives, or null without a
+   * reload.
+   */
   #reload: Differences | 'in place' | null = null
-  /** A reload was abandoned, so the rows have different marks. */
+  /** Whether rows may have different marks: during a reload, and after an abandoned one. */
   #isMarkMixed = false
   readonly #section = (write: () => void): void => this.#lock.section(write)
 
@@ -83,12 +89,12 @@ export class IndexWriter {
   }
 
   /**
-   * Applies a batch of changes, in any order of its rows. Skips and returns, with the reason, the changes that cannot be
-   * applied: a bad value, a reference to an unknown row, the removal of a row that others refer to, a new row in a full
-   * index. Applying a batch again changes nothing.
+   * Applies a batch of changes, whose order does not matter. Skips the changes that cannot be applied and returns them
+   * with the reason: an invalid value, a reference to an unknown row, the removal of a row that others refer to, or a
+   * new row in a full index. Applying a batch again changes nothing.
    *
-   * Readers see an organization change in one step, or, if more than 5,000 of its rows change, in steps of which none
-   * allows a check that both the state before and the state after reject (`section-order.ts`).
+   * Readers see the changes of an organization in one step, or in several steps if more than 5,000 of its rows change.
+   * No intermediate state allows a check that both the state before and the state after reject (`section-order.ts`).
    */
   apply(changes: readonly Change[]): Rejected[] {
     if (this.#reload === 'in place') return this.#write(unguardedSectionsOf(changes, this.#limits))
@@ -97,9 +103,9 @@ export class IndexWriter {
   }
 
   /**
-   * Writes a page of a change of organizations that is too large for memory. The pages come in the order of
-   * `section-order.ts`: restrict, apply, loosen. The organizations may not be part of an `apply` in between, except for
-   * machines that take or give back slots. `finish` ends the change, as `endReload` does.
+   * Writes a page of a change that is too large for memory. The pages must be in the order of `section-order.ts`:
+   * restrict, apply, loosen. Between the pages, `apply` must not change the same organizations, except for claims and
+   * releases of machine slots. `finishPages` or `endReload` ends the change.
    */
   applyPage(changes: readonly Change[], step: Section['step']): Rejected[] {
     if (this.#reload instanceof Differences) for (const change of changes) this.#reload.noteWritten(change)
@@ -112,7 +118,7 @@ export class IndexWriter {
     }
   }
 
-  /** Removes the rules that pages have kept in force. */
+  /** Ends a change in pages: removes the rules that the pages have kept in force. */
   finishPages(): void {
     const batch = this.#rules.transition
     this.#rules.transition = this.#pages
@@ -121,11 +127,11 @@ export class IndexWriter {
   }
 
   /**
-   * Begins a reload: `receive` takes its rows, and `endReload` makes the index equal to them. What `apply` writes
-   * meanwhile is newer than the reload. Called again, it starts over.
+   * Begins a reload, or starts it over. `receive` accepts its rows, and `endReload` makes the index equal to them. Rows
+   * that `apply` writes meanwhile are newer than those of the reload.
    *
-   * With `inPlace`, rows are written as they arrive, which saves the comparison: only for an index from which nobody
-   * decides checks until the reload has ended.
+   * With `inPlace`, rows are written as they arrive, without a comparison. No thread may decide checks from the index
+   * until the reload has ended.
    */
   beginReload({ inPlace = false }: { inPlace?: boolean } = {}): void {
     if (this.#reload === null && !this.#isMarkMixed) this.#rows.mark ^= 1
@@ -135,10 +141,13 @@ export class IndexWriter {
     this.#reload = inPlace ? 'in place' : new Differences()
   }
 
-  /** Takes rows of a reload. Returns those that were rejected; of rows that differ from the index, `endReload` does. */
+  /**
+   * Receives rows of a reload. Returns the rejected rows if the reload is in place. Otherwise `endReload` returns them.
+   */
   receive(changes: readonly Change[]): Rejected[] {
     if (this.#reload === null) throw new Error('No reload has begun: call beginReload first.')
-    // A removal is a row that could not be read. Its row in the index stays unmarked, so the end of the reload removes it.
+    // A removal here stands for a row that could not be read. Its row in the index stays unmarked, so the end of the
+    // reload removes it.
     if (this.#reload === 'in place') {
       return this.apply(changes.filter((change) => change.entity === 'machine' || change.row !== null))
     }
@@ -146,36 +155,41 @@ export class IndexWriter {
     return []
   }
 
-  /** Ends a reload without writing anything. The index stays as it is. */
+  /** Ends a reload without any further write. */
   abandonReload(): void {
     this.#reload = null
   }
 
   /**
-   * Searches a part of the index for rows that the reload, all of which has arrived, did not contain. Returns whether the
-   * index has been searched to its end. Repeat it until then before `endReload`, which otherwise does all at once.
+   * Searches at most `rows` rows of the index for those that the reload did not contain. Returns whether the whole
+   * index has been searched. Once the whole reload has arrived, repeat the call until it returns true, and then call
+   * `endReload`, which otherwise searches the rest at once.
    */
   searchUnmarked(rows: number): boolean {
     return this.#reload instanceof Differences ? this.#reload.unmarked.search(this.#rows, rows) : true
   }
 
-  /** How many rows of the reload differ from the index so far, 0 when it is written in place. */
+  /** The number of rows of the reload that differ from the index so far, or 0 when the reload is written in place. */
   get differences(): number {
     return this.#reload instanceof Differences ? this.#reload.size : 0
   }
 
-  /** How many rows and machines were written by `apply` since the reload began. Their names stay in memory until its end. */
+  /**
+   * The number of rows and machines that `apply` has written since the reload began. Their ids stay in memory until it
+   * ends.
+   */
   get writtenSinceReload(): number {
     return this.#reload instanceof Differences ? this.#reload.written : 0
   }
 
   /**
-   * Writes the differences so far, and the rest of the reload as it arrives: for a reload that differs so much that its
-   * differences should not stay in memory. Nobody may decide checks from the index until the reload has ended.
+   * Writes the differences found so far, and from now on writes the reload as it arrives. This bounds the memory of a
+   * reload with many differences. No thread may decide checks from the index until the reload has ended.
    */
   continueInPlace(): Rejected[] {
     const reload = this.#reload
-    if (!(reload instanceof Differences)) throw new Error('There is no reload that is compared.')
+    if (!(reload instanceof Differences))
+      throw new Error('No compared reload has begun: call beginReload without inPlace first.')
     this.#reload = 'in place'
     this.finishPages()
     const rows = [...reload.toWrite((id) => this.#licenses.usedOf(id))]
@@ -183,8 +197,9 @@ export class IndexWriter {
   }
 
   /**
-   * Ends a reload: writes what differs and removes the rows that it did not contain, as one batch of `apply`. `since`: the
-   * changes since the snapshot of the reload, which become part of the batch. So the state at that snapshot is not shown.
+   * Ends a reload. Writes the rows that differ and removes the rows that it did not contain, as one batch of `apply`.
+   * `since` contains the changes since the reload's snapshot. They become part of the batch, so readers never see the
+   * state at that snapshot.
    */
   endReload(since: readonly Change[] = []): Rejected[] {
     const reload = this.#reload
@@ -206,8 +221,8 @@ export class IndexWriter {
   }
 
   /**
-   * Returns the parts of memory that an image consists of, to be copied before anything else is written. Null while the
-   * index is not one state: during a reload, or between the pages of a change.
+   * Returns the parts of memory that an image consists of. The caller must copy them before the next write. Returns
+   * null during a reload and between the pages of a change, when the index mixes two states.
    */
   image(): ImagePart[] | null {
     const isWhole = this.#reload === null && !this.#isMarkMixed && this.#pages.isEmpty
@@ -215,8 +230,9 @@ export class IndexWriter {
   }
 
   /**
-   * Restores an index that has just been created with the hash key of an image. `fill` fills the parts, of the sizes of the
-   * image, and returns whether they are what was copied. If they are not, or do not fit, the index is empty again.
+   * Restores an image into a new index that was created with the image's hash key. `fill` writes the parts, which have
+   * the sizes of the image's parts, and returns whether they are intact. If they are not intact or do not fit, the
+   * index stays empty and the result is false.
    */
   restore(sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean): boolean {
     const isRestored = restoreParts(this.#store, sizes, fill)
@@ -237,7 +253,7 @@ export class IndexWriter {
       this.#writeSection(only, rejected, () => removeUnmarkedMachines(this.#rows, buckets))
       return rejected
     }
-    // The organization of such a machine is unknown. That it loses its slot restricts, so it comes first.
+    // The organizations of these machines are unknown. A removed machine only restricts, so the removals come first.
     for (let from = 0; from < buckets.length; from += rows) {
       this.#lock.section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
     }
@@ -261,9 +277,9 @@ export class IndexWriter {
     return rejected
   }
 
-  /** `first` is done before the changes, in the same section. */
+  /** Writes one section. `first` runs before the changes, in the same write section. */
   #writeSection({ changes, step }: Section, rejected: Rejected[], first?: () => void): void {
-    // A change that this section restricts is written again by a later section, which reports a rejection.
+    // A later section writes a change of a restricting section again, and reports its rejection.
     const report = (change: Change, reason: string): void => {
       if (step !== 'restrict') rejected.push({ change, reason })
     }
@@ -292,7 +308,7 @@ export class IndexWriter {
     return this.#store.lookup.findId(KINDS[change.entity], change.id) === 0
   }
 
-  /** Writes of a change only what restricts. */
+  /** Writes only the restricting part of a change. */
   #restrictOne(change: Change): null {
     if (change.entity === 'rule') this.#rules.restrict(change)
     else if (change.entity === 'credential') this.#references.restrictCredential(change)
@@ -301,7 +317,10 @@ export class IndexWriter {
     return null
   }
 
-  /** Marks the row or machine that a change describes. Returns whether it is equal in the index. */
+  /**
+   * Marks the row or machine of a change in the index. Returns whether the index already contains it with the same
+   * fields.
+   */
   #markEqual(change: Change): boolean {
     if (change.entity === 'machine') return this.#licenses.markMachine(change)
     if (change.row === null || validationError(change) !== null) return change.row === null
@@ -325,7 +344,8 @@ export class IndexWriter {
       const row = this.#store.lookup.findId(kind, change.id)
       const reason = row === 0 ? null : this.#removeRow(kind, row)
       if (reason === null || this.#reload === null) return reason
-      // The rows that refer to it may not be part of the reload: then its end removes all of them.
+      // The rows that refer to this one may be missing from the reload. In that case the end of the reload removes all
+      // of them.
       this.#rows.setMark(kind, row, this.#rows.mark ^ 1)
       return null
     }

@@ -46,7 +46,9 @@ const STATUS: Record<LicenseStatus, number> = {
   revoked: STATUS_REVOKED,
 }
 
-/** The rows that a record refers to. `key`, its bound hash, is valid until the next record is resolved. */
+/**
+ * The rows that a record refers to, and the bound hash of its key, which is valid until the next record is resolved.
+ */
 interface Target {
   key: Int32Array
   product: number
@@ -57,9 +59,9 @@ export class LicenseWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
   readonly #extensions: ExtensionWriter
-  /** The hash of the license key or machine id that is being written; passed on explicitly, and never kept. */
+  /** A buffer for the hash of the license key or machine id that is being written. */
   readonly #scratch = new Int32Array(4)
-  /** Row of the license whose machine was applied last: in a load, the machines of a license mostly follow each other. */
+  /** Row of the license whose machine was applied last. In a load, most machines of a license follow each other. */
   #latest = 0
 
   constructor(rows: RowWriter, scopes: ScopeWriter, extensions: ExtensionWriter) {
@@ -69,8 +71,8 @@ export class LicenseWriter {
   }
 
   /**
-   * Adds or replaces a license. Returns the reason for which it is rejected, or null. A license whose extension does not
-   * fit is written without it, and is rejected nevertheless.
+   * Adds or replaces a license. Returns the reason for which it is rejected, or null. A license whose extension does
+   * not fit is written without the extension, and is still rejected.
    */
   upsert(record: LicenseRecord): string | null {
     const target = this.#resolve(record)
@@ -79,7 +81,7 @@ export class LicenseWriter {
     return this.#extensions.write(row, record) ? null : INDEX_IS_FULL
   }
 
-  /** Returns the row that holds the license exactly so, or 0. */
+  /** Returns the license's row if all of its fields equal the record's, otherwise 0. */
   findEqual(record: LicenseRecord): number {
     const row = this.#find(record.id)
     if (row === 0) return 0
@@ -102,13 +104,15 @@ export class LicenseWriter {
     return isSame ? row : 0
   }
 
-  /** Returns how many machine slots of the license are taken, or -1 when it is unknown. */
+  /** Returns the number of taken machine slots of a license, or -1 when the license is unknown. */
   usedOf(id: Id): number {
     const row = this.#find(id)
     return row === 0 ? -1 : this.#rows.store.licenses.region.words[row * ROW_WORDS + LICENSE_USED]!
   }
 
-  /** Adds a license as revoked, so that rules can refer to it and no check passes. Leaves one that exists as it is. */
+  /**
+   * Adds a license as revoked, so that rules can refer to it and no check passes. Does not change an existing license.
+   */
   addRevoked(record: LicenseRecord): void {
     if (this.#find(record.id) === 0) this.upsert({ ...record, status: 'revoked' })
   }
@@ -129,7 +133,7 @@ export class LicenseWriter {
     return machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, this.#hashMachine(change))
   }
 
-  /** Sets the mark of a machine that holds a slot. Returns whether it does. */
+  /** Sets the mark of a machine that holds a slot. Returns false when it holds none. */
   markMachine(change: MachineChange): boolean {
     const row = this.#findLatest(change.licenseId)
     if (row === 0) return false
@@ -139,8 +143,8 @@ export class LicenseWriter {
   }
 
   /**
-   * Applies a change of a machine. Returns the reason for which it is rejected, or null. A slot that is given back on an
-   * unknown license is no error: the license's deletion may have come first.
+   * Applies a change of a machine. Returns the reason for which it is rejected, or null. The release of a slot of an
+   * unknown license is accepted, because the license may have been deleted first.
    */
   applyMachine(change: MachineChange): string | null {
     const { licenses, machines } = this.#rows.store
@@ -155,7 +159,7 @@ export class LicenseWriter {
     return null
   }
 
-  /** Returns what a record refers to, or the reason for which it is rejected. */
+  /** Returns the rows that a record refers to, or the reason for its rejection. */
   #resolve(record: LicenseRecord): Target | string {
     const { lookup, hash, organizations, products, customers } = this.#rows.store
     const organization = lookup.findId(KIND_ORGANIZATION, record.organizationId)
@@ -198,7 +202,7 @@ export class LicenseWriter {
     return row
   }
 
-  /** Removes what leads to the row or counts it, except its id. */
+  /** Removes the row from the lookup of keys and from the counts of its parents. Its id stays. */
   #unlink(row: number): void {
     this.#rows.store.lookup.removeLicenseKey(row)
     this.#countAtParents(row, -1)

@@ -1,7 +1,7 @@
 /**
- * Where a change belongs: to which organization, because verdicts depend on rows of one organization alone, and to which
- * license, because a license goes from its old to its new state in one step. What a deletion or a machine does not say
- * is read from the index, or from the rest of the batch.
+ * Determines the organization and the license of a change. A verdict depends only on rows of one organization, and a
+ * license goes from its old to its new state in one step. A deletion or a machine does not contain its organization, so
+ * it is read from the index or from the rest of the batch.
  */
 
 import { writeBytes } from '../memory/bits.ts'
@@ -48,7 +48,7 @@ export function nameOf(id: Id): string {
 /** Resolves the changes of one batch. It reads the index before the batch is applied. */
 export class Placement {
   readonly #store: IndexStore
-  /** Numbers below 0 of organizations that the batch adds. */
+  /** Numbers below 0 for the organizations that the batch adds. */
   readonly #newOrganizations = new Map<string, number>()
   /** The organizations of the licenses that the batch contains. */
   readonly #licenses = new Map<string, number>()
@@ -89,8 +89,9 @@ export class Placement {
   }
 
   /**
-   * Returns the license that a change of a license, of a machine or of a rule is about, as `nameOf` returns it. Null when
-   * it concerns several: another entity, a rule of another scope, or a rule that moves from one scope to another.
+   * Returns the license of a change of a license, machine or rule, in the form of `nameOf`. Returns null for a change
+   * that concerns several licenses: of another entity, of a rule with another scope, or of a rule that moves from one
+   * scope to another.
    */
   licenseOf(change: Change): string | null {
     if (change.entity === 'machine') return nameOf(change.licenseId)
@@ -112,7 +113,7 @@ export class Placement {
     return scope === 'LICENSE' && scopeId !== null ? nameOf(scopeId) : null
   }
 
-  /** Returns null when the rule has another scope, or a license that is gone. */
+  /** Returns the license of a rule, or null when the rule has another scope or its license was removed. */
   #licenseOfRule(rule: number): string | null {
     const { licenses, rules, scopes } = this.#store
     const scope = rules.region.words[rule * ROW_WORDS + RULE_SCOPE]! * ROW_WORDS

@@ -1,6 +1,6 @@
 /**
- * Writes the rows that others refer to: organizations, products, customers and their credentials. Each counts the rows
- * that refer to it and is not removed while there are any, so no row number in the index ever leads to a free row.
+ * Writes the rows that others refer to: organizations, products, customers and their credentials. Each row counts the
+ * rows that refer to it and cannot be removed before them, so no row number in the index refers to a free row.
  */
 
 import { readWord } from '../memory/bits.ts'
@@ -53,7 +53,7 @@ export class ReferenceWriter {
     return null
   }
 
-  /** A product whose entitlements do not fit keeps its former ones, and is rejected nevertheless. */
+  /** Adds or replaces a product. If its entitlements do not fit, the product keeps its former ones and is rejected. */
   upsertProduct(record: ProductRecord): string | null {
     const reason = this.#upsertOwned(KIND_PRODUCT, record, ROW_WORDS, PRODUCT_ORGANIZATION)
     if (reason !== null) return reason
@@ -89,7 +89,7 @@ export class ReferenceWriter {
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
       words[base + CREDENTIAL_SECRET + i] = readWord(record.secretHash, 4 * i)
     }
-    // Readers that remember which row the former secret led to must look it up again.
+    // A reader that remembers the row of the former secret must look it up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
     words[base + CREDENTIAL_PRODUCT] = product
     words[base + CREDENTIAL_STATE] = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark
@@ -99,7 +99,10 @@ export class ReferenceWriter {
     return null
   }
 
-  /** Returns the row that holds the organization, product, customer or credential exactly so, or 0. */
+  /**
+   * Returns the row of the organization, product, customer or credential if all of its fields equal the change's,
+   * otherwise 0.
+   */
   findEqual(change: Extract<Change, { entity: 'organization' | 'product' | 'customer' | 'credential' }>): number {
     if (change.entity === 'organization') return change.row === null ? 0 : this.#find(KIND_ORGANIZATION, change.id)
     if (change.row === null) return 0
@@ -134,7 +137,7 @@ export class ReferenceWriter {
     }
   }
 
-  /** Writes of a change of a credential only what restricts. `upsertCredential` completes the change later. */
+  /** Writes only the restricting part of a credential's change. `upsertCredential` completes the change later. */
   restrictCredential({ id, row: record }: CredentialChange): void {
     const row = this.#find(KIND_CREDENTIAL, id)
     if (row === 0) return
@@ -143,7 +146,7 @@ export class ReferenceWriter {
       this.removeCredential(row)
       return
     }
-    // A credential that will be bound to another product is valid for neither until then.
+    // A credential that moves to another product is valid for neither product until the change is complete.
     const bound = words[row * ROW_WORDS + CREDENTIAL_PRODUCT]!
     const product = this.#productOf(record, this.#organizationOfCredential(row))
     if (product !== 0 && product !== bound) {
@@ -224,7 +227,7 @@ export class ReferenceWriter {
     return product !== 0 && words[product * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? product : null
   }
 
-  /** Counts a credential in (1) or out (-1) at its organization and at the product that it is bound to. */
+  /** Adds `by` to the child counts of a credential's organization and of the product that it is bound to. */
   #countAtParents(credential: number, by: 1 | -1): void {
     this.#addChild(this.#organizationOfCredential(credential), by)
     const { credentials, products } = this.#rows.store

@@ -1,8 +1,8 @@
 /**
  * Reconciles the index with a full load, by mark and sweep: every row that the load contains gets the new mark, and at the
- * end the rows with the old mark are removed. A load is a comparison: a row that equals the index is only marked, which
- * readers cannot see, and a different one is kept until the end. So readers see the old state until everything has
- * arrived, and there is never a second index in memory.
+ * end the rows with the old mark are removed. A row of the load that equals the index is only marked, which readers
+ * cannot see. A row that differs is kept until the end. So readers see the old state until the whole load has arrived,
+ * and memory never contains a second index.
  */
 
 import { writeBytes } from '../memory/bits.ts'
@@ -20,14 +20,14 @@ import { KINDS, nameOf } from './placement.ts'
 import type { RowWriter } from './row-writer.ts'
 import { SECTION_LIMITS } from './section-order.ts'
 
-/** Rows before those that they refer to. */
+/** The order of removal: rows come before the rows that they refer to. */
 const SWEEP_ORDER = [KIND_RULE, KIND_LICENSE, KIND_CREDENTIAL, KIND_CUSTOMER, KIND_PRODUCT, KIND_ORGANIZATION]
 const ROW_ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'rule'] as const
 
-/** Removes a row, and returns the reason when it cannot. */
+/** Removes a row. Returns null, or the reason why the row cannot be removed. */
 export type RowRemover = (kind: number, row: number) => string | null
 
-/** Sets the mark of every row and machine. A reload that starts over needs it. */
+/** Sets the mark of every row and machine, for a reload that starts over. */
 export function markAll(rows: RowWriter, mark: number): void {
   for (const kind of SWEEP_ORDER) {
     for (let row = 1; row <= rows.store.lookup.slab(kind).highest; row++) {
@@ -47,7 +47,7 @@ export function markAll(rows: RowWriter, mark: number): void {
 export class Differences {
   readonly unmarked = new Unmarked()
   readonly #changes: Change[] = []
-  /** Rows and machines that were written since the reload began: the load's copy of them is older. */
+  /** The rows and machines that were written since the reload began. The load's copies of them are older. */
   readonly #written = new Set<string>()
   readonly #removedLicenses = new Set<string>()
 
@@ -55,7 +55,7 @@ export class Differences {
     return this.#changes.length
   }
 
-  /** Keeps a row of the load that differs from the index, without the buffer that its bytes are part of. */
+  /** Stores a copy of a row of the load that differs from the index. The copy does not retain the load's buffer. */
   add(change: Change): void {
     this.#changes.push(copyOf(change))
   }
@@ -75,12 +75,15 @@ export class Differences {
     return this.#written.has(keyOf(change))
   }
 
-  /** How many rows and machines were written since the reload began. */
+  /** The number of rows and machines that were written since the reload began. */
   get written(): number {
     return this.#written.size
   }
 
-  /** Returns the rows of the load to write. `usedOf`: how many slots the index counts for a license, or -1. */
+  /**
+   * Returns the rows of the load to write. `usedOf` returns the number of slots that the index counts for a license, or
+   * -1.
+   */
   *toWrite(usedOf: (id: Uint8Array) => number): Generator<Change> {
     for (const change of this.#changes) {
       if (this.#written.has(keyOf(change))) continue
@@ -90,7 +93,7 @@ export class Differences {
     }
   }
 
-  /** A license that was removed since, of which the load still contains machines. */
+  /** Returns whether the change is a machine of a license that was removed since the reload began. */
   #isOfRemovedLicense(change: Change, usedOf: (id: Uint8Array) => number): boolean {
     if (change.entity !== 'machine' || usedOf(change.licenseId) >= 0) return false
     return this.#removedLicenses.has(nameOf(change.licenseId))
@@ -110,7 +113,7 @@ function keyOf(change: Change): string {
   return change.entity + nameOf(change.licenseId) + nameOf(change.machineId)
 }
 
-/** Returns a copy of a change, whose bytes are no part of a larger buffer. */
+/** Returns a copy of a change, with a separate buffer for each of its byte strings. */
 function copyOf(change: Change): Change {
   const copy: Change = { ...change }
   copyBytes(copy)
@@ -129,14 +132,14 @@ function copyBytes(row: object): void {
 }
 
 /**
- * Searches the index for rows and machines without the current mark. What is written meanwhile gets the mark, so a row that
- * has it once keeps it, and the search can be done in parts.
+ * Searches the index for rows and machines without the current mark. Rows written meanwhile get the mark, and marked
+ * rows keep it, so the search can be done in parts.
  */
 export class Unmarked {
   /** The buckets that contained a machine without the mark. */
   readonly buckets: number[] = []
   readonly #rows: { entity: (typeof ROW_ENTITIES)[number]; row: number }[] = []
-  /** The next table to search: an index of ROW_ENTITIES, then the machines. */
+  /** The next table to search, as an index of ROW_ENTITIES. The machines come after the last one. */
   #table = 0
   /** The next row or bucket of the table. */
   #next = 1
@@ -154,7 +157,7 @@ export class Unmarked {
     return this.#next >= machines.table.buckets
   }
 
-  /** Returns the removals of the rows that were found and still do not have the mark. */
+  /** Returns a removal for each row that the search found and that still does not have the mark. */
   removals(rows: RowWriter): Exclude<Change, MachineChange>[] {
     const removals: Exclude<Change, MachineChange>[] = []
     for (const { entity, row } of this.#rows) {
@@ -163,13 +166,13 @@ export class Unmarked {
       const { region, rowWords } = rows.store.lookup.slab(kind)
       const id = new Uint8Array(16)
       writeBytes(region.words, row * rowWords + ID, 4, id)
-      // A rule that a change in pages keeps in force is not found by its id.
+      // A rule that a change in pages keeps in force cannot be found by its id. It must stay.
       if (rows.store.lookup.findId(kind, id) === row) removals.push({ entity, id, row: null })
     }
     return removals
   }
 
-  /** Searches the rest of a table, at most `count` rows. Returns how many were searched. */
+  /** Searches the rest of a table, at most `count` rows. Returns the number of rows searched, at least 1. */
   #searchTable(rows: RowWriter, count: number): number {
     const entity = ROW_ENTITIES[this.#table]!
     const from = this.#next
@@ -177,7 +180,7 @@ export class Unmarked {
     for (let row = from; row < to; row++) if (isUnmarkedRow(rows, KINDS[entity], row)) this.#rows.push({ entity, row })
     const isAtEnd = to > rows.store.lookup.slab(KINDS[entity]).highest
     if (isAtEnd) this.#table++
-    // Rows begin with 1 and buckets with 0.
+    // The first row is 1, and the first bucket is 0.
     this.#next = isAtEnd ? (this.#table === ROW_ENTITIES.length ? 0 : 1) : to
     return Math.max(1, to - from)
   }

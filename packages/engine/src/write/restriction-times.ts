@@ -1,7 +1,7 @@
 /**
- * The times until which scopes are restricted: for each scope and type, the latest end of its restrictions that count
- * (docs/api.md#v15). The scope's record holds that time, so a check needs one comparison. All ends, of which it is the
- * latest, are memory of the writer alone, and exist only for scopes with restrictions.
+ * Maintains the times until which scopes are restricted: for each scope and type, the latest expiry of the restrictions
+ * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison. The expiries of
+ * all restrictions are in the writer's memory, and only for scopes with restrictions.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
@@ -21,12 +21,12 @@ import {
   SCOPE_RESTRICTED_UNTIL,
 } from '../memory/layout.ts'
 
-/** Numbers, each as often as it was added, and the largest of them. */
+/** A multiset of numbers that returns the largest of them. */
 class Multiset {
   /** The number of elements. */
   size = 0
   readonly #counts = new Map<number, number>()
-  /** A binary heap, the largest first. It may hold numbers that are gone, which are dropped when they come to the top. */
+  /** A binary heap with the largest number first. Deleted numbers stay in it until they reach the top. */
   #heap: number[] = []
 
   add(value: number): void {
@@ -34,7 +34,7 @@ class Multiset {
     const count = this.#counts.get(value) ?? 0
     this.#counts.set(value, count + 1)
     if (count > 0) return
-    // Numbers that are gone must not outnumber the others.
+    // Deleted numbers must not outnumber the others, so the heap is rebuilt.
     if (this.#heap.length > 2 * this.#counts.size + 16) this.#heap = [...this.#counts.keys()].toSorted((a, b) => b - a)
     else this.#push(value)
   }
@@ -84,7 +84,7 @@ class Multiset {
 
 export class RestrictionTimes {
   readonly #store: IndexStore
-  /** By scope and type, see `keyOf`. */
+  /** The expiries of restrictions, by scope and type (see `keyOf`). */
   readonly #ends = new Map<number, Multiset>()
 
   constructor(store: IndexStore) {
@@ -98,7 +98,7 @@ export class RestrictionTimes {
     for (let row = 1; row <= highest; row++) if (region.words[row * ROW_WORDS + GENERATION] !== 0) this.add(row)
   }
 
-  /** Counts the end of a rule, if it is an enforced restriction that is not dormant. */
+  /** Counts the expiry of a rule, if it is an enforced restriction that is not dormant. */
   add(row: number): void {
     if (!this.#counts(row)) return
     const key = this.keyOf(row)
@@ -108,7 +108,7 @@ export class RestrictionTimes {
     this.#publish(key, ends)
   }
 
-  /** Stops counting the end of a rule that `add` counted, and whose record has not changed since. */
+  /** Stops counting the expiry of a rule. Its record must not have changed since `add`. */
   delete(row: number): void {
     if (!this.#counts(row)) return
     const key = this.keyOf(row)
@@ -119,14 +119,14 @@ export class RestrictionTimes {
     this.#publish(key, ends)
   }
 
-  /** Returns a number that restrictions have in common when their scope and their type are the same. */
+  /** Returns a number that identifies the scope and the type of a restriction. */
   keyOf(row: number): number {
     const { words } = this.#store.rules.region
     const type = restrictionType(ruleType(words[row * ROW_WORDS + RULE_TRAITS]!))
     return words[row * ROW_WORDS + RULE_SCOPE]! * RESTRICTION_TYPES + type
   }
 
-  /** Returns how many restrictions with a key count. */
+  /** Returns the number of counted restrictions with a key. */
   countOf(key: number): number {
     return this.#ends.get(key)?.size ?? 0
   }

@@ -1,7 +1,7 @@
 /**
- * Creates and removes rows of any kind: each gets an id, a generation and the current mark, and is found by its id. The
- * mark is one bit of the row, for mark and sweep: a reload marks every row that it receives, and at its end removes the
- * rows that still have the other mark.
+ * Creates and removes rows of any kind. Each row gets an id, a generation and the current mark, and can be found by its
+ * id. The mark is one bit for mark and sweep. A reload sets it in every row that it receives, and at its end removes
+ * the rows that still have the other mark.
  */
 
 import { readWord } from '../memory/bits.ts'
@@ -51,7 +51,7 @@ export class RowWriter {
     this.store.memory.control[CURRENT_MARK] = mark
   }
 
-  /** Creates a row with this id and returns it; its other fields are 0. */
+  /** Creates a row with this id and returns its number. Its other fields are 0. */
   create(kind: number, id: Uint8Array): number {
     const { lookup } = this.store
     const slab = lookup.slab(kind)
@@ -65,13 +65,16 @@ export class RowWriter {
     return row
   }
 
-  /** Sets a new generation (all kinds count together), so that pairs of row and generation that readers remember are no longer valid. */
+  /**
+   * Sets a new generation, which invalidates the pairs of row and generation that readers remember. All kinds share one
+   * counter.
+   */
   renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
     region.words[row * rowWords + GENERATION] = this.store.organizations.nextGeneration()
   }
 
-  /** Removes a row. The caller has unlinked it from everything but its id. */
+  /** Removes a row. The caller must have removed all references to it except its id. */
   destroy(kind: number, row: number): void {
     const { lookup } = this.store
     lookup.removeId(kind, row)

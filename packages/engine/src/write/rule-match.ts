@@ -1,6 +1,6 @@
 /**
- * What a rule matches, by its type: whether the value is valid, and the words that the index holds for it. A new type of rule is
- * written here and read in `read/rule-matching.ts`.
+ * Validates the value that a rule matches, by type, and converts it to the words that the index stores. A new type of
+ * rule needs code here and in `read/rule-matching.ts`.
  */
 
 import type { KeyedHash } from '../memory/keyed-hash.ts'
@@ -11,7 +11,7 @@ export const ID_BYTES = 16
 export const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
 export const MACHINE_ID_EMPTY = 'machineId must not be empty'
 
-/** Returns the reason for which a rule cannot match this, or null. */
+/** Returns the reason why a rule cannot match this, or null. */
 export function matchError(match: RuleMatch): string | null {
   switch (match.type) {
     case 'IP':
@@ -29,8 +29,8 @@ export function matchError(match: RuleMatch): string | null {
 }
 
 /**
- * Writes what the rule matches to the four words of `value` and returns its type, or -1 when its customer is unknown.
- * `customerOf` returns the row of a customer of the rule's organization, or 0.
+ * Writes the value that a rule matches to the four words of `value`. Returns the rule's type, or -1 when its customer
+ * is unknown. `customerOf` returns the row of a customer of the rule's organization, or 0.
  */
 export function writeMatch(
   match: RuleMatch,

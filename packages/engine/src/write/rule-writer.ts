@@ -52,17 +52,19 @@ import type { ScopeWriter } from './scope-writer.ts'
 import { beginLoosening, endRestricting, type RuleRow, type RunSection, Transition } from './transition.ts'
 import { TrieWriter } from './trie-writer.ts'
 
-/** The bits of a rule's traits that say what it matches: type and prefix length. */
+/** The bits of a rule's traits that determine what it matches: type and prefix length. */
 const MATCH_BITS = (RULE_TYPE_MASK << RULE_TYPE_SHIFT) | (RULE_PREFIX_MASK << RULE_PREFIX_SHIFT)
 
-/** The rows that a record refers to and matches. `value` is valid until the next record is resolved. */
+/**
+ * The rows that a record refers to, and the value that it matches, which is valid until the next record is resolved.
+ */
 interface Target {
   organization: number
   ownerKind: number
   owner: number
-  /** Type and prefix length, as the traits hold them. */
+  /** Type and prefix length, in the form of the traits. */
   match: number
-  /** Four words, as the record holds them. */
+  /** The four words of the value, in the form of the rule's row. */
   value: Int32Array
 }
 
@@ -81,10 +83,13 @@ export class RuleWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
   readonly #trie: TrieWriter
-  /** The value of the rule that is being written; passed on explicitly, and never kept. */
+  /** A buffer for the value of the rule that is being written. */
   readonly #scratch = new Int32Array(4)
   readonly #times: RestrictionTimes
-  /** The change in phases that is being written. The writer of a change in pages sets its own. */
+  /**
+   * The state of the change in phases that is being written. `IndexWriter` replaces it while it writes a change in
+   * pages.
+   */
   transition = new Transition()
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
@@ -107,7 +112,10 @@ export class RuleWriter {
     return null
   }
 
-  /** Returns the row that holds the rule exactly so, apart from `ignoredBits` of its traits, or 0. */
+  /**
+   * Returns the rule's row if all of its fields equal the record's, apart from `ignoredBits` of its traits, otherwise
+   * 0.
+   */
   findEqual(record: AccessRuleRecord, ignoredBits = 0): number {
     const row = this.#rows.store.lookup.findId(KIND_RULE, record.id)
     if (row === 0) return 0
@@ -119,13 +127,13 @@ export class RuleWriter {
   }
 
   /**
-   * Writes of a change only what restricts: afterwards the rules allow no check that they did not allow before, and none
-   * that the change's own row does not allow either. `upsert` or `remove` completes the change later, and
-   * `removeDetached` removes the rows that this leaves in force.
+   * Writes only the restricting part of a change. Afterwards the rules allow only checks that they allowed before and
+   * that the change's row allows too. `upsert` or `remove` completes the change later, and `removeDetached` removes the
+   * rows that this method leaves in force.
    *
-   * A blacklist stays in force, with the later expiry when only that changes. An exclusion goes; but one that hides
-   * exclusions of broader scopes with `allowSuspendedOrExpired`, because it is not one itself, becomes a blacklist.
-   * `transition.ts` describes what happens to restrictions. A monitored rule decides nothing and comes later.
+   * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed, unless
+   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have it. Then it becomes a
+   * blacklist. `transition.ts` describes restrictions. Monitored rules decide nothing, so they are written later.
    */
   restrict({ id, row: record }: RuleChange): void {
     const target = record === null ? null : this.#resolve(record)
@@ -142,7 +150,7 @@ export class RuleWriter {
     if (record.kind === 'BLACKLIST' || hides) this.#write({ ...record, kind: 'BLACKLIST' }, target)
   }
 
-  /** Does the part of `restrict` that concerns the rule as it is. Returns whether that is all. */
+  /** Restricts the existing rule. Returns whether `restrict` has nothing left to do. */
   #restrictOld(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
     const { words, doubles } = this.#rows.store.rules.region
     const traits = words[row * ROW_WORDS + RULE_TRAITS]!
@@ -163,13 +171,13 @@ export class RuleWriter {
     return false
   }
 
-  /** Does the part of `restrict` that concerns an enforced restriction. Returns whether that is all. */
+  /** Restricts an existing, enforced restriction. Returns whether `restrict` has nothing left to do. */
   #restrictRestriction(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
     const { words, doubles } = this.#rows.store.rules.region
     const traits = words[row * ROW_WORDS + RULE_TRAITS]!
     const added = traits & (RULE_HOLLOW | RULE_DORMANT)
     if (added !== 0) {
-      // An earlier change, which did not reach its end, has added it.
+      // An earlier, unfinished change has added this row.
       if (record !== null && this.findEqual(record, added) !== 0) {
         if ((added & RULE_DORMANT) !== 0) this.transition.dormant.push(this.#ruleRow(row))
         return true
@@ -185,19 +193,19 @@ export class RuleWriter {
     const endMs = doubles[row * ROW_DOUBLES + EXPIRY]!
     const staysRestriction = record.kind === 'RESTRICTION' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)
     if (staysRestriction && record.expiresAtMs > endMs) {
-      // The old row satisfies checks until its end. The new one only restricts.
+      // The old row satisfies checks until it expires. The new row only restricts.
       this.#rows.store.lookup.removeId(KIND_RULE, row)
       this.transition.companions.set(this.#write(record, target, RULE_HOLLOW), row)
       return true
     }
     this.#detach(row)
     this.transition.leaving.push(this.#ruleRow(row))
-    // Until its earlier end, the new row satisfies the same checks as the old one.
+    // The new row expires earlier. Until then it satisfies the same checks as the old one.
     if (staysRestriction) this.#write(record, target)
     return staysRestriction
   }
 
-  /** Adds a restriction so that it loosens nothing. */
+  /** Adds a restriction without allowing any further check. */
   #addRestriction(record: AccessRuleRecord, target: Target): void {
     const row = this.#write(record, target, RULE_DORMANT)
     if (this.#times.countOf(this.#times.keyOf(row)) === 0) {
@@ -220,7 +228,7 @@ export class RuleWriter {
     beginLoosening(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
   }
 
-  /** Derives what only the writer knows from memory that was restored. */
+  /** Rebuilds the writer's own state after the index's memory was restored. */
   restored(): void {
     this.#times.rebuild()
   }
@@ -229,7 +237,10 @@ export class RuleWriter {
     return { row, generation: this.#rows.store.rules.region.words[row * ROW_WORDS + GENERATION]! }
   }
 
-  /** Returns whether writing the record needs a new row. With `detaches`, an existing rule may leave its row in force. */
+  /**
+   * Returns whether writing the record needs a new row. With `detaches`, the former row of an existing rule may stay in
+   * force.
+   */
   takesRow(record: AccessRuleRecord, detaches: boolean): boolean {
     return detaches || this.#rows.store.lookup.findId(KIND_RULE, record.id) === 0
   }
@@ -245,7 +256,7 @@ export class RuleWriter {
     for (const row of this.transition.detached.splice(0, count)) this.#removeWithoutId(row)
   }
 
-  /** Ends a change, also one that was given up: afterwards the transition is empty. */
+  /** Ends a change, even an abandoned one. Afterwards the transition is empty. */
   finish(rows: number, section: RunSection): void {
     const { transition } = this
     if (transition.isEmpty) return
@@ -261,7 +272,7 @@ export class RuleWriter {
     this.#rows.store.rules.free(row)
   }
 
-  /** Returns what a record refers to and matches, or the reason for which it is rejected. */
+  /** Returns the rows and the value of a record, or the reason for its rejection. */
   #resolve(record: AccessRuleRecord): Target | string {
     const { lookup } = this.#rows.store
     const organization = lookup.findId(KIND_ORGANIZATION, record.organizationId)
@@ -279,7 +290,7 @@ export class RuleWriter {
     return { organization, ownerKind, owner, match, value }
   }
 
-  /** Returns the row. `extraBits`: of the traits. */
+  /** Writes a rule and returns its row. Sets `extraBits` in its traits. */
   #write(record: AccessRuleRecord, target: Target, extraBits = 0): number {
     const { lookup, rules } = this.#rows.store
     let row = lookup.findId(KIND_RULE, record.id)
@@ -308,7 +319,10 @@ export class RuleWriter {
     )
   }
 
-  /** Detaches a row from its rule's id. It stays in force until `removeDetached`, an exclusion as a blacklist. */
+  /**
+   * Detaches a row from its rule's id. The row stays in force until `removeDetached`. An exclusion stays in force as a
+   * blacklist.
+   */
   #detach(row: number): void {
     this.#rows.store.lookup.removeId(KIND_RULE, row)
     this.#rows.store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! &= ~(RULE_EXCLUSION | RULE_ALLOW)

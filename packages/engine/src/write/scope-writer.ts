@@ -48,7 +48,7 @@ export class ScopeWriter {
     return scope
   }
 
-  /** Counts a rule of a type in (1) or out (-1), and frees the record with its last rule. */
+  /** Adds `by` to the counts of a type's rules and of all rules, and frees the record with its last rule. */
   count(scope: number, type: number, by: 1 | -1): void {
     const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS

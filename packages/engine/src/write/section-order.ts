@@ -1,26 +1,26 @@
 /**
  * The order in which a batch of changes is written, and its division into write sections.
  *
- * Verdicts depend on rows of one organization, so an organization's part of a batch is one section wherever it is not
- * too long: readers see its old state, then its new one. The part of an organization with more rows than that is written
- * in phases, and the guarantee is: no state in between allows a check that both the old and the new state reject.
+ * Verdicts depend on rows of one organization, so an organization's part of a batch is one section unless it is too
+ * long. Readers then see its old state, and after the section its new state. A longer part is written in phases. No
+ * state between them allows a check that both the old and the new state reject.
  *
- *   1. What only restricts: blacklists are added, exclusions and credentials go, machines give back slots.
+ *   1. The restricting part: blacklists are added, exclusions and credentials removed, and machine slots released.
  *   2. License by license, each with its own rules and machines in one section.
- *   3. What only loosens: blacklists go, exclusions and credentials are added.
+ *   3. The loosening part: blacklists are removed, exclusions and credentials added.
  *
- * In phase 1 a rule or credential that changes otherwise becomes what restricts at least as much as its old and its new
- * row. So a license in its old state never meets rules that allow more than the old ones, and a license in its new state
- * never meets rules that allow more than the new ones.
+ * In phase 1, a rule or credential that changes in another way gets a row that restricts at least as much as its old
+ * and its new row. So a license in its old state is never combined with rules that allow more than the old ones. The
+ * same applies to its new state and the new rules.
  */
 
 import type { Change } from '../model.ts'
 import { nameOf, NOWHERE, type Placement } from './placement.ts'
 
 export interface SectionLimits {
-  /** Sections are filled up to this number of rows: readers wait while one is written. */
+  /** The number of rows up to which sections are filled. Readers wait while a section is written. */
   rows: number
-  /** An organization, or else a license, with at most this number of changed rows changes in one section. */
+  /** The maximum number of changed rows of an organization, or else of a license, that are written in one section. */
   atomicRows: number
 }
 
@@ -29,13 +29,16 @@ export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 5_000 }
 export interface Section {
   changes: readonly Change[]
   /**
-   * apply: writes the changes. restrict: writes of each only what restricts. loosen: like `apply`, after a part of the
-   * rules was removed that `restrict` kept in force.
+   * `apply` writes the changes. `restrict` writes only their restricting parts. `loosen` first removes some of the
+   * rules that `restrict` kept in force, and then writes the changes.
    */
   step: 'apply' | 'restrict' | 'loosen'
 }
 
-/** Rows come before the rows that refer to them, and removals last. Machines follow licenses, whose count they carry. */
+/**
+ * The places of changes in `dependencyOrder`. Rows come before the rows that refer to them, and removals come last.
+ * Machines come after licenses, because they contain the license's count.
+ */
 const UPSERTS: Record<Change['entity'], number> = {
   organization: 0,
   product: 1,
@@ -46,7 +49,7 @@ const UPSERTS: Record<Change['entity'], number> = {
   machine: 6,
 }
 const REMOVALS: Record<Change['entity'], number> = {
-  machine: 6, // machines stay in one place: each carries the count of slots after it
+  machine: 6, // claims and releases share one place, because each contains the count of slots after it
   rule: 7,
   license: 8,
   credential: 9,
@@ -62,19 +65,19 @@ export function* sectionsOf(
   placementOf: (changes: readonly Change[]) => Placement,
   limits: SectionLimits,
 ): Generator<Section> {
-  // Most batches are a single claim. Ordering it would only allocate, and cause garbage collections.
+  // Most batches are a single claim. Ordering it would only cause garbage collections.
   if (changes.length === 1) yield { changes, step: 'apply' }
   else for (const part of partsOf(changes)) yield* sectionsOfPart(part, placementOf, limits)
 }
 
-/** Yields the write sections of a batch without the guarantee: for an index from which nobody decides checks. */
+/** Yields the write sections of a batch without the guarantee, for an index from which no thread decides checks. */
 export function* unguardedSectionsOf(changes: readonly Change[], limits: SectionLimits): Generator<Section> {
   yield* slices(dependencyOrder(changes), limits.rows, 'apply')
 }
 
 /**
- * Divides a batch where the order of changes matters: before a row that the batch removed and adds again, and before a
- * rule that it contains twice, because the rule may have become the other kind.
+ * Divides a batch where the order of changes matters: before a row that the batch has removed and adds again, and
+ * before the second change of a rule, because the kind of the rule may have changed.
  */
 function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
   const seen = new Set<string>()
@@ -124,7 +127,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   for (const [license, group] of byLicense) {
     if (license === null) continue
     if (isLong(group)) {
-      // Its rules and machines do not fit into one section: they are written as if they were of all licenses.
+      // Its rules and machines do not fit into one section, so they are written like those of other scopes.
       shared.push(...group.filter(({ entity }) => entity === 'rule'))
       machines.push(...group.filter(({ entity }) => entity === 'machine'))
       licenses.push(group.filter(({ entity }) => entity === 'license'))
@@ -133,14 +136,14 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   const rules = shared.filter(({ entity }) => entity === 'rule')
   const credentials = shared.filter(({ entity }) => entity === 'credential')
   const others = shared.filter(({ entity }) => entity !== 'rule' && entity !== 'credential')
-  // A license must exist before rules that refer to it. It is revoked until its turn comes.
+  // A license must exist before rules that refer to it. It is revoked until its own section is written.
   const scopes = new Set(rules.map(scopeOf))
   const early = changes.filter((change) => change.entity === 'license' && scopes.has(nameOf(change.id)))
 
   yield* slices(dependencyOrder(others.filter((change) => !isRemoval(change))), limits.rows, 'apply')
   yield* slices([...credentials, ...early, ...rules, ...machines.filter(isRemoval)], limits.rows, 'restrict')
   yield* packed(licenses, limits.rows)
-  // Every section removes `limits.rows` of the rules that are still in force, which are at most as many as the changes.
+  // Every section also removes `limits.rows` of the detached rules. Their number is at most the number of changes.
   yield* slices(dependencyOrder([...rules, ...credentials]), limits.rows, 'loosen')
   yield* slices(
     machines.filter((change) => !isRemoval(change)),
@@ -150,7 +153,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   yield* slices(dependencyOrder(others.filter(isRemoval)), limits.rows, 'loosen')
 }
 
-/** Yields sections of whole groups. A group that is longer than a section has one of its own. */
+/** Yields sections of whole groups. A group that is longer than a section becomes a separate section. */
 function* packed(groups: Iterable<readonly Change[]>, rows: number): Generator<Section> {
   let open: Change[] = []
   for (const group of groups) {
@@ -163,7 +166,7 @@ function* packed(groups: Iterable<readonly Change[]>, rows: number): Generator<S
   if (open.length > 0) yield { changes: dependencyOrder(open), step: 'apply' }
 }
 
-/** Yields the changes in their order, in sections of this many rows. */
+/** Yields sections of `rows` changes each, in the given order. */
 export function* slices(changes: readonly Change[], rows: number, step: Section['step']): Generator<Section> {
   for (let from = 0; from < changes.length; from += rows) yield { changes: changes.slice(from, from + rows), step }
 }

@@ -1,4 +1,4 @@
-/** How many rows the index has, and how much memory they take. */
+/** Statistics of an index: the number of its rows, and the memory that they use. */
 
 import type { IndexStore } from '../memory/index-store.ts'
 import { REGION_NAMES } from '../memory/shared-memory.ts'
@@ -8,9 +8,9 @@ export interface IndexStats {
   rows: Record<Change['entity'] | 'extension' | 'value' | 'scope' | 'trieNode', number>
   /** Bytes in use, by slab and table. */
   bytes: Record<string, number>
-  /** Bytes in use, all together. */
+  /** Bytes in use, in total. */
   usedBytes: number
-  /** Address space. The system provides memory only for the part in use. */
+  /** Reserved address space, in bytes. The system provides memory only for the part in use. */
   reservedBytes: number
 }
 

@@ -1,14 +1,17 @@
 /**
- * The rules that a change in phases keeps in force, or keeps out of it, until its last phase (`section-order.ts`). In the
- * first phase, blacklists, exclusions and restrictions only become stricter; this class holds what the later phases undo.
+ * The rules that a change in phases keeps in force, or does not put in force yet, until its last phase
+ * (`section-order.ts`). In the first phase, rules only become stricter. This class records what the later phases must
+ * undo.
  *
- * A scope is restricted to what its restrictions of a type match, so adding the first one restricts, and adding another one
- * loosens. Between the phases, a type of a scope is restricted where it was or will be, and only restrictions that were and
- * will be there satisfy a check. No check sees the restrictions of a scope come or go one by one:
+ * A scope allows only checks that match its restrictions of a type. So the first restriction restricts, and each
+ * further one loosens. Between the phases, a type of a scope is restricted if it was or will be restricted. Only
+ * restrictions that exist before and after the change satisfy a check. So the restrictions of a scope take effect
+ * together, and end together:
  *
- *   - Where there were none, new ones are *dormant*: they match, and restrict nothing until the first phase ends.
- *   - Where there were some, new ones are *hollow*: they restrict, and satisfy no check until their turn in the last phase.
- *   - Those that go become hollow when the first phase ends; but where none stays, dormant when the last phase begins.
+ *   - New restrictions of a type that had none are *dormant*. They match, and restrict nothing until the first phase ends.
+ *   - Other new restrictions are *hollow*. They restrict, and satisfy no check until they are written in the last phase.
+ *   - Removed restrictions become hollow when the first phase ends. If no restriction of the type stays, they become
+ *     dormant instead, when the last phase begins.
  */
 
 import { GENERATION, ROW_WORDS, RULE_DORMANT, RULE_HOLLOW, RULE_TRAITS } from '../memory/layout.ts'
@@ -18,20 +21,20 @@ import type { RestrictionTimes } from './restriction-times.ts'
 /** Runs a function as one write section. */
 export type RunSection = (write: () => void) => void
 
-/** A rule's row with its generation: in another generation the row holds another rule. */
+/** A rule's row with its generation. In another generation, the row holds another rule. */
 export interface RuleRow {
   row: number
   generation: number
 }
 
 export class Transition {
-  /** Rows that no id leads to, and that are still in force. */
+  /** Rows that are still in force, but detached from their ids. */
   readonly detached: number[] = []
-  /** Restrictions that go. */
+  /** Restrictions that the change removes. */
   leaving: RuleRow[] = []
-  /** Restrictions that restrict nothing yet. */
+  /** New restrictions that restrict nothing yet. */
   dormant: RuleRow[] = []
-  /** Of a restriction whose end becomes later: its new, hollow row, and its old row, which has no id. */
+  /** The restrictions whose expiry becomes later, as pairs of the new, hollow row and the old row, which has no id. */
   readonly companions = new Map<number, number>()
 
   get isEmpty(): boolean {
@@ -40,7 +43,7 @@ export class Transition {
 }
 
 /**
- * Ends the first phase: new restrictions take effect, and those that go become hollow where others stay. It takes write
+ * Ends the first phase: new restrictions take effect, and removed ones become hollow where others stay. Writes in
  * sections of at most `rows` rows.
  */
 export function endRestricting(
@@ -70,7 +73,10 @@ export function endRestricting(
   })
 }
 
-/** Begins the last phase: scopes whose restrictions all go are not restricted any more. It takes write sections, as above. */
+/**
+ * Begins the last phase: scopes that lose all restrictions of a type are no longer restricted. Writes in sections of at
+ * most `rows` rows.
+ */
 export function beginLoosening(
   transition: Transition,
   times: RestrictionTimes,

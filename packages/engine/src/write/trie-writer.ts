@@ -1,7 +1,7 @@
 /**
- * Inserts rules into a trie and removes them. Invariant: every node holds at least two things (children, or rules that
- * end in it), so a trie of n networks has fewer than n nodes, and an insertion adds at most one. A network of length L
- * belongs to the node of depth L / 4 on its path; where there is none, the rule is a child by itself.
+ * Inserts rules into a trie and removes them. Invariant: every node has at least two entries (children, or rules that
+ * end in it). So a trie of n networks has fewer than n nodes, and an insertion adds at most one node. A network of
+ * length L belongs to the node of depth L / 4 on its path. If there is no such node, the rule itself is a child.
  */
 
 import {
@@ -28,7 +28,10 @@ export class TrieWriter {
     this.#rules = rules
   }
 
-  /** Inserts a rule into the trie whose root is the word `slot` of `root`. The rule's record holds its value and traits. */
+  /**
+   * Inserts a rule into the trie whose root is the word `slot` of `root`. The rule's record must already contain its
+   * value and traits.
+   */
   insert(root: Int32Array, slot: number, rule: number): void {
     const home = this.#homeOf(rule)
     let words = root
@@ -59,7 +62,7 @@ export class TrieWriter {
     throw new Error('The trie is deeper than an address is long.')
   }
 
-  /** Removes a rule from the trie, and frees the node that has nothing to branch on any more. */
+  /** Removes a rule from the trie, and frees a node that has only one entry left. */
   remove(root: Int32Array, slot: number, rule: number): void {
     const nodeWords = this.#nodes.region.words
     const home = this.#homeOf(rule)
@@ -86,14 +89,17 @@ export class TrieWriter {
     if (parent >= 0 && words[at] === 0) this.#collapse(parentWords, parent)
   }
 
-  /** Puts a rule before the others of its network. `complement`: the word is a child, so it holds the complement. */
+  /**
+   * Inserts a rule before the others of its network. With `complement`, the word is a child and contains the complement
+   * of the rule.
+   */
   #push(words: Int32Array, at: number, rule: number, complement: boolean): void {
     const first = complement ? ~words[at]! : words[at]!
     this.#rules.words[rule * ROW_WORDS + RULE_NEXT] = first
     words[at] = complement ? ~rule : rule
   }
 
-  /** Removes a rule from the list of its network. `complement`: as for `#push`. */
+  /** Removes a rule from the list of its network. `complement` has the same meaning as in `#push`. */
   #pull(words: Int32Array, at: number, rule: number, complement: boolean): void {
     const { words: rules } = this.#rules
     const next = rules[rule * ROW_WORDS + RULE_NEXT]!
@@ -107,7 +113,10 @@ export class TrieWriter {
     rules[before * ROW_WORDS + RULE_NEXT] = next
   }
 
-  /** Creates a node at `depth` that holds `child` alone until the caller adds more. `sample`: any rule below `child`. */
+  /**
+   * Creates a node at `depth` with `child` as its only entry. The caller must add another one. `sample` is any rule
+   * below `child`.
+   */
   #nodeAbove(child: number, sample: number, depth: number): number {
     const node = this.#nodes.allocate()
     const { words } = this.#nodes.region
@@ -117,7 +126,7 @@ export class TrieWriter {
     return node
   }
 
-  /** Replaces a node by the one thing left in it, when there is only one. */
+  /** Replaces a node that has only one entry left by that entry. */
   #collapse(words: Int32Array, at: number): void {
     const node = words[at]!
     const nodeWords = this.#nodes.region.words
@@ -133,7 +142,7 @@ export class TrieWriter {
     this.#nodes.free(node)
   }
 
-  /** Returns a rule below a child: all of them agree in the bits above it. */
+  /** Returns any rule below a child. All of these rules agree in the bits above the child. */
   #anyRuleBelow(child: number): number {
     const { words } = this.#nodes.region
     let below = child
@@ -146,7 +155,7 @@ export class TrieWriter {
     return ~below
   }
 
-  /** Returns the offset, in a node, of the place of a rule that ends in it. */
+  /** Returns the index of a node's word for a rule that ends in the node. */
   #endOf(node: number, rule: number): number {
     const length = this.#lengthOf(rule) & 3
     const bits = length === 0 ? 0 : this.#bitsAt(rule, this.#homeOf(rule)) >>> (4 - length)

@@ -1,6 +1,6 @@
 /**
- * Validation of a change by itself, before the index is consulted. A row with a bad value is rejected with a reason here
- * and never stored, because a check would get a wrong verdict from it.
+ * Validates a change by itself, before the index is read. A row with an invalid value is rejected with a reason and
+ * never stored, because it would lead to wrong verdicts.
  */
 
 import { MAX_VALUE_BYTES } from '../memory/value-set.ts'
@@ -15,7 +15,7 @@ const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
 
-/** Returns the reason for which the change is invalid, or null. */
+/** Returns the reason why the change is invalid, or null. */
 export function validationError(change: Change): string | null {
   const id = change.entity === 'machine' ? change.licenseId : change.id
   if (id.length !== ID_BYTES) return ID_LENGTH
