@@ -5,10 +5,10 @@ import { hashPair, scramble } from '../../src/memory/bits.ts'
 test.each([
   ['first', (chosen: number) => hashPair(chosen, 7, 0x1234567)],
   ['second', (chosen: number) => hashPair(7, chosen, 0x1234567)],
-])('choosing the %s of two words without knowing the seed fills no bucket', (_, hashOf) => {
+])('fills all buckets evenly when a caller without the seed chooses the %s of two words', (_, hashOf) => {
   const perBucket = new Uint32Array(128)
   for (let word = 0; word < 1_000_000; word++) {
-    // An attacker can compute these: words whose hash without the seed ends in the same bits.
+    // An attacker can compute such words, whose hashes without the seed end in the same bits.
     if ((scramble(word) & 127) === 0) perBucket[hashOf(word) & 127]! += 1
   }
   const mean = perBucket.reduce((sum, count) => sum + count) / perBucket.length

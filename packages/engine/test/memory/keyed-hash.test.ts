@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { KeyedHash } from '../../src/memory/keyed-hash.ts'
 
 /**
- * The published vectors of HalfSipHash-2-4 with 32 bits of output: key 00 01 … 07, message 00 01 … of the length that
- * is the index in the list. The 64-bit form differs in three constants; its vector for the empty message is below.
+ * The published vectors of HalfSipHash-2-4 with 32 bits of output. The key is 00 01 … 07, and the message of vector n
+ * is the first n bytes of 00 01 …. The 64-bit form differs in three constants. Its vector for the empty message is in
+ * the first test.
  */
 const VECTORS = [
   0x5b9f35a9, 0xb85a4727, 0x03a662fa, 0x04e7fe8a, 0x89466e2a, 0x69b6fac5, 0x23fc6358, 0xc563cf8b, 0x8f84b8d0,
@@ -14,7 +15,7 @@ const VECTORS = [
 const K0 = 0x03020100
 const K1 = 0x07060504
 
-/** The textbook algorithm: one instance, no interleaving. Returns the words of the output. */
+/** Returns the words of a hash by the textbook algorithm, with one instance and no interleaving. */
 function halfSipHash(message: Uint8Array, k0: number, k1: number, outputBits: 32 | 64): number[] {
   const long = outputBits === 64
   let [v0, v1, v2, v3] = [k0, k1 ^ (long ? 0xee : 0), 0x6c796765 ^ k0, 0x74656462 ^ k1]
@@ -75,7 +76,7 @@ test('computes the 64-bit form, once for each half of the key', () => {
   }
 })
 
-test('ignores the bytes behind the given length', () => {
+test('ignores the bytes after the given length', () => {
   const hash = new KeyedHash([1, 2, 3, 4])
   const [words, others] = [new Int32Array(4), new Int32Array(4)]
   hash.hash(counting(7), 7, words)

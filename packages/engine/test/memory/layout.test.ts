@@ -1,6 +1,7 @@
 /**
- * The literal constants of the layout against its declaration. A field's constant is RECORD_FIELD; in a divided word, a
- * field of one bit is a mask and a longer one a shift. Declarations list sizes in order, so fields cannot overlap.
+ * Compares the literal constants of the layout with its declaration. The constant of a field has the name RECORD_FIELD.
+ * In a divided word, the constant of a field of one bit is a mask, and that of a longer field is a shift. Declarations
+ * list sizes in order, so fields cannot overlap.
  */
 
 import { expect, test } from 'vitest'
@@ -12,7 +13,7 @@ import { createShared } from '../../src/memory/shared-memory.ts'
 const constants = new Map<string, unknown>(Object.entries(layout))
 /** Fields that are in the same place in every record that has them. */
 const SHARED: Readonly<Record<string, string>> = { id: 'ID', generation: 'GENERATION', expiry: 'EXPIRY', mark: 'MARK' }
-/** Words of the records that are not ROW_WORDS long. */
+/** Sizes of the records that do not have ROW_WORDS words. */
 const WORDS: Readonly<Record<string, number>> = { customer: 8, extension: 8, node: 32 }
 
 interface Field {
@@ -41,7 +42,7 @@ function fieldsOf(record: Readonly<Record<string, number | Readonly<Record<strin
 
 const RECORDS = Object.entries(layout.LAYOUT).map(([record, fields]) => ({ record, fields: fieldsOf(fields) }))
 
-/** Returns the constants that a record's declaration stands for, with their values. */
+/** Returns the names and values of the constants that a record's declaration requires. */
 function constantsOf(record: string, fields: readonly Field[]): [name: string, value: number][] {
   const nameOf = (field: string): string => (field in SHARED ? SHARED[field]! : upper(`${record}_${field}`))
   return fields.flatMap(({ name, word, bits }): [string, number][] => [

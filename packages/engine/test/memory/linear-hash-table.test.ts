@@ -5,7 +5,10 @@ import { Region } from '../../src/memory/shared-memory.ts'
 import { random } from '../support/random.ts'
 import { worlds } from '../support/worlds.ts'
 
-/** More than any table here needs, and so much that allocators do not fill it with zeros. */
+/**
+ * The size of a region. It exceeds the need of every table here, and allocators do not fill a region of this size with
+ * zeros.
+ */
 const REGION_BYTES = 64 * 2 ** 20
 
 function makeTable(entryWords: 2 | 3): LinearHashTable {
@@ -36,45 +39,48 @@ function positionOf(table: LinearHashTable, hash: number, second: number): numbe
   return at
 }
 
-test.each([2, 3] as const)('a table of %i-word entries holds what a Map holds, while entries come and go', (words) => {
-  for (let seed = 1; seed <= worlds(8, 20); seed++) {
-    const r = random(seed)
-    const table = makeTable(words)
-    const map = new Map<number, { second: number; third: number }[]>()
-    // Few hashes that share their low bits make long chains.
-    const hashOf = (): number => (seed % 2 === 0 ? r.int(2 ** 32) | 0 : (r.int(200) << (seed % 4)) | 0)
-    let count = 0
-    for (let i = 1; i <= 4000; i++) {
-      const growing = i % 2000 < 1200
-      const hashes = [...map.keys()]
-      if (hashes.length === 0 || r.chance(growing ? 0.8 : 0.2)) {
-        const hash = hashOf()
-        const entries = map.get(hash) ?? []
-        if (entries.length >= 8) continue
-        table.insert(hash, i, words === 3 ? -i : 0)
-        map.set(hash, [...entries, { second: i, third: words === 3 ? -i : 0 }])
-        count++
-      } else {
-        const hash = r.pick(hashes)
-        const entries = map.get(hash) ?? []
-        const gone = r.pick(entries)
-        table.remove(hash, positionOf(table, hash, gone.second))
-        const left = entries.filter((entry) => entry !== gone)
-        if (left.length === 0) map.delete(hash)
-        else map.set(hash, left)
-        count--
+test.each([2, 3] as const)(
+  'a table of %i-word entries has the entries of a Map after random insertions and removals',
+  (words) => {
+    for (let seed = 1; seed <= worlds(8, 20); seed++) {
+      const r = random(seed)
+      const table = makeTable(words)
+      const map = new Map<number, { second: number; third: number }[]>()
+      // Few hashes that share their low bits make long chains.
+      const hashOf = (): number => (seed % 2 === 0 ? r.int(2 ** 32) | 0 : (r.int(200) << (seed % 4)) | 0)
+      let count = 0
+      for (let i = 1; i <= 4000; i++) {
+        const growing = i % 2000 < 1200
+        const hashes = [...map.keys()]
+        if (hashes.length === 0 || r.chance(growing ? 0.8 : 0.2)) {
+          const hash = hashOf()
+          const entries = map.get(hash) ?? []
+          if (entries.length >= 8) continue
+          table.insert(hash, i, words === 3 ? -i : 0)
+          map.set(hash, [...entries, { second: i, third: words === 3 ? -i : 0 }])
+          count++
+        } else {
+          const hash = r.pick(hashes)
+          const entries = map.get(hash) ?? []
+          const gone = r.pick(entries)
+          table.remove(hash, positionOf(table, hash, gone.second))
+          const left = entries.filter((entry) => entry !== gone)
+          if (left.length === 0) map.delete(hash)
+          else map.set(hash, left)
+          count--
+        }
+        if (i % 250 > 0) continue
+        expect(table.entries).toBe(count)
+        for (const [hash, entries] of map) {
+          expect(entriesOf(table, hash, words)).toEqual(
+            entries.map(({ second, third }) => `${second} ${third}`).toSorted(),
+          )
+        }
+        expect(table.first(0x7fffffff)).toBe(NONE)
       }
-      if (i % 250 > 0) continue
-      expect(table.entries).toBe(count)
-      for (const [hash, entries] of map) {
-        expect(entriesOf(table, hash, words)).toEqual(
-          entries.map(({ second, third }) => `${second} ${third}`).toSorted(),
-        )
-      }
-      expect(table.first(0x7fffffff)).toBe(NONE)
     }
-  }
-})
+  },
+)
 
 test('removeWhere removes exactly the stale entries of all buckets', () => {
   for (let seed = 1; seed <= 30; seed++) {
@@ -117,7 +123,7 @@ test('an insertion splits at most one bucket and moves at most one chain', () =>
     mostSplits = Math.max(mostSplits, table.buckets - buckets)
   }
   expect(mostSplits).toBe(1)
-  // The mean chain has 4 entries, or 8 before its split; random hashes stay near that.
+  // A chain has 4 entries on average, and 8 before its split. Chains of random hashes stay near that.
   expect(longest).toBeGreaterThan(4)
   expect(longest).toBeLessThan(40)
   expect(table.usedBytes / table.entries).toBeLessThan(22)
@@ -155,7 +161,7 @@ test('reuses the memory of removed entries', () => {
   expect(table.usedBytes).toBeLessThan(full * 1.1)
 })
 
-test('throws when too many entries share a hash, instead of building an endless chain', () => {
+test('throws when too many entries share a hash', () => {
   const table = makeTable(2)
   expect(() => {
     for (let i = 1; i < 1000; i++) table.insert(0, i, 0)

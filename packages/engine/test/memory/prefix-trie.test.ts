@@ -21,7 +21,7 @@ import { bitsOf, contains } from '../support/naive.ts'
 import { random, type Random } from '../support/random.ts'
 import { worlds } from '../support/worlds.ts'
 
-/** A trie beside a plain list of the networks in it. */
+/** A trie, and a plain list of the networks in it. */
 class Pair {
   readonly store = new IndexStore(createShared([1, 2, 3, 4], 'small'))
   readonly writer = new TrieWriter(this.store.nodes, this.store.rules.region)
@@ -71,7 +71,7 @@ function anyNetwork(r: Random, family: 4 | 6, whole: boolean): Network {
   }
 }
 
-/** Returns an address inside a network, with random bits behind the prefix. */
+/** Returns an address of a network, with random bits after the prefix. */
 function inside(r: Random, network: Network): Network {
   const bits = network.family === 4 ? 32 : 128
   const text = bitsOf(network).slice(0, network.prefixLength) + Array.from({ length: bits }, () => r.int(2)).join('')
@@ -86,7 +86,7 @@ function fromBits(text: string, family: 4 | 6, prefixLength: number): Network {
 }
 
 test.each([4, 6] as const)(
-  'a trie over IPv%i finds the covers that a scan finds, while prefixes come and go',
+  'a trie over IPv%i finds the same prefixes as a scan after random insertions and removals',
   (family) => {
     for (let seed = 1; seed <= worlds(20, 60); seed++) {
       const r = random(seed)

@@ -32,7 +32,7 @@ async function contest(locked: boolean, enough: (counts: Counts, sections: numbe
   })
   for (let section = 0; !enough(counts(), section) && failed.length === 0; section++) {
     step(writer, section, section % 200 === 0)
-    // Lets an error event of the thread be delivered.
+    // Allows the event loop to deliver an error of the thread.
     if (section % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   Atomics.store(counters, STOP, 1)
@@ -41,13 +41,13 @@ async function contest(locked: boolean, enough: (counts: Counts, sections: numbe
   return counts()
 }
 
-test('readers in another thread never see half a write section', async () => {
+test('a reader in another thread never gets part of a write section', async () => {
   const counts = await contest(true, ({ checks }, sections) => checks >= 50_000 && sections >= 20_000)
   expect(counts.impossible).toBe(0)
   expect(counts.busy).toBe(0)
 }, 120_000)
 
-test('without the lock they do, which proves that the test above can fail', async () => {
+test('a reader without the lock gets part of a write section, so the test above can fail', async () => {
   const counts = await contest(false, ({ impossible }, sections) => impossible > 0 || sections >= 1_000_000)
   expect(counts.impossible).toBeGreaterThan(0)
 }, 120_000)
@@ -64,7 +64,7 @@ test('the invariants hold between write sections', () => {
   }
 })
 
-test('a read does not count when a section began, was open or ended meanwhile', () => {
+test('reports a change when a section began, was open or ended during the read', () => {
   const control = new Int32Array(new SharedArrayBuffer(64))
   const [reading, writing] = [new ReadLock(control, true), new WriteLock(control)]
   const before = reading.begin(0)

@@ -8,14 +8,14 @@ const GIB = 2 ** 30
 const MIB = 2 ** 20
 const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
 
-test('a large index reserves address space and uses memory only where it is written', () => {
+test('a large index reserves address space and uses memory only for written pages', () => {
   const before = process.memoryUsage().rss
   const writer = createIndex({ reserve: 'large' })
   expect(writer.stats().reservedBytes).toBe(8896 * MIB)
   expect(process.memoryUsage().rss - before).toBeLessThan(GIB / 4)
 })
 
-test.skipIf(!hasPrlimit)('the index is smaller and works where the system promises less memory (needs prlimit)', () => {
+test.skipIf(!hasPrlimit)('creates a smaller index when the address space is limited (needs prlimit)', () => {
   const index = JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)
   const program = `
     import { execFileSync } from 'node:child_process'

@@ -12,7 +12,7 @@ function setUp() {
   return { values, read }
 }
 
-test('holds each distinct value once while there are references to it', () => {
+test('stores each distinct value once until its last reference is released', () => {
   const { values, read } = setUp()
   const r = random(1)
   const pool = Array.from({ length: 60 }, (_, n) => r.bytes([1, 43, 44, 45, 104, 105, 300, 4096][n % 8]!))
@@ -39,7 +39,7 @@ test('holds each distinct value once while there are references to it', () => {
   expect([values.table.entries, values.slab.live]).toEqual([0, 0])
 })
 
-test('gives a value that reuses a row another generation', () => {
+test('assigns another generation to a value that reuses a row', () => {
   const { values } = setUp()
   const first = values.acquire(new Uint8Array([1]))
   const generation = values.generation(first)
@@ -49,7 +49,7 @@ test('gives a value that reuses a row another generation', () => {
   expect(values.generation(second)).not.toBe(generation)
 })
 
-test('stores no part of a value that does not fit, and further references to a stored one', () => {
+test('rejects a value that does not fit, and still adds references to a stored value', () => {
   const { values, read } = setUp()
   let last = 0
   const valueOf = (n: number): Uint8Array => new Uint8Array(MAX_VALUE_BYTES).fill(n & 255).fill(n >> 8, 100)
@@ -65,7 +65,7 @@ test('stores no part of a value that does not fit, and further references to a s
   expect(values.acquire(valueOf(last + 2))).toBeGreaterThan(0)
 })
 
-test('a read of a row that is being written ends, whatever the row holds', () => {
+test('reads at most the maximum length from a row with arbitrary words', () => {
   const { values } = setUp()
   const { words } = values.slab.region
   words.fill(-1, 16, 64)

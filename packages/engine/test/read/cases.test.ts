@@ -58,7 +58,7 @@ const DEFAULT_ORGANIZATION = 'vendor'
 const folder = new URL('../cases/', import.meta.url)
 const utf8 = new TextEncoder()
 
-/** Ids by name, ascending in the order in which they are first used, so that an older rule has a smaller id. */
+/** Assigns ids to names, in ascending order of first use, so that an older rule has a smaller id. */
 class Names {
   private readonly ids = new Map<string, Uint8Array>()
 
@@ -160,7 +160,7 @@ function isScenarios(content: unknown): content is Scenario[] {
   )
 }
 
-/** Reads canonical text only; the service has a strict reader of its own. */
+/** Parses a network in canonical form. The service has a separate, strict parser. */
 function parseNetwork(text: string): Network {
   const [address = '', length] = text.split('/')
   if (!address.includes(':')) {

@@ -42,7 +42,7 @@ test('finds a credential by its secret, and reads its expiry from the row', () =
   expect(view).toMatchObject({ generation, expiresAtMs: 6 })
 })
 
-test('a row that holds another credential has another generation, and a free row holds none', () => {
+test('returns another generation for a row with another credential, and false for a free row', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -73,7 +73,7 @@ test('a credential gets another generation when its secret changes', () => {
   expect(view.generation).not.toBe(generation)
 })
 
-test('a credential says whether address rules exist, in any scope', () => {
+test('a credential contains whether its organization has address rules, in any scope', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -142,7 +142,7 @@ test('a machine left behind by a deleted license holds no slot of the next licen
   expect(writer.stats().rows.machine).toBe(0)
 })
 
-test('a rule left behind by a deleted license matches nothing, and goes with its own deletion', () => {
+test('a rule left behind by a deleted license matches nothing until its own deletion', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const inLicense = { scope: 'LICENSE', scopeId: LICENSE } as const
@@ -151,7 +151,7 @@ test('a rule left behind by a deleted license matches nothing, and goes with its
   writer.apply([{ entity: 'license', id: LICENSE, row: null }])
   writer.apply([license({ id: idOf(4, 2) })])
   expect(CODES[decide(reader, 'm').code]).toBe('VALID')
-  // The license that is in the row now gets a rule of its own.
+  // The new license in the row gets its own rule.
   writer.apply([rule({ type: 'COUNTRY', country: 'DE' }, { id: idOf(6, 2), scope: 'LICENSE', scopeId: idOf(4, 2) })])
   writer.apply([{ entity: 'rule', id: idOf(6), row: null }])
   expect(CODES[decide(reader, 'm').code]).toBe('BLACKLISTED')
@@ -161,7 +161,7 @@ test('a rule left behind by a deleted license matches nothing, and goes with its
   expect(writer.stats().rows).toMatchObject({ rule: 0, scope: 0 })
 })
 
-test('a reader that was opened before the index grew sees the rows added later', () => {
+test('finds rows that were added after the reader was opened', () => {
   const writer = createIndex()
   const reader = openIndex(writer.shared)
   writer.apply(tenant())
@@ -204,7 +204,7 @@ test('a verdict contains a hash of the machine id that is the same in all reader
   expect(hashOf(one, '')).toBe('0/0')
 })
 
-test('finds a license by its key in its own organization alone, and writes its id', () => {
+test('finds a license by its key only in its organization, and writes its id', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const other = idOf(1, 2)
@@ -220,7 +220,7 @@ test('finds a license by its key in its own organization alone, and writes its i
   expect(find(organization, 'KEY')).toBe(-1)
 })
 
-test('finds a suspended, expired or blacklisted license too', () => {
+test('finds suspended, revoked, expired and blacklisted licenses', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])
@@ -231,7 +231,7 @@ test('finds a suspended, expired or blacklisted license too', () => {
   expect(found).toEqual([true, true, true])
 })
 
-test('a bound credential contains its product, and finds licenses of that product alone', () => {
+test('finds only licenses of the product that the credential is bound to', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const other = idOf(2, 2)
@@ -244,14 +244,14 @@ test('a bound credential contains its product, and finds licenses of that produc
     reader.findLicense(view.organization, product, utf8.encode('KEY'), 3, new Uint8Array(16))
   expect(find(view.product)).toBe(-1)
   expect(find(reader.findProduct(PRODUCT))).toBeGreaterThan(0)
-  // The product is in use by the credential, like an organization by its rows.
+  // The credential refers to the product, so the product cannot be removed.
   const removal: Change = { entity: 'product', id: other, row: null }
   expect(writer.apply([removal])).toEqual([{ change: removal, reason: 'other rows refer to the row' }])
   expect(writer.apply([removal, { entity: 'credential', id: idOf(5), row: null }])).toEqual([])
   expect(reader.findProduct(other)).toBe(-1)
 })
 
-test('reads entitlements with their bytes, or without when the caller knows them', () => {
+test('reads the bytes of entitlements unless the caller has them already', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const product = (entitlements: Uint8Array | null): Change => {

@@ -1,4 +1,4 @@
-/** Compares the engine with the naive model: runs checks in both, and brings the verdicts into one form. */
+/** Compares the engine with the naive model: runs checks in both, and converts the verdicts to one form. */
 
 import {
   CODES,
@@ -33,7 +33,7 @@ export interface Outcome {
   expiresAtMs: number
   used: number
   max: number
-  /** The stored bytes of the product and of the license, in hexadecimal; null: the key is unknown. */
+  /** The stored bytes of the product and of the license, in hexadecimal, or null when the key is unknown. */
   entitlements: [product: string, own: string] | null
 }
 
@@ -55,7 +55,7 @@ export function fillCheck(reader: IndexReader, check: NaiveCheck, out: Check): v
   out.country = check.country === null ? 0 : (check.country.charCodeAt(0) << 8) | check.country.charCodeAt(1)
 }
 
-/** Returns the row of a product, or one that no product has. */
+/** Returns the row of a product, or a number that no product's row has. */
 function rowOfProduct(reader: IndexReader, id: Uint8Array): number {
   const row = reader.findProduct(id)
   return row < 0 ? 0x7fffffff : row
@@ -124,7 +124,10 @@ export function expected(world: World, verdict: NaiveVerdict): Outcome {
   }
 }
 
-/** Runs random checks in the engine and the naive model. Returns the checks in which they differ; passes each outcome on. */
+/**
+ * Runs random checks in the engine and the naive model. Returns the checks in which they differ. Calls `onOutcome` with
+ * each outcome of the engine.
+ */
 export function differences(
   reader: IndexReader,
   world: History,

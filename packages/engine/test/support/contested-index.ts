@@ -1,11 +1,11 @@
 /**
- * An index that is written all the time, in sections whose intermediate states are visible: the facts below hold before
- * and after every section, and not within it.
+ * An index that is written continuously. The facts below hold before and after every write section, but not within one,
+ * so a check that contradicts them has read an intermediate state.
  *
  * - The guarded license is suspended, or it is active and blacklisted. So a check of it is never VALID.
  * - The license's used count, limit and expiry are one number.
- * - The known machine holds its slot, while the set that it is in grows and shrinks.
- * - The watched address is blacklisted by a rule that stays, while the trie around it changes.
+ * - The known machine holds its slot while the set of machines grows and shrinks.
+ * - A permanent rule blacklists the watched address while the trie around it changes.
  */
 
 import {
@@ -95,7 +95,7 @@ export function begin(writer: IndexWriter): void {
   ])
 }
 
-/** Applies one write section. A long one stays open for long, and short ones open often. */
+/** Applies one write section. A `long` section stays open longer, because it also writes FILLERS machines and rules. */
 export function step(writer: IndexWriter, n: number, long: boolean): void {
   const guard = addressRule(idOf(ids.rule), ids.guarded, 0, 0)
   const guarded = n % 2 === 0
@@ -116,7 +116,7 @@ export function step(writer: IndexWriter, n: number, long: boolean): void {
   writer.apply(changes)
 }
 
-/** Checks one of the facts. Returns whether the verdict is impossible. */
+/** Runs a check of one of the facts. Returns whether the verdict contradicts the fact. */
 export function isImpossible(reader: IndexReader, check: Check, verdict: Verdict, n: number): boolean {
   check.organization = reader.findOrganization(idOf(ids.organization))
   const kind = [ids.guarded, ids.counted, ids.holder, ids.watched][n % 4] ?? ids.guarded

@@ -42,7 +42,7 @@ export class History implements World {
   machines: { licenseId: Id; machineId: Uint8Array }[] = []
   readonly random: Random
 
-  /** Most rules are restrictions of several licenses, and most licenses can be valid. */
+  /** Whether most rules are restrictions that apply to several licenses. */
   readonly #isRestrictive: boolean
 
   constructor(seed: number, isRestrictive = false) {
@@ -50,7 +50,7 @@ export class History implements World {
     this.#isRestrictive = isRestrictive
   }
 
-  /** Applies a transaction, a few changes that belong together, to this world and returns them. */
+  /** Applies a random transaction to this world and returns its changes. */
   step(): Change[] {
     const { random: r } = this
     const dice = r.int(100)
@@ -87,7 +87,7 @@ export class History implements World {
     return this.random.shuffle(changes)
   }
 
-  /** Returns a copy of this world that goes through other changes. */
+  /** Returns a copy of this world whose further transactions differ. */
   copy(): History {
     const copy = new History(this.random.int(2 ** 31), this.#isRestrictive)
     copy.organizations = [...this.organizations]
@@ -205,7 +205,7 @@ export class History implements World {
       ...match,
     }
     const duplicates = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
-    // The database rejects a duplicate. Only an expired one is replaced, and its deletion may arrive later.
+    // The database rejects a duplicate, but replaces an expired rule. The deletion of that rule may arrive later.
     if (duplicates.some((one) => one.expiresAtMs > NOW - 1)) return []
     put(this.rules, row)
     return this.random.shuffle<Change>([
@@ -324,12 +324,12 @@ export function changesBetween(before: History, after: History): Change[] {
   return changes
 }
 
-/** Returns one of few values, or null. */
+/** Returns a byte string from a small pool, or null. */
 function randomValue(r: Random): Uint8Array | null {
   return r.chance(0.5) ? null : new Uint8Array(r.pick(VALUE_LENGTHS)).fill(r.int(3))
 }
 
-/** Returns a network of few distinct bits, so that networks nest. `whole`: an address. */
+/** Returns a random network with few distinct bits, so that networks nest. With `whole`, returns an address. */
 export function randomNetwork(r: Random, whole: boolean): Network {
   const family = r.chance(0.5) ? 4 : 6
   const bits = family === 4 ? 32 : 128

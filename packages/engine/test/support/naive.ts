@@ -1,7 +1,7 @@
 /**
- * The specification of a verdict, as a program: rules V1 to V9, V14, V15, L1 and L3 of docs/api.md over plain arrays. Start reading here. The
- * engine (`src/read/decide.ts`) computes the same from its index, fast, and tests hold the two equal over random worlds.
- * It uses only types and constants of the engine's code.
+ * The specification of a verdict as a program over plain arrays: rules V1 to V9, V14, V15, L1 and L3 of docs/api.md.
+ * Start reading here. The engine (`src/read/decide.ts`) computes the same verdict from its index, and tests check that
+ * the two agree over random worlds. This file uses only types and constants of the engine.
  */
 
 import {
@@ -25,31 +25,34 @@ export interface World {
   machines: { licenseId: Id; machineId: Uint8Array }[]
 }
 
-/** The request of an app, after its API key was authenticated and its address and country were found. */
+/** The request of an app whose API key is authenticated and whose address and country are determined. */
 export interface NaiveCheck {
   organizationId: Id
-  /** The product that the API key is bound to; null: none. */
+  /** The product that the API key is bound to, or null when there is none. */
   productId: Id | null
   licenseKey: Uint8Array
   machineId: Uint8Array | null
-  /** null: unknown. */
+  /** The client's address, or null when it is unknown. */
   address: Network | null
-  /** null: unknown. */
+  /** The client's country, or null when it is unknown. */
   country: string | null
 }
 
 export interface NaiveVerdict {
   code: Code
   license: LicenseRecord | null
-  /** All rules that match, whatever their scope. */
+  /** All rules that match, in any scope. */
   matched: AccessRuleRecord[]
-  /** The rule that decides. Its kind decides the code; of several of that kind, `byPrecedence` chooses one to name. */
+  /** The deciding rule: the first one of the deciding scope in the order of `byPrecedence`. */
   decidedBy: AccessRuleRecord | null
   /** The types whose restrictions in the deciding scope reject the check. */
   restricted: RestrictionType[]
   excluded: boolean
-  /** claim: the machine needs a slot. record: no limit, so the machine is only recorded. start: the check starts the term. lease: the machine holds a slot by a lease, of
-   * which the caller must know that it is alive. */
+  /**
+   * `claim`: the machine needs a slot. `record`: the machine is only recorded, because there is no limit. `start`: the
+   * check starts the term. `lease`: the machine holds a slot by a lease, and the caller must verify that the lease is
+   * alive.
+   */
   slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
 }
 
@@ -60,7 +63,8 @@ export type RestrictionType = (typeof RESTRICTION_TYPES)[number]
 
 /** Decides a check at `nowMs`. */
 export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): NaiveVerdict {
-  // V1: an unknown key is NOT_FOUND, and no rule is evaluated. V12: so is the key of a product that the API key is not for.
+  // V1: an unknown key is NOT_FOUND, and no rule is evaluated. V12: to a bound API key, keys of other products are
+  // unknown.
   const license = world.licenses.find(
     (one) =>
       same(one.organizationId, check.organizationId) &&
@@ -79,11 +83,11 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
     return { ...nothing, code: 'NOT_FOUND', matched: [], restricted: [] }
   }
 
-  // V2: the rules in scope that match. A rule has no effect from the very millisecond `expiresAtMs` on.
+  // V2: the rules in scope that match. A rule has no effect from the millisecond `expiresAtMs` on.
   const inForce = world.rules.filter((rule) => isInScope(rule, license) && rule.expiresAtMs > nowMs)
   const matched = inForce.filter((rule) => matches(rule, license, check))
 
-  // V14: a monitored rule matches and never decides. V15: a restriction that matches decides nothing either.
+  // V14: a monitored rule matches and never decides. V15: a restriction that matches never decides.
   const enforced = matched.filter((rule) => rule.mode === 'ENFORCE')
   const deciding = enforced.filter((rule) => rule.kind !== 'RESTRICTION')
 
@@ -95,17 +99,19 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
       return inForce.some(isOfType) && !matched.some(isOfType)
     })
 
-  // V3: the most specific scope that has a say decides alone. V4: in it, an exclusion beats everything else.
+  // V3: the most specific scope with a deciding rule or an unsatisfied restriction decides alone. V4: in that scope, an
+  // exclusion beats everything else.
   const scope = SCOPES.find((one) => deciding.some((rule) => rule.scope === one) || unsatisfied(one).length > 0)
   const decidedBy = deciding.filter((rule) => rule.scope === scope).toSorted(byPrecedence)[0] ?? null
   const excluded = decidedBy?.kind === 'EXCLUSION'
   const restricted = scope === undefined || excluded ? [] : unsatisfied(scope)
   const verdict = { license, matched, decidedBy, restricted, excluded, slot: 'none' } as const
 
-  // V5: a blacklist rejects the check, whatever the license's state. V15: so does a restriction.
+  // V5, V15: a blacklist or an unsatisfied restriction rejects the check, whatever the license's state.
   if (decidedBy?.kind === 'BLACKLIST' || restricted.length > 0) return { ...verdict, code: 'BLACKLISTED' }
 
-  // V6: an exclusion skips the machine limit. The license's state counts, unless it allows suspended and expired ones.
+  // V6: an exclusion skips the machine limit. The state counts, unless the exclusion allows suspended and expired
+  // licenses.
   const state = stateOf(license, nowMs)
   if (excluded) {
     const isAllowed = state !== 'REVOKED' && decidedBy.allowSuspendedOrExpired
@@ -119,7 +125,7 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   if (machineId === null && limit !== null) return { ...verdict, code: 'FINGERPRINT_REQUIRED' }
   const needsSlot = limit !== null && machineId !== null && !isKnown(world, license, machineId)
 
-  // L1: a check that is VALID starts the term. One that takes a slot does both.
+  // L1: a check that is VALID starts the term. If the machine needs a slot, the claim also starts the term.
   if (license.expiresAtMs === NOT_STARTED && !needsSlot) return { ...verdict, code: 'VALID', slot: 'start' }
   // L3: the slot of a known machine may be leased.
   const isLeased = limit !== null && license.leaseSeconds !== null
@@ -129,13 +135,16 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
 }
 
-/** V13: a license has the entitlements of its product and its own. Merging them is not the engine's job. */
+/** Returns the entitlements of a license's product and its own (V13). The engine does not merge them. */
 export function naiveEntitlements(world: World, license: LicenseRecord): [product: string, own: string] {
   const product = world.products.find((one) => same(one.id, license.productId))
   return [hex(product?.entitlements ?? new Uint8Array(0)), hex(license.entitlements ?? new Uint8Array(0))]
 }
 
-/** V9: revoked before suspended before expired; a license expires at the very millisecond `expiresAtMs`. L1: not before its term starts. */
+/**
+ * Returns the code of a license's state: revoked before suspended before expired (V9). A license expires at the
+ * millisecond `expiresAtMs`, but never before its term starts (L1).
+ */
 function stateOf(license: LicenseRecord, nowMs: number): Code {
   if (license.status === 'revoked') return 'REVOKED'
   if (license.status === 'suspended') return 'SUSPENDED'
@@ -159,7 +168,7 @@ function isInScope(rule: AccessRuleRecord, license: LicenseRecord): boolean {
   }
 }
 
-/** An unknown address or country matches nothing. */
+/** Returns whether a rule matches a check. An unknown address or country matches nothing. */
 function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveCheck): boolean {
   switch (rule.type) {
     case 'IP':
@@ -176,8 +185,8 @@ function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveChe
 }
 
 /**
- * Orders the rules of one scope: exclusions before blacklists (V4). The rest of the order changes no code, only which
- * rule is named: one that allows suspended and expired licenses, then the longest prefix, then the oldest.
+ * Orders the rules of one scope: exclusions before blacklists (V4), then rules that allow suspended and expired
+ * licenses (V6), then the longest prefix, then the oldest rule. The last two only determine which rule a verdict names.
  */
 function byPrecedence(a: AccessRuleRecord, b: AccessRuleRecord): number {
   return (

@@ -1,4 +1,4 @@
-/** Rows for tests of one thing: an organization with a product, a customer and a license. */
+/** Rows for small tests: an organization with a product, a customer and a license. */
 
 import type {
   AccessRuleRecord,

@@ -1,4 +1,4 @@
-/** A full index rejects new rows, and accepts every change of the rows that it has. */
+/** Tests that a full index rejects new rows and accepts every change of existing rows. */
 
 import { expect, test } from 'vitest'
 
@@ -11,8 +11,8 @@ const range = (from: number, to: number, make: (n: number) => Change): Change[] 
   Array.from({ length: to - from }, (_, i) => make(from + i))
 
 /**
- * Adds rows until no more fit, at last one by one, because capacity is checked for the worst case. Returns the number of
- * the last row.
+ * Adds rows until no more fit, and returns the number of the last row. Capacity is checked for the worst case, so the
+ * last rows are added one by one.
  */
 function fill(writer: IndexWriter, make: (n: number) => Change): number {
   let last = 0
@@ -29,7 +29,7 @@ function fill(writer: IndexWriter, make: (n: number) => Change): number {
   return last
 }
 
-test('rejects rows that do not fit, and applies revocations, rows of other kinds and deletions', () => {
+test('rejects licenses that do not fit, and still applies revocations, rules and deletions', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply([...tenant(), credential({})])
@@ -50,7 +50,7 @@ test('rejects rows that do not fit, and applies revocations, rows of other kinds
   expect(writer.stats().rows.license).toBe(before)
 })
 
-test('a reload with more rows than fit keeps the rows that were there', () => {
+test('a reload with more rows than fit keeps the existing rows', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply(tenant())

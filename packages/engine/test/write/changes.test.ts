@@ -14,7 +14,7 @@ function batchOf(world: History): Change[] {
   return Array.from({ length: 1 + world.random.int(6) }, () => world.step()).flat()
 }
 
-test('applying changes leads to the same index as compiling the outcome from scratch', () => {
+test('an index after many changes equals an index that is built from the final rows', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
@@ -30,7 +30,7 @@ test('applying changes leads to the same index as compiling the outcome from scr
   }
 }, 60_000)
 
-test('a reload leads to the same index, whatever the index held before and even after an abandoned reload', () => {
+test('a reload makes the index equal to its rows, from any earlier state and after an abandoned reload', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
@@ -61,7 +61,7 @@ test('a reload leads to the same index, whatever the index held before and even 
   }
 }, 60_000)
 
-test('changes that are applied during a reload are newer than its rows', () => {
+test('changes that are applied during a reload take precedence over its rows', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const { random } = world
@@ -89,7 +89,7 @@ test('changes that are applied during a reload are newer than its rows', () => {
   }
 }, 60_000)
 
-test('a reload brings the machines of a license that has changed since, and that the index does not have', () => {
+test('a reload adds the machines of a new license that changed after its snapshot', () => {
   const writer = createIndex({ reserve: 'small' })
   writer.beginReload()
   writer.receive([...tenant(), license({ used: 1, maxMachines: 1 }), machine(1)])

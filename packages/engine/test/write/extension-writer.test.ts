@@ -52,7 +52,7 @@ function record(n: number, used: number, maxMachines: number | null): LicenseRec
   return change.row
 }
 
-test('a license has an extension exactly while a field in it is not the default', () => {
+test('a license has an extension only while one of its fields differs from the default', () => {
   const { store, writer, extensionOf, remove } = setUp()
   const r = random(1)
   const records = new Map<number, LicenseRecord>()
@@ -83,7 +83,7 @@ test('a license has an extension exactly while a field in it is not the default'
   expect(store.extensions.live).toBe(0)
 })
 
-test('writes a license without its extension when none fits, until one is free', () => {
+test('writes a license without its extension until an extension is free', () => {
   const { store, writer, extensionOf, remove } = setUp()
   let last = 0
   while (store.extensions.hasCapacity(1)) expect(writer.upsert(record(++last, 1, null))).toBeNull()
@@ -99,7 +99,7 @@ test('writes a license without its extension when none fits, until one is free',
   expect(extensionOf(next)?.[3]).toBe(1)
 })
 
-test('a license without room for its entitlements is written without them, and revoked all the same', () => {
+test('a license whose entitlements do not fit is written without them and can be revoked', () => {
   const { store, writer, extensionOf } = setUp()
   const filler = (n: number): Uint8Array => new Uint8Array(MAX_VALUE_BYTES).fill(n & 255).fill(n >> 8, 100)
   expect(writer.upsert({ ...record(1, 0, null), entitlements: filler(0) })).toBeNull()
@@ -127,7 +127,7 @@ test('licenses with equal entitlements share one value, which is freed with the 
   expect([store.extensions.live, store.values.slab.live]).toEqual([0, 0])
 })
 
-test('licenses without such fields allocate no extension', () => {
+test('licenses with default values allocate no extension', () => {
   const { index } = setUp()
   expect(index.stats().rows.extension).toBe(0)
 })

@@ -18,7 +18,7 @@ function restore(writer: IndexWriter, image: readonly Uint8Array[], isValid = tr
   )
 }
 
-test('an index that is restored from an image has the same content, and goes on like the original', () => {
+test('an index restored from an image has the same content and applies changes like the original', () => {
   for (let seed = 1; seed <= 20; seed++) {
     const world = new History(seed)
     const options = { reserve: 'small', hashKey: world.random.bytes(16) } as const
@@ -47,7 +47,7 @@ test('an index that is restored from an image has the same content, and goes on 
   }
 })
 
-test('an image that is not valid, or does not fit, leaves an empty index', () => {
+test('an image that is invalid or does not fit leaves the index empty', () => {
   const original = createIndex({ reserve: 'small' })
   original.apply(tenant())
   const image = copyOf(original.image()!)
@@ -60,7 +60,7 @@ test('an image that is not valid, or does not fit, leaves an empty index', () =>
   expect(restored.stats().rows).toEqual(original.stats().rows)
 })
 
-test('there is no image while a change in pages keeps rules in force, or after a reload was abandoned', () => {
+test('returns no image after an abandoned reload until the next reload has ended', () => {
   const writer = createIndex({ reserve: 'small' })
   writer.apply(tenant())
   writer.beginReload()
@@ -72,7 +72,7 @@ test('there is no image while a change in pages keeps rules in force, or after a
   expect(writer.image()).not.toBeNull()
 })
 
-test('the description of an image names every region and field', () => {
+test('the description of an image contains the names of regions and fields', () => {
   expect(describeImage()).toContain('machinesOverflow')
   expect(describeImage()).toContain('keyHash')
 })

@@ -1,7 +1,7 @@
 /**
- * The states that readers see between two write sections of one batch. Two random worlds are compared, and their difference is
- * applied with small sections. The naive model judges every state in between, for every license and several machines,
- * addresses and countries.
+ * Tests the states that readers see between two write sections of one batch. The difference between two random worlds
+ * is applied in small sections. After every section, random checks are compared with the naive model's verdicts in both
+ * worlds.
  */
 
 import { expect, test } from 'vitest'
@@ -36,7 +36,7 @@ interface Story {
   checks: { check: NaiveCheck; secretHash: Uint8Array | null; nowMs: number }[]
 }
 
-/** Returns a world, what it was some transactions ago, and checks that matter in either. */
+/** Returns a world, its state some transactions before, and checks drawn from both. */
 function storyOf(seed: number): Story {
   const world = new History(seed, seed % 2 === 0)
   const { random } = world
@@ -55,7 +55,7 @@ function storyOf(seed: number): Story {
   return { world, before, changes, checks }
 }
 
-/** Returns whether the check is valid, and its credential, if it has one. */
+/** Returns whether the check is VALID in the naive model, with a valid credential if it has one. */
 function naiveAllows(world: History, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
   if (secretHash !== null) {
     const credential = world.credentials.find((one) => hex(one.secretHash) === hex(secretHash))
@@ -79,7 +79,7 @@ function allows(reader: IndexReader, { check, secretHash, nowMs }: Story['checks
   return verdict.code === CODE.VALID
 }
 
-/** How the story's changes reach the index, and in which sections. */
+/** The way in which the story's changes are applied, and the limits of a section. */
 interface Way {
   rows: number
   atomicRows: number
@@ -95,7 +95,7 @@ interface Outcome {
 
 const WAYS = ['batch', 'reload', 'pages'] as const
 
-/** Applies changes as pages of one entity each, in the order in which a change too large for memory arrives. */
+/** Applies changes as pages of one entity each, in the order of a change that is too large for memory. */
 function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected[] {
   const rejected: Rejected[] = []
   const isRemoval = (change: Change): boolean => (change.entity === 'machine' ? !change.held : change.row === null)
@@ -119,7 +119,7 @@ function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected
   return rejected
 }
 
-/** Applies the story's changes, calls `onState` after every write section, and returns what was rejected. */
+/** Applies the story's changes, and calls `onState` after every write section. */
 function play({ before, world, changes }: Story, way: Way, onState: (reader: IndexReader) => void): Outcome {
   let watch = (): void => undefined
   const writer = createIndex({ reserve: 'small', sections: way, onSection: () => watch() })
@@ -137,7 +137,7 @@ function play({ before, world, changes }: Story, way: Way, onState: (reader: Ind
   return { rejected, rows: writer.stats().rows, expectedRows: compiled.stats().rows }
 }
 
-test('no state between two write sections allows what both the old and the new state reject', () => {
+test('no state between two write sections allows a check that both the old and the new state reject', () => {
   let states = 0
   for (let seed = FIRST; seed < FIRST + WORLDS; seed++) {
     const story = storyOf(seed)
@@ -155,7 +155,7 @@ test('no state between two write sections allows what both the old and the new s
   expect(states).toBeGreaterThan(10 * WORLDS)
 }, 600_000)
 
-test('an organization whose changes fit into one section has its old state, then its new state', () => {
+test('the changes of an organization that fit into one section take effect at once', () => {
   for (let seed = FIRST; seed < FIRST + WORLDS / 3; seed++) {
     const story = storyOf(seed)
     const { before, world, checks } = story
@@ -179,7 +179,7 @@ test('an organization whose changes fit into one section has its old state, then
   }
 }, 600_000)
 
-test('the index equals the new world in the end, however the changes reach it', () => {
+test('the index equals the new world after a batch, a reload or a change in pages', () => {
   for (let seed = FIRST; seed < FIRST + WORLDS; seed++) {
     const story = storyOf(seed)
     let last: IndexReader | null = null

@@ -73,7 +73,7 @@ function world(): IndexWriter {
   return writer
 }
 
-/** Collects the codes that a sample of the licenses gets after every write section. */
+/** Collects the codes of checks with a sample of the licenses after every write section. */
 function watch(writer: IndexWriter): { codes: Set<string | undefined>; sections: () => number } {
   const reader = openIndex(writer.shared)
   const check = { ...createCheck(), organization: reader.findOrganization(organizationId) }
@@ -99,7 +99,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const moved = (): Change[] => Array.from({ length: LICENSES }, (_, n) => license(n, remaining))
 
-test('no check passes while a blacklisted customer is merged in several write sections', () => {
+test('rejects every check while a blacklisted customer is merged into another', () => {
   const writer = world()
   const seen = watch(writer)
   const gone: Change = { entity: 'customer', id: merged, row: null }
@@ -111,7 +111,7 @@ test('no check passes while a blacklisted customer is merged in several write se
   expect(seen.codes).toContain('VALID')
 })
 
-test('no check passes while a reload contains the merge', () => {
+test('rejects every check while a reload applies the merge', () => {
   const writer = world()
   const seen = watch(writer)
   writer.beginReload()

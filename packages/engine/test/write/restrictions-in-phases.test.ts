@@ -1,6 +1,6 @@
 /**
- * Restrictions during a change that needs several write sections: no check sees the restrictions of a scope come or go one by
- * one, and the scope's end of restriction is that of its latest restriction, however rules come and go.
+ * Tests restrictions during a change that needs several write sections. The restrictions of a scope take effect
+ * together and end together. A scope is restricted until its latest restriction expires.
  */
 
 import { expect, test } from 'vitest'
@@ -21,7 +21,7 @@ import { decide, idOf, rule, tenant } from '../support/rows.ts'
 const SECTIONS = { rows: 3, atomicRows: 5 }
 const utf8 = new TextEncoder()
 
-/** A restriction to machine `n`. A new `version` changes only its end. */
+/** Returns a restriction to machine `n`. Another `version` changes only its expiry. */
 function only(n: number, version = 0): Change {
   const fields = { id: idOf(6, n), kind: 'RESTRICTION', expiresAtMs: version === 0 ? Infinity : 1e9 + version } as const
   return rule({ type: 'HWID', machineId: utf8.encode(`machine ${n}`) }, fields)
@@ -44,7 +44,7 @@ function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected
   return rejected
 }
 
-/** Applies the changes as a batch, or as pages. Returns the codes that each machine got in any state. */
+/** Applies the changes as a batch or as pages. Returns the codes that checks of each machine had in all states. */
 function codesDuring(before: Change[], changes: Change[], inPages: boolean): Map<number, Set<string>> {
   const seen = new Map(numbers.map((n) => [n, new Set<string>()]))
   const watch = (reader: IndexReader): void => {
@@ -72,9 +72,9 @@ const CHANGES: [string, Change[], Change[], allowed: number[]][] = [
     [...range(1, 16).map((n) => without(only(n))), ...range(31, 46).map((n) => only(n))],
     range(16, 31),
   ],
-  ['get a later end', first.map((n) => only(n, 1)), first.map((n) => only(n, 2)), first],
-  ['get an earlier end', first.map((n) => only(n)), first.map((n) => only(n, 1)), first],
-  ['come beside others', range(1, 6).map((n) => only(n)), range(6, 31).map((n) => only(n)), range(1, 6)],
+  ['get a later expiry', first.map((n) => only(n, 1)), first.map((n) => only(n, 2)), first],
+  ['get an earlier expiry', first.map((n) => only(n)), first.map((n) => only(n, 1)), first],
+  ['are added to others', range(1, 6).map((n) => only(n)), range(6, 31).map((n) => only(n)), range(1, 6)],
 ]
 
 test.each(CHANGES)(
@@ -83,13 +83,13 @@ test.each(CHANGES)(
     for (const inPages of [false, true]) {
       const seen = codesDuring(before, changes, inPages)
       for (const n of allowed) expect([n, ...seen.get(n)!]).toEqual([n, ...VALID])
-      // The last machine is outside of all of them: rejected by the restrictions, wherever there are some.
+      // No restriction matches the last machine, so each scope with restrictions rejects it.
       expect(seen.get(60)!.has('BLACKLISTED')).toBe(true)
     }
   },
 )
 
-test('a scope is restricted until the latest end of its restrictions, while they come and go', () => {
+test('a scope is restricted until its latest restriction expires, after random additions and removals', () => {
   const r = random(1)
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)

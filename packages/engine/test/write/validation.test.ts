@@ -70,11 +70,11 @@ const REJECTED: [string, Change, string][] = [
   ['a machine of an unknown license', { ...machine(1), licenseId: idOf(4, 9) }, 'licenseId refers to no license'],
   ['a machine whose used count is not a number', machine(1, true, NaN), 'used must be an integer from 0 to 2147483647'],
   [
-    'a restriction about a customer',
+    'a restriction of the type CUSTOMER',
     rule({ type: 'CUSTOMER', customerId: CUSTOMER }, { kind: 'RESTRICTION' }),
     'a restriction must have the type IP, HWID or COUNTRY',
   ],
-  ['a country in small letters', country('de'), 'country must be two letters from A to Z'],
+  ['a country in lower-case letters', country('de'), 'country must be two letters from A to Z'],
   ['a country of three letters', country('DEU'), 'country must be two letters from A to Z'],
   ['a network with host bits', ip(four(0x0a000001, 8)), 'network must not have host bits set'],
   ['a prefix of 0 bits with host bits', ip(four(1, 0)), 'network must not have host bits set'],
@@ -167,6 +167,6 @@ test('accepts the deletion of rows that do not exist', () => {
   ).toEqual([])
 })
 
-test('throws for a hash key that has not 16 bytes', () => {
+test('throws when the hash key does not have 16 bytes', () => {
   expect(() => createIndex({ hashKey: new Uint8Array(8) })).toThrow('hashKey must have 16 bytes; got 8.')
 })
