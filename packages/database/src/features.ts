@@ -1,6 +1,7 @@
 /**
- * What this version of the validator implements beyond the first one. Functions of the database receive it, so that a validator
- * of an earlier version does not decide checks of licenses that need more. Heartbeats contain it.
+ * The features that this version of the validator implements beyond the first version. Validators pass them to
+ * functions of the database, so that a validator of an earlier version does not decide checks of licenses that need
+ * more. Heartbeats contain them.
  */
 
 export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases']

@@ -1,6 +1,6 @@
 /**
- * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. Their order is the order
- * of creation, strictly so within a process, and a list sorted by id needs no other column (docs/api.md#m1).
+ * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. Their order is
+ * the order of creation, strictly within a process, so a list sorted by id needs no other column (docs/api.md#m1).
  */
 
 import { randomFillSync } from 'node:crypto'
@@ -13,7 +13,7 @@ let poolAt = pool.length
 let lastMs = 0
 let counter = 0
 
-/** Returns eight random bytes. They are drawn many at a time, because each call of the system's source is expensive. */
+/** Returns eight random bytes. Draws many at a time, because each call of the system's random source is expensive. */
 function randomBytes(): Uint8Array {
   if (poolAt === pool.length) {
     randomFillSync(pool)
@@ -23,7 +23,7 @@ function randomBytes(): Uint8Array {
   return pool.subarray(poolAt - 8, poolAt)
 }
 
-/** Returns the 16 bytes of a new id. The order holds when the clock is set back. */
+/** Returns the 16 bytes of a new id. New ids follow earlier ones even when the clock is set back. */
 export function uuidv7Bytes(nowMs: number = Date.now()): Uint8Array {
   if (nowMs > lastMs) {
     lastMs = nowMs
@@ -66,12 +66,15 @@ export function bytesToUuid(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Returns hexadecimal digits, which Postgres also accepts as a uuid. */
+/** Returns bytes as hexadecimal digits, which Postgres also accepts as a uuid. */
 export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
-/** Returns a key for maps that is unique for a machine of a license. Its first 32 characters are the license in hexadecimal. */
+/**
+ * Returns a key for maps that is unique for a machine of a license. Its first 32 characters are the license's id in
+ * hexadecimal.
+ */
 export function machineKey(licenseId: Uint8Array, machineId: Uint8Array): string {
   return toHex(licenseId) + Buffer.from(machineId.buffer, machineId.byteOffset, machineId.byteLength).toString('latin1')
 }

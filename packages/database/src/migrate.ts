@@ -1,6 +1,6 @@
 /**
- * Migrates a database to the schema of this version: forward only, each file of migrations/ once, in the order of their names.
- * Any number of processes may do this at the same time: a lock lets one work while the others wait.
+ * Migrates a database forward to the schema of this version. Each file of migrations/ is applied once, in the order of
+ * the names. Any number of processes may migrate at the same time, because a lock serializes them.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -13,7 +13,10 @@ import { listMigrations } from './migrations.ts'
 
 const LOCK = 7_201_945_338
 const OLDEST_SERVER = 150_000
-/** Lets the services check whether the database is migrated. A role is missing where this user may not create it. */
+/**
+ * Allows the services to check whether the database is migrated. A role does not exist where this user may not create
+ * roles.
+ */
 const READ_MIGRATIONS = `do $$ declare service name; begin
   for service in select rolname from pg_roles where rolname in ('keyward_validator', 'keyward_management') loop
     execute format('grant select on kysely_migration to %I', service);
@@ -27,7 +30,10 @@ export interface MigrationReport {
   readonly warnings: readonly string[]
 }
 
-/** Throws an error for operators when the server is too old or the database belongs to a newer version. */
+/**
+ * Migrates the database at `url`. Throws an error for operators when the server is too old or the database belongs to a
+ * newer version.
+ */
 export async function migrate(url: string): Promise<MigrationReport> {
   const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 })
   pool.on('error', () => undefined)

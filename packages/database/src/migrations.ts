@@ -1,4 +1,4 @@
-/** The migrations that this version contains, and whether a database has them. */
+/** Lists the migrations of this version, and checks whether a database has them. */
 
 import { readdir } from 'node:fs/promises'
 
@@ -13,7 +13,7 @@ export async function listMigrations(): Promise<{ name: string; file: URL }[]> {
   return files.map((file) => ({ name: file.slice(0, -SUFFIX.length), file: new URL(file, FOLDER) }))
 }
 
-/** The database lacks migrations that this version needs. The message is for operators. */
+/** The error of a database that lacks migrations of this version. The message is for operators. */
 export class NotMigrated extends Error {
   override readonly name = 'NotMigrated'
 
@@ -26,8 +26,9 @@ export class NotMigrated extends Error {
 }
 
 /**
- * Throws NotMigrated when a migration of this version has not been applied. Migrations of newer versions are allowed: an older
- * version of the services runs on a newer schema. Does nothing for a user who may not read the list of migrations.
+ * Throws NotMigrated when a migration of this version has not been applied. Migrations of newer versions are allowed,
+ * because an older version of the services can use a newer schema. Does nothing for a user who may not read the list of
+ * migrations.
  */
 export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   const known = (await listMigrations()).map(({ name }) => name)

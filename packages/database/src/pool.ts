@@ -6,16 +6,16 @@
 import pg from 'pg'
 
 export interface PoolOptions {
-  /** Shown in `pg_stat_activity`. */
+  /** The name of the connections in `pg_stat_activity`. */
   readonly name: string
   readonly max?: number
-  /** The server cancels a statement after this time. Default 10 s; 0: never. */
+  /** The time after which the server cancels a statement. Default 10 s. 0 means never. */
   readonly statementTimeoutMs?: number
-  /** The client stops waiting after this time, when the server does not cancel. Default 2 s more than the server's timeout. */
+  /** The time after which the client stops waiting for a statement. Default 2 s more than the server's timeout. */
   readonly queryTimeoutMs?: number
-  /** Default 2 s. */
+  /** The time after which an attempt to connect fails. Default 2 s. */
   readonly connectTimeoutMs?: number
-  /** Receives the errors of connections that broke while idle. The pool replaces them by itself. */
+  /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
   readonly onError?: (error: Error) => void
 }
 
@@ -35,12 +35,12 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
   })
   pool.on('error', (error) => options.onError?.(error))
   // An error between two statements of a transaction belongs neither to an idle connection nor to a statement. Without a handler
-  // it would end the process. The next statement of the transaction fails by itself.
+  // it would end the process. The next statement of the transaction fails anyway.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** `bigint` becomes a number: the counts in such columns stay far below 2^53. */
+/** Parses `bigint` as a number, because the counts in such columns stay far below 2^53. */
 const types = new pg.TypeOverrides()
 types.setTypeParser(pg.types.builtins.INT8, parseBigint)
 

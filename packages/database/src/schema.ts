@@ -1,23 +1,23 @@
 /**
- * The tables as kysely sees them, in camel case. migrations/ explains the columns; `Generated` columns have a default. Ids are
- * UUID text, `bytea` is a Buffer, `bigint` a number (pool.ts), times are Dates.
+ * The types of the tables for kysely, in camel case. migrations/ documents the columns. `Generated` columns have a
+ * default. Ids are UUID text, `bytea` is a Buffer, `bigint` is a number (pool.ts), and times are Dates.
  */
 
 import type { LicenseStatus, RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/engine'
 import type { ColumnType, Generated } from 'kysely'
 
-/** Read as a Date; written as one, or as ISO 8601 text. */
+/** A time that is read as a Date and written as a Date or as ISO 8601 text. */
 export type Moment = ColumnType<Date, Date | string, Date | string>
 type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }
-/** Read as an object; written as JSON text, because pg converts an array to a Postgres array. */
+/** JSON that is read as an object and written as text, because pg converts an array to a Postgres array. */
 type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
 type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined, string | null>
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
-/** A check of the table ensures this form. */
+/** The stored form of entitlements. A check constraint of the table ensures it. */
 type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number | string | Removed>>
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
@@ -30,7 +30,7 @@ export interface Database {
     id: string
     name: string
     plan: Plan
-    /** The limits that the operator has changed, by the names of the quotas. */
+    /** The limits that the operator has changed, by the name of the quota. */
     quotas: DefaultJsonColumn
     suspendedAt: Moment | null
     createdAt: DefaultMoment
@@ -52,7 +52,7 @@ export interface Database {
     organizationId: string
     kind: CredentialKind
     memberId: string | null
-    /** The product that an API key is bound to; the product may be gone. It never changes. */
+    /** The product that an API key is bound to. It never changes, and the product may be deleted. */
     productId: string | null
     name: string
     prefix: string
@@ -60,23 +60,23 @@ export interface Database {
     permissions: Generated<string[]>
     expiresAt: Moment | null
     revokedAt: Moment | null
-    /** The actor that made it; null for one that is older than this column. */
+    /** The actor that created the credential, or null when the credential is older than this column. */
     createdBy: JsonColumnOrNull
-    /** The member from whose access token it descends. The member may be gone. */
+    /** The member from whose access token the credential descends. The member may be deleted. */
     madeByMember: string | null
     createdAt: DefaultMoment
   }
-  /** A session of a member, or of the operator when it has a seal. */
+  /** Sessions of members, and of the operator if `operatorSeal` is set. */
   sessions: {
     id: string
     secretHash: Bytes
     organizationId: string | null
     memberId: string | null
-    /** The access token that opened it. */
+    /** The access token that opened the session. */
     credentialId: string | null
     operatorSeal: Bytes | null
     method: SignInMethod
-    /** The actor that sent the invitation, unless its member did. */
+    /** The actor that sent the invitation, or null when the session's own member did. */
     invitedBy: ColumnType<JsonObject | null, string | null | undefined, never>
     createdAt: DefaultMoment
     lastUsedAt: DefaultMoment
@@ -102,7 +102,7 @@ export interface Database {
     createdAt: DefaultMoment
     lastUsedAt: Moment | null
   }
-  /** `memberId` is null for signing in. */
+  /** Challenges for passkeys. `memberId` is null for signing in. */
   passkeyChallenges: { challenge: Bytes; memberId: string | null; expiresAt: Moment }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
   signingKeys: {
@@ -115,7 +115,7 @@ export interface Database {
     createdAt: DefaultMoment
     retiredAt: Moment | null
     withdrawnAt: Moment | null
-    /** Set while it is prepared and has never signed; `retiredAt` is set then, too. */
+    /** Set while the key is prepared and has never signed. `retiredAt` is then set, too. */
     preparedAt: Moment | null
   }
   products: {
@@ -123,7 +123,7 @@ export interface Database {
     organizationId: string
     name: string
     metadata: DefaultJsonColumn
-    /** null: none. */
+    /** The defaults of the product's licenses, or null when there are none. */
     entitlements: ColumnType<StoredEntitlements | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
@@ -149,28 +149,31 @@ export interface Database {
     policyType: PolicyType
     maxMachines: number | null
     expiresAt: Moment | null
-    /** While `expiresAt` is null, the term starts with the first VALID check. */
+    /** The length of the term. While `expiresAt` is null, the term starts with the first VALID check. */
     durationDays: number | null
-    /** How many slots apps may release in 30 days; null: no limit. */
+    /** The number of slots that apps may release in 30 days, or null for no limit. */
     maxReleases: number | null
-    /** How long a machine holds its slot after a renewal; null: until it is released. */
+    /**
+     * The number of seconds for which a machine holds its slot after a renewal, or null when it holds it until the
+     * release.
+     */
     leaseSeconds: number | null
     metadata: DefaultJsonColumn
-    /** Overrides of the product's entitlements; null: none. */
+    /** Overrides of the product's entitlements, or null when there are none. */
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
     suspendedAt: Moment | null
     revokedAt: Moment | null
   }
-  /** A trigger creates it with each license; another keeps `used` equal to the number of machines. */
+  /** A trigger creates a row with each license. Another trigger keeps `used` equal to the number of machines. */
   licenseSlots: { licenseId: string; used: Generated<number>; unrecorded: Generated<number> }
   machines: {
     id: string
     licenseId: string
     machineId: Bytes
     hostname: string | null
-    /** Null: it holds its slot until it is released. */
+    /** The end of the machine's lease, or null when the machine holds its slot until the release. */
     leaseEndsAt: Moment | null
     firstSeenAt: DefaultMoment
     lastSeenAt: DefaultMoment
@@ -204,7 +207,7 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
-  /** A trigger creates it with each rule. */
+  /** A trigger creates a row with each rule. */
   accessRuleCounters: {
     ruleId: string
     organizationId: string
@@ -257,9 +260,9 @@ export interface Database {
     headers: ColumnType<JsonObject | null, string | null | undefined, string | null>
     body: ColumnType<Json | null, string | null | undefined, string | null>
     createdAt: DefaultMoment
-    /** Null for the operator. */
+    /** The organization of the caller, or null for the operator. */
     organizationId: string | null
-    /** What the row counts towards the organization's bound. */
+    /** The size that the row counts towards the organization's limit. */
     bytes: Generated<number>
   }
   /** Keys with which the services authenticate each other. */

@@ -1,7 +1,8 @@
 /**
- * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A secret is a prefix for its
- * kind, 30 random base62 characters, and their CRC-32 in 6 more: a typing mistake is recognized without a lookup, and a
- * scanner recognizes leaked secrets. Only the SHA-256 is stored. A secret has 178 random bits, so no slow hash is needed.
+ * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A
+ * secret consists of a prefix for its kind, 30 random base62 characters, and their CRC-32 in 6 more characters. A
+ * typing mistake is detected without a lookup, and scanners can detect leaked secrets. Only the SHA-256 is stored. A
+ * secret has 178 random bits, so no slow hash is needed.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -24,14 +25,14 @@ const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = /^(kwk_|kwm_|kwp_|kwi_|kws_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
 
-/** How many characters of a secret a list shows, including the prefix of its kind. */
+/** The number of characters of a secret that lists show, including the prefix of its kind. */
 const SHOWN_LENGTH = 8
 
 export interface Secret {
   readonly kind: SecretKind
   /** The whole secret, which is shown once. */
   readonly secret: string
-  /** Its first characters, by which people recognize it. */
+  /** The first characters of the secret, by which people recognize it. */
   readonly prefix: string
   /** The 32 bytes that are stored. */
   readonly hash: Uint8Array
@@ -57,7 +58,7 @@ export function hashSecret(text: string): Uint8Array {
   return createHash('sha256').update(text).digest()
 }
 
-/** Uses bytes below 248 = 4 x 62 and discards the others, so that all characters are equally likely. */
+/** Returns random base62 characters. Discards bytes from 248 = 4 x 62 on, so that all characters are equally likely. */
 function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {

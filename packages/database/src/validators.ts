@@ -1,4 +1,7 @@
-/** The heartbeat of a validator: what it has applied, so that a change can wait until all validators have it. */
+/**
+ * The heartbeat of a validator. It reports the changes that the validator has applied, so that a request can wait until
+ * all validators have its change.
+ */
 
 import type pg from 'pg'
 
@@ -6,12 +9,12 @@ export interface ValidatorNote {
   /** A UUID, new with each start. */
   readonly id: string
   readonly name: string
-  /** The snapshot of the last feed read that it has applied; null until it has loaded. */
+  /** The snapshot of the last feed read that the validator has applied, or null before the first load. */
   readonly applied: string | null
   readonly ready: boolean
   /**
-   * Anything that operators should see. With `server`, the identity of the change log that `applied` belongs to, `applied`
-   * counts only as long as Postgres continues that log.
+   * Further fields for operators. `server` is the identity of the change log that `applied` belongs to. If it is
+   * present, `applied` counts only while Postgres continues that log.
    */
   readonly details: object
 }

@@ -1,37 +1,42 @@
 /**
- * The columns of a feed entity, declared as one function from a `ColumnReader` to a row. Called with a recorder, the function
- * yields the list of columns to select; called with a `RowDecoder`, it builds a row from the fields that Postgres sent.
- * It must therefore read its columns unconditionally, always in the same order.
+ * The columns of a feed entity, declared as one function from a `ColumnReader` to a row. A call with a recorder yields
+ * the list of columns to select. A call with a `RowDecoder` builds a row from the fields that Postgres sent. So the
+ * function must read the same columns in the same order in every call.
  */
 
-/** Reads the next column of a row. Each method names the column, with its SQL when that is not the name itself. */
+/**
+ * Reads the columns of a row in order. Each method receives the column's name, and its SQL if that differs from the
+ * name.
+ */
 export interface ColumnReader {
-  /** 16 bytes; the view shares memory with what Postgres sent. */
+  /** Reads 16 bytes. The view shares memory with the received data. */
   uuid(name: string, options?: ColumnOptions): Uint8Array
   uuidOrNull(name: string, options?: ColumnOptions): Uint8Array | null
-  /** The same as `uuid`, but rows that follow each other and have the same value share one view. */
+  /** Reads a uuid like `uuid`. Consecutive rows with the same value share one view. */
   repeatedUuid(name: string, options?: ColumnOptions): Uint8Array
-  /** A `bytea`, or the UTF-8 bytes of a `text`; the view shares memory with what Postgres sent. */
+  /** Reads a `bytea`, or the UTF-8 bytes of a `text`. The view shares memory with the received data. */
   bytes(name: string, options?: ColumnOptions): Uint8Array
   bytesOrNull(name: string, options?: ColumnOptions): Uint8Array | null
   text(name: string, options?: ColumnOptions): string
   integer(name: string, options?: ColumnOptions): number
   integerOrNull(name: string, options?: ColumnOptions): number | null
   boolean(name: string, options?: ColumnOptions): boolean
-  /** A `timestamptz` in milliseconds since 1970, rounded down; Infinity when it is null. */
+  /** Reads a `timestamptz` in milliseconds since 1970, rounded down. Returns Infinity for null. */
   timeOrNever(name: string, options?: ColumnOptions): number
 }
 
 export interface ColumnOptions {
-  /** The expression to select; the column itself by default. */
+  /** The expression to select, by default the column itself. */
   readonly sql?: string
-  /** The columns of the entity's table that decide the value; the column itself by default, none when empty. */
+  /**
+   * The columns of the entity's table that determine the value, by default the column itself. The list may be empty.
+   */
   readonly dependsOn?: readonly string[]
 }
 
 export interface Column {
   readonly sql: string
-  /** An update of one of these is a change of the entity: the triggers that write the change log compare them. */
+  /** The columns whose update is a change of the entity. The triggers that write the change log compare them. */
   readonly dependsOn: readonly string[]
 }
 

@@ -14,17 +14,17 @@ const SIGNATURE_BYTES = 11
 const HEADER_BYTES = SIGNATURE_BYTES + 8
 const OID_BYTES = 4
 
-/** Postgres counts from 2000-01-01, in microseconds. */
+/** The epoch of Postgres, 2000-01-01. Postgres counts microseconds from it. */
 const POSTGRES_EPOCH_MS = 946_684_800_000
-/** The upper halves of the `timestamptz` values `infinity` and `-infinity`; no finite time comes near them. */
+/** The upper halves of the `timestamptz` values `infinity` and `-infinity`. No finite time is near them. */
 const INFINITY_HIGH = 0x7fff_ffff
 const MINUS_INFINITY_HIGH = -0x8000_0000
 
-/** A position in a buffer of rows. Each method reads one field and moves behind it. */
+/** A position in a buffer of rows. Each method reads one field and moves to the next. */
 export class RowDecoder implements ColumnReader {
   #buffer: Buffer = Buffer.alloc(0)
   #at = 0
-  /** The bytes before the length of each field. */
+  /** The number of bytes before the length of each field. */
   #prefixBytes = 0
   #repeated: Uint8Array = new Uint8Array(0)
 
@@ -106,7 +106,7 @@ export class RowDecoder implements ColumnReader {
     return quotient * 2 ** 32 + Math.floor(rest / 1_000) + POSTGRES_EPOCH_MS
   }
 
-  /** Moves behind the length of the next field and returns it; -1 for null. */
+  /** Returns the length of the next field, or -1 for null, and moves to the field's bytes. */
   #length(): number {
     const at = this.#at + this.#prefixBytes
     this.#at = at + 4
@@ -126,7 +126,7 @@ export class RowDecoder implements ColumnReader {
   }
 }
 
-/** Cuts a COPY stream into rows. Chunks may end anywhere. */
+/** Splits a COPY stream into rows. A row may span several chunks. */
 export class CopyDecoder<T> {
   readonly #read: (columns: ColumnReader) => T
   readonly #fields: number
@@ -156,7 +156,7 @@ export class CopyDecoder<T> {
     return rows
   }
 
-  /** Returns where the row that begins at `at` ends, or 0 when it is incomplete or the stream ends there. */
+  /** Returns the end of the row that begins at `at`, or 0 when the row is incomplete or the stream ends there. */
   #endOfRow(buffer: Buffer, at: number): number {
     if (at + 2 > buffer.length) return 0
     const count = buffer.readInt16BE(at)
@@ -172,7 +172,7 @@ export class CopyDecoder<T> {
   }
 }
 
-/** Returns where the rows begin, or -1 when the header is incomplete. */
+/** Returns the offset of the first row, or -1 when the header is incomplete. */
 function endOfHeader(buffer: Buffer): number {
   if (buffer.length < HEADER_BYTES) return -1
   const end = HEADER_BYTES + buffer.readUInt32BE(HEADER_BYTES - 4)

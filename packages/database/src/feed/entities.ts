@@ -1,7 +1,7 @@
 /**
- * The one declaration of every entity of the change feed: its letter in the change log, its table, and its columns. The load,
- * the reads of the change log and the row types come from it, so a column that a verdict needs is one line here, beside the
- * column list of the triggers (migrations/; a test compares the two).
+ * Declares every entity of the change feed: its letter in the change log, its table, and its columns. The load, the
+ * reads of the change log and the row types are derived from the declaration. A new column that a verdict needs is one
+ * line here, and one in the column list of the entity's trigger (migrations/). A test compares the two.
  */
 
 import type {
@@ -19,7 +19,7 @@ import { type Column, type ColumnReader, columnsOf } from './columns.ts'
 
 export type { Id, MachineChange } from '@keyward/engine'
 
-/** An entity with its row as it is now, or null when it is gone. */
+/** An entity with its current row, or null when the row was deleted. */
 export interface RowChange<Name extends string, Row> {
   readonly entity: Name
   readonly id: Id
@@ -28,22 +28,25 @@ export interface RowChange<Name extends string, Row> {
 
 export interface Entity<Name extends string, Row> {
   readonly name: Name
-  /** `change_log.entity`. */
+  /** The value of `change_log.entity`. */
   readonly letter: string
   readonly table: string
-  /** The table with what is joined to it. */
+  /** The table and the tables that are joined to it. */
   readonly from: string
-  /** Which rows of the table belong to the feed. */
+  /** The condition for the rows of the table that belong to the feed. */
   readonly where: string
   readonly columns: readonly Column[]
   readonly read: (columns: ColumnReader) => RowChange<Name, Row>
   readonly gone: (id: Id) => RowChange<Name, Row>
 }
 
-/** `jsonb` is sent as its text, which begins with a byte of its version otherwise. */
+/** Selects `jsonb` as text, because its binary form begins with a version byte. */
 const ENTITLEMENTS = { sql: 'entitlements::text', dependsOn: ['entitlements'] } as const
 
-/** Declares an entity. Text that a check of the table restricts is still `string`: the consumer validates it. */
+/**
+ * Declares an entity. Text columns have the type `string` even if a check constraint restricts them. The consumer
+ * validates them.
+ */
 function entity<const Name extends string, Row extends { readonly id: Id }>(
   name: Name,
   letter: string,
@@ -94,11 +97,11 @@ export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) =>
   keyId: column.text('key_id'),
   publicKey: column.bytes('public_key'),
   createdAtMs: column.timeOrNever('created_at'),
-  /** Infinity: it is the current one. */
+  /** Infinity for the current key. */
   retiredAtMs: column.timeOrNever('retired_at'),
-  /** Infinity: its files are trusted. */
+  /** Infinity while the key's files are trusted. */
   withdrawnAtMs: column.timeOrNever('withdrawn_at'),
-  /** Infinity: it signs, or has signed. */
+  /** Infinity for a key that signs or has signed. */
   preparedAtMs: column.timeOrNever('prepared_at'),
 }))
 
@@ -119,7 +122,7 @@ export const LICENSE = entity(
       dependsOn: ['expires_at', 'duration_days'],
     }),
     maxMachines: column.integerOrNull('max_machines'),
-    /** Each machine that is added or removed is a change of its own, so it is no change of the license. */
+    /** Each added or removed machine is a separate change, so `used` is no change of the license. */
     used: column.integer('used', { dependsOn: [] }),
     entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
     leaseSeconds: column.integerOrNull('lease_seconds'),
@@ -131,7 +134,7 @@ type StoredRule = Omit<AccessRuleRecord, 'kind' | 'mode' | 'type' | 'scope'> & {
   kind: string
   mode: string
   type: string
-  /** Canonical: the text of an address or network, a machine id, a country code, the id of a customer. */
+  /** The canonical value: the text of an address or network, a machine id, a country code, or the id of a customer. */
   value: Uint8Array
   scope: string
   customerId: Id | null
@@ -151,18 +154,20 @@ export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredR
   allowSuspendedOrExpired: column.boolean('allow_suspended_or_expired'),
 }))
 
-/** Every entity whose changes carry its row. Machines are apart: of them the feed carries only whether they hold a slot. */
+/**
+ * Every entity whose changes contain its row. The changes of machines contain only whether the machine holds a slot.
+ */
 export const ENTITIES = [ORGANIZATION, PRODUCT, CUSTOMER, CREDENTIAL, SIGNING_KEY, LICENSE, ACCESS_RULE] as const
 
 export const MACHINE_LETTER = 'M'
 
-/** A machine in a load. Its license's row carries how many slots are taken. */
+/** Reads a machine in a load. The license's row contains the number of taken slots. */
 export function readLoadedMachine(column: ColumnReader): MachineChange {
   const licenseId = column.repeatedUuid('license_id')
   return { entity: 'machine', licenseId, machineId: column.bytes('machine_id'), held: true, used: null }
 }
 
-/** A machine that was added or removed, as it is now; `changed` is its entry in the change log. */
+/** Reads the current state of a machine that was added or removed. `changed` is its entry in the change log. */
 export function readChangedMachine(column: ColumnReader): MachineChange {
   return {
     entity: 'machine',
@@ -181,10 +186,13 @@ type ChangeOf<E> = E extends Entity<infer Name, infer Row> ? RowChange<Name, Row
 type RowOf<E> = NonNullable<ChangeOf<E>['row']>
 
 export type SigningKeyRow = RowOf<typeof SIGNING_KEY>
-/** Its status is what the table holds. */
+/** A license as stored. Its status is not validated. */
 export type LicenseRow = RowOf<typeof LICENSE>
-/** Its kind, mode, type, value and scope are what the table holds. */
+/** A rule as stored. Its kind, mode, type, value and scope are not validated. */
 export type RuleRow = RowOf<typeof ACCESS_RULE>
 
-/** Those of organizations, products, customers, credentials and machines are changes of the engine as they are. */
+/**
+ * A change of the feed. Changes of organizations, products, customers, credentials and machines are also changes of the
+ * engine.
+ */
 export type FeedChange = ChangeOf<(typeof ENTITIES)[number]> | MachineChange

@@ -1,5 +1,5 @@
 /**
- * Which server and which history of it a connection has reached, and how far a validator's own history is part of it
+ * Identifies the server that a connection has reached, and how much of a validator's history that server has
  * (docs/api.md#p1).
  */
 
@@ -9,8 +9,8 @@ import { isFunctionMissing } from '../errors.ts'
 import { FEATURES } from '../features.ts'
 
 /**
- * Returns the latest snapshot that a validator has published in the history of this server (`noteValidator`), or null. The
- * server has everything that is visible in it.
+ * Returns the latest snapshot that a validator has published in the history of this server (`noteValidator`), or null.
+ * The server has every transaction that is visible in that snapshot.
  */
 export async function landmarkOf(client: Pick<pg.ClientBase, 'query'>, validatorId: string): Promise<string | null> {
   const { rows } = await client.query<{ landmark: string | null }>('select landmark_of($1::uuid) as landmark', [
@@ -20,8 +20,8 @@ export async function landmarkOf(client: Pick<pg.ClientBase, 'query'>, validator
 }
 
 /**
- * Returns whether two servers, by what `openChangeLog` returns, may have a common history: the second is the first after a
- * crash, a failover, or the return of an older copy.
+ * Returns whether two servers may have a common history: whether the second may be the first after a crash, a failover,
+ * or the return of an older copy. `before` and `after` are results of `openChangeLog`.
  */
 export function mayContinue(before: string, after: string): boolean {
   const [system, database, log, runs = ''] = after.split('/')
@@ -29,7 +29,7 @@ export function mayContinue(before: string, after: string): boolean {
   return system !== '' && system === oldSystem && database === oldDatabase && log === oldLog && !runs.includes(' ')
 }
 
-/** Returns the identity of the server and its change log. Call it on every connect; rejects on a standby. */
+/** Returns the identity of the server and its change log. Call it on every connect. It rejects on a standby. */
 export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
   try {
     const { rows } = await client.query<{ server: string }>('select open_change_log_with($1) as server', [FEATURES])

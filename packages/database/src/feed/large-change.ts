@@ -1,9 +1,10 @@
 /**
- * Reads what changed in organizations with so many changes that one read cannot return them. It pages through them on a
- * connection of its own, in one repeatable-read transaction, so every page is of one snapshot and memory is bounded.
+ * Reads the changes of organizations that have too many changes for one read. It reads them in pages over a separate
+ * connection, in one repeatable-read transaction. So all pages have the same snapshot, and memory is bounded.
  *
- * The order of the pages lets a consumer apply each at once, so that no state in between allows a check that both the state
- * before and the state after reject: first what restricts, then licenses one by one, then what loosens.
+ * A consumer can apply each page at once. The order of the pages is: restricting parts, then licenses one by one, then
+ * loosening parts. In this order, no state between two pages allows a check that both the state before and the state
+ * after reject.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -28,12 +29,12 @@ import { branch, type LogRow, MACHINES, readRows } from './read.ts'
 
 export interface LargePage {
   /**
-   * restrict: write of each change only what restricts. apply: write it. loosen: write it, and remove what `restrict` kept in
-   * force. finish: remove the rest of that first.
+   * `restrict`: write only the restricting part of each change. `apply`: write the changes. `loosen`: write the
+   * changes, and remove rules that `restrict` kept in force. `finish`: first remove the rest of these rules.
    */
   readonly step: 'restrict' | 'apply' | 'loosen' | 'finish'
   readonly changes: FeedChange[]
-  /** The snapshot that all pages are of. */
+  /** The snapshot of all pages. */
   readonly snapshot: string
 }
 
@@ -41,11 +42,14 @@ export interface LargeChangeOptions {
   /** The snapshot up to which the organizations' changes are applied. */
   readonly since: string
   readonly organizations: readonly Id[]
-  /** No further page is read before it returns. */
+  /** Receives a page. The next page is read after it returns. */
   readonly onPage: (page: LargePage) => void
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
-  /** Rejects when the server sends nothing for this long. Default 60 s: sorting out the changes takes a while. */
+  /**
+   * The time without data from the server after which the read rejects. Default 60 s, because the server needs time to
+   * select the changes.
+   */
   readonly stallMs?: number
 }
 
@@ -57,13 +61,13 @@ const isRemoval: Keep = (change) => (change.entity === 'machine' ? !change.held 
 const isPresent: Keep = (change) => !isRemoval(change)
 const all: Keep = () => true
 
-/** Which entities each pass reads, in order. */
+/** The passes of a read in order, with the entity that each reads. */
 export const LARGE_CHANGE_PASSES: readonly { letter: string; step: LargePage['step']; keep: Keep }[] = [
   { letter: ORGANIZATION.letter, step: 'apply', keep: isPresent },
   { letter: PRODUCT.letter, step: 'apply', keep: isPresent },
   { letter: CUSTOMER.letter, step: 'apply', keep: isPresent },
   { letter: CREDENTIAL.letter, step: 'restrict', keep: all },
-  // A new license is revoked until the rules that refer to it are there.
+  // A new license is revoked until the rules that refer to it are written.
   { letter: LICENSE.letter, step: 'restrict', keep: isPresent },
   { letter: ACCESS_RULE.letter, step: 'restrict', keep: all },
   { letter: MACHINE_LETTER, step: 'restrict', keep: isRemoval },
@@ -77,14 +81,14 @@ export const LARGE_CHANGE_PASSES: readonly { letter: string; step: LargePage['st
   { letter: ORGANIZATION.letter, step: 'finish', keep: isRemoval },
 ]
 
-/** A change in progress. */
+/** A read in progress. */
 export interface LargeChange {
   /** Resolves to the snapshot of the pages when all were delivered. Rejects when the connection breaks or `close` is called. */
   readonly done: Promise<string>
   close(): void
 }
 
-/** Begins to read. Rejects `done` also with whatever `onPage` throws. */
+/** Starts the read. `done` also rejects with an error that `onPage` throws. */
 export function readLargeChange(url: string, options: LargeChangeOptions): LargeChange {
   const client = new pg.Client({
     connectionString: url,

@@ -1,18 +1,22 @@
 /**
- * Listens for notifications that something changed, with pg-listen. A notification only wakes: the change log contains what
- * changed. pg-listen's own reconnecting is off, because it can stop for good; the caller reconnects when `onLost` is called.
+ * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the
+ * change log. The reconnection of pg-listen is off, because it can stop permanently. The caller reconnects when
+ * `onLost` is called.
  */
 
 import pgListen from 'pg-listen'
 
 const CHANNEL = 'keyward_changes'
-/** How often the connection is probed. A silent one is lost after this time plus the timeout. */
+/**
+ * The interval at which the connection is probed. A connection without responses is lost after this interval plus the
+ * timeout.
+ */
 const CHECK_MS = 1_000
 const TIMEOUT_MS = 1_500
 
 export interface ListenOptions {
   readonly onWake: () => void
-  /** Called at most once, and not after `close`, when the connection breaks or falls silent. */
+  /** Called at most once, and not after `close`, when the connection breaks or stops responding. */
   readonly onLost: () => void
   readonly applicationName: string
 }
@@ -21,7 +25,10 @@ export interface Listener {
   close(): void
 }
 
-/** Resolves when it listens. Connect directly: behind a pooler in transaction mode, LISTEN receives nothing. */
+/**
+ * Connects, and resolves when it listens. The connection must be direct, because LISTEN receives nothing behind a
+ * pooler in transaction mode.
+ */
 export async function listenForChanges(url: string, options: ListenOptions): Promise<Listener> {
   let isOver = false
   const subscriber = pgListen.default(
@@ -35,7 +42,7 @@ export async function listenForChanges(url: string, options: ListenOptions): Pro
   )
   const close = (): void => {
     isOver = true
-    // Not awaited: with a server that no longer responds, it would never end.
+    // This call is not awaited, because it never ends when the server no longer responds.
     subscriber.close().catch(() => undefined)
   }
   subscriber.notifications.on(CHANNEL, options.onWake)

@@ -1,6 +1,7 @@
 /**
- * Loads everything that a verdict depends on and returns the snapshot from which `readFeed` continues (docs/api.md#p1): one
- * repeatable-read transaction, so that the load and the snapshot are one moment. Rows stream in batches; memory stays bounded.
+ * Loads all rows that verdicts depend on, and returns the snapshot from which `readFeed` continues (docs/api.md#p1).
+ * The load is one repeatable-read transaction, so all rows are of that snapshot. Rows arrive in batches, so memory is
+ * bounded.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -25,23 +26,29 @@ import {
 import { openChangeLog } from './history.ts'
 
 export interface LoadOptions {
-  /** Receives a batch of up to a few thousand changes, all of the snapshot; no more is read before it is done. */
+  /**
+   * Receives a batch of up to a few thousand changes of the snapshot. The next batch is read after it has returned or
+   * resolved.
+   */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
-  /** Rejects when the server sends nothing for this long. Default 15 s. */
+  /** The time without data from the server after which the load rejects. Default 15 s. */
   readonly stallMs?: number
   /** Stops the load, which then rejects. */
   readonly signal?: AbortSignal
 }
 
 export interface LoadedFeed {
-  /** Where `readFeed` continues. */
+  /** The snapshot from which `readFeed` continues. */
   readonly snapshot: string
-  /** The server, its timeline and its change log. When a later connect finds another one, load everything again. */
+  /**
+   * The identity of the server, its timeline and its change log. If a later connection has another identity, load
+   * everything again.
+   */
   readonly server: string
   readonly rows: number
-  /** How many reloads had been requested at the snapshot. */
+  /** The number of reloads that had been requested at the snapshot. */
   readonly reloads: number
 }
 
@@ -65,7 +72,7 @@ const MACHINES: Step = {
   read: readLoadedMachine,
 }
 
-/** In this order: what others refer to comes first. */
+/** The steps of a load. Rows come before the rows that refer to them. */
 const STEPS: readonly Step[] = [
   step(ORGANIZATION),
   step(PRODUCT),
@@ -78,8 +85,8 @@ const STEPS: readonly Step[] = [
 ]
 
 /**
- * Loads over a connection of its own. Connect a listener first, so that no change waits for the next poll. Rejects on a
- * standby, when the connection breaks, and with whatever `onBatch` throws.
+ * Loads over a separate connection. Connect a listener first, so that no change waits for the next poll. Rejects on a
+ * standby, when the connection breaks, and with an error that `onBatch` throws.
  */
 export async function loadFeed(url: string, options: LoadOptions): Promise<LoadedFeed> {
   const client = new pg.Client({

@@ -1,16 +1,17 @@
-/** Keeps the change log short. */
+/** Prunes the change log. */
 
 import type pg from 'pg'
 
-/** Readers that are less than this behind never need a reload. */
+/** The age in milliseconds up to which entries are kept. A reader that is less behind needs no reload. */
 export const KEEP_LOG_MS = 3_600_000
 
-/** Per transaction; more would occupy its connection for long. */
+/** The maximum number of entries that one transaction deletes. It bounds the duration of the transaction. */
 const MAX_ENTRIES = 20_000
 
 /**
- * Deletes entries older than `keepMs` and returns how many, or null when another caller is doing so. Every validator calls it
- * about once a minute; the calls also set the marks from which the age of entries is known.
+ * Deletes entries older than `keepMs` and returns their number, or null when another caller is pruning. Every validator
+ * calls it about once a minute. Each call also records a snapshot with its time, from which the age of entries is
+ * determined.
  */
 export async function pruneFeed(
   client: Pick<pg.ClientBase, 'query'>,

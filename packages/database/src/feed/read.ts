@@ -1,6 +1,7 @@
 /**
- * Reads what became visible since a snapshot: no gap, no double, no waiting for transactions that are still open
- * (docs/api.md#p1). It is one statement and so one snapshot: the log, the changed rows and the new snapshot fit each other.
+ * Reads the changes that became visible after a snapshot, without gaps or duplicates, and without waiting for open
+ * transactions (docs/api.md#p1). The read is one statement with one snapshot, so the log, the changed rows and the new
+ * snapshot are consistent.
  */
 
 import type pg from 'pg'
@@ -13,46 +14,52 @@ import { ENTITIES, type FeedChange, type Id, MACHINE_LETTER, readChangedMachine 
 export interface FeedReading {
   /** The text of a `pg_snapshot`, for the next read. */
   readonly snapshot: string
-  /** The log does not reach back to the given snapshot: load everything again. `changes` and `large` are empty then. */
+  /**
+   * Whether the log no longer reaches back to the given snapshot, so that everything must be loaded again. `changes`
+   * and `large` are then empty.
+   */
   readonly behind: boolean
   /**
-   * The organizations with so many changes that they are read apart (`readLargeChange`), because there are too many changes
-   * for one read. `changes` is empty then.
+   * The organizations to read separately (`readLargeChange`), because there are too many changes for one read. If there
+   * are any, `changes` is empty.
    */
   readonly large: readonly Id[]
   readonly changes: FeedChange[]
-  /** How many times somebody has requested that everything be loaded again (`void_change_log`). */
+  /** The number of reloads that have been requested (`void_change_log`). */
   readonly reloads: number
 }
 
 /** A row, or a machine of a license, that is read although the log may not contain it. */
 export interface Suspect {
   readonly entity: FeedChange['entity']
-  /** Of a machine: its license. */
+  /** The id of the row, or of the machine's license. */
   readonly id: Id
   readonly machineId: Uint8Array | null
 }
 
 export interface FeedReadOptions {
-  /** The organizations whose changes are read apart. */
+  /** The organizations whose changes are read separately. */
   readonly except?: readonly Id[]
-  /** Rows that are read together with what changed. */
+  /** Rows to read in addition to the changed ones. */
   readonly suspects?: readonly Suspect[]
   readonly maxChanges?: number
 }
 
-/** A read that finds more changes reports the organizations that they belong to. */
+/**
+ * The maximum number of changes in one read. A read that finds more returns the organizations with the most changes
+ * instead.
+ */
 const MAX_CHANGES = 20_000
 
-/** More organizations than this are not read apart. */
+/** The maximum number of organizations that are read separately. */
 const MAX_LARGE = 100
 
-/** The letter of the row that carries the new snapshot. */
+/** The letter of the row that contains the new snapshot. */
 const HEAD_LETTER = 'S'
 
 /**
- * Returns what changed after `snapshot`, each entity once, with its row as it is now. When `behind`, load everything again
- * (`loadFeed`). Run it on the primary, outside of a transaction.
+ * Returns the changes after `snapshot`, each entity once, with its current row. If the result is `behind`, load
+ * everything again (`loadFeed`). Run it on the primary, outside of a transaction.
  */
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
@@ -91,8 +98,8 @@ function letterOf(entity: FeedChange['entity']): string {
 }
 
 /**
- * Returns the organizations that have many changes, largest first, so many of them that the others' changes fit into one
- * read. Returns none when there is no such choice.
+ * Returns the organizations with the most changes, so many that the changes of the others fit into one read. Returns
+ * none when that is impossible.
  */
 async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string, maxChanges: number): Promise<Id[]> {
   const { rows } = await client.query<{ id: Buffer | null; changes: number; unknown: boolean }>(
@@ -100,7 +107,7 @@ async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string,
      from changed_since($1::pg_snapshot) group by organization_id order by 2 desc`,
     [snapshot],
   )
-  // Entries of an earlier version do not say whose they are.
+  // Entries of an earlier version do not contain their organization.
   if (rows.some(({ id, unknown }) => id === null && unknown)) return []
   let rest = rows.reduce((sum, { id, changes }) => sum + (id === null ? 0 : changes), 0)
   const large: Id[] = []
@@ -126,10 +133,10 @@ export interface LogRow {
   readonly id: Buffer
   /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
   readonly record: Buffer | null
-  /** Only in the head. */
+  /** The new snapshot. Only the head has it, and the fields below. */
   readonly snapshot: string | null
   readonly behind: boolean | null
-  /** There are more changes than fit into one read. */
+  /** Whether there are more changes than fit into one read. */
   readonly crowded: boolean | null
   readonly reloads: number | string | null
 }
@@ -151,7 +158,10 @@ function listOf(columns: readonly Column[]): string {
 /** The columns of the head, in the other rows. */
 const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
 
-/** Fetches the rows of one entity by their ids; `offset 0` keeps the planner from scanning a whole table for them. */
+/**
+ * Returns the query of one entity's changed rows by their ids. `offset 0` prevents the planner from scanning a whole
+ * table.
+ */
 export function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
   return `select changed.entity::text as letter, uuid_send(changed.id) as id, record_send(t) as record,
     ${NO_HEAD}
@@ -160,7 +170,7 @@ export function branch({ letter, table, from, where, columns }: (typeof ENTITIES
     where changed.entity = '${letter}'`
 }
 
-/** The machines among the changed. */
+/** The query of the changed machines. */
 export const MACHINES = `select changed.entity::text as letter, uuid_send(changed.id) as id,
     record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, ${NO_HEAD}
     from changed where changed.entity = '${MACHINE_LETTER}'`
@@ -168,7 +178,10 @@ export const MACHINES = `select changed.entity::text as letter, uuid_send(change
 const SUSPECTS = `
     union select * from unnest($4::"char"[], $5::uuid[], $6::bytea[]) where (select not behind from feed)`
 
-/** $1: the snapshot of the last read; $2: how many changes are fetched at most; $3: the organizations that are read apart. */
+/**
+ * Returns the text of a read. $1 is the snapshot of the last read, $2 the maximum number of changes, and $3 the
+ * organizations that are read separately.
+ */
 const readFeedText = (more: string): string => `
   with feed as materialized (
     -- A snapshot with transactions that the server does not have is of another history, such as a restored copy.
@@ -192,5 +205,5 @@ const readFeedText = (more: string): string => `
   ${MACHINES}`
 
 const READ_FEED = { name: 'keyward-read-feed', text: readFeedText('') }
-/** Rare, so it is not prepared. */
+/** This statement is rare, so it is not prepared. */
 const READ_FEED_WITH_SUSPECTS = { text: readFeedText(SUSPECTS) }

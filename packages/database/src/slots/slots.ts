@@ -1,6 +1,6 @@
 /**
- * Machine slots: claims of many machines in one statement, and releases (docs/api.md#s1, docs/api.md#s3). The database alone
- * decides who gets a slot, under the lock of the license's row in `license_slots`, so the limit holds across all validators.
+ * Claims and releases machine slots, many in one statement (docs/api.md#s1, docs/api.md#s3). The database grants a slot
+ * under the lock of the license's row in `license_slots`, so the limit holds across all validators.
  */
 
 import type pg from 'pg'
@@ -11,14 +11,17 @@ import { toHex } from '../ids.ts'
 
 export interface Claim {
   readonly licenseId: Id
-  /** 1 to 512 bytes, as the app sent them. None: the claim only starts the term of a license without a limit. */
+  /**
+   * The machine id, 1 to 512 bytes, as the app sent it. If it is empty, the claim only starts the term of a license
+   * without a limit.
+   */
   readonly machineId: Uint8Array
   readonly hostname: string | null
 }
 
 const OUTCOMES = [
-  'granted', // the machine has got a slot
-  'known', // it had one before
+  'granted', // the machine has a new slot
+  'known', // the machine already had a slot
   'limit', // no slot is free
   'recorded', // the license has no limit; the machine has been recorded
   'capped', // the license has no limit, but the maximum number of machines is recorded; the machine was only counted
@@ -33,17 +36,20 @@ export type ClaimOutcome = (typeof OUTCOMES)[number]
 
 export interface ClaimAnswer {
   readonly outcome: ClaimOutcome
-  /** Slots taken after the call; null when busy or without a license. */
+  /** The number of slots taken after the call, or null when busy or without a license. */
   readonly used: number | null
-  /** Null without a limit, when busy, or without a license. */
+  /** The machine limit, or null when there is none, when busy, or without a license. */
   readonly max: number | null
-  /** The id of the transaction. A feed whose snapshot sees it has seen this claim. */
+  /** The id of the claim's transaction. A feed whose snapshot includes it also includes this claim. */
   readonly xid: string
-  /** When the license expires, in milliseconds since 1970; Infinity: never, or unknown when busy or without a license. */
+  /**
+   * The time at which the license expires, in milliseconds since 1970. Infinity when it never does, when busy, or
+   * without a license.
+   */
   readonly expiresAtMs: number
   /**
-   * The machine holds its slot for so many seconds from this statement on, so at least from the time at which it was sent.
-   * Null: until it is released, or it holds none.
+   * The number of seconds for which the machine holds its slot, from the execution of this statement on. Null when it
+   * holds the slot until the release, or holds none.
    */
   readonly leaseSeconds: number | null
 }
@@ -51,9 +57,9 @@ export interface ClaimAnswer {
 /**
  * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses
  * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A claim
- * that ends VALID starts the term of its license (docs/api.md#l1). A locked license is never waited for: its outcome
- * is `busy`. With `patient` the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated claim whose first
- * response was lost yields `known`. Set a statement timeout on the pool.
+ * that ends VALID starts the term of its license (docs/api.md#l1). The outcome of a locked license is `busy`, without
+ * waiting. With `patient`, the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated claim
+ * whose first response was lost yields `known`. Set a statement timeout on the pool.
  */
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
@@ -64,7 +70,7 @@ export async function claimSlots(
   const values = [
     claims.map((claim) => toHex(claim.licenseId)),
     claims.map(({ machineId }) => (machineId.length === 0 ? null : machineId)),
-    claims.map((claim) => claim.hostname?.replaceAll('\0', '') ?? null), // Postgres keeps no NUL in a text
+    claims.map((claim) => claim.hostname?.replaceAll('\0', '') ?? null), // Postgres text cannot contain NUL
     options.patient ?? false,
     FEATURES,
   ]
@@ -97,28 +103,28 @@ function toOutcome(text: string): ClaimOutcome {
 
 export interface Release {
   readonly licenseId: Id
-  /** 1 to 512 bytes, as the app sent them. */
+  /** The machine id, 1 to 512 bytes, as the app sent it. */
   readonly machineId: Uint8Array
 }
 
 const RELEASE_OUTCOMES = [
-  'released', // the machine held a slot
-  'unknown', // it held none, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
+  'released', // the machine held a slot, which is free now
+  'unknown', // the machine held none, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
   'busy', // the license's row is locked; call again later
 ] as const
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]
 
 export interface ReleaseAnswer {
   readonly outcome: ReleaseOutcome
-  /** Slots taken after the call; null unless released. */
+  /** The number of slots taken after the call, or null unless released. */
   readonly used: number | null
-  /** The id of the transaction; null unless released. */
+  /** The id of the release's transaction, or null unless released. */
   readonly xid: string | null
 }
 
 /**
- * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Nothing is written
- * for machines that hold no slot. A locked license is never waited for: its outcome is `busy`.
+ * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Writes
+ * nothing for machines that hold no slot. The outcome of a locked license is `busy`, without waiting.
  */
 export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,

@@ -1,6 +1,6 @@
 /**
- * The changes in a license's activity (docs/api.md#d3). Claims and releases of machines record themselves (slots/slots.ts);
- * checks are written behind (write-behind.ts).
+ * Records the changes of licenses in their activity (docs/api.md#d3). The functions of the database behind
+ * slots/slots.ts record claims and releases, and write-behind.ts writes checks.
  */
 
 import { type Kysely, sql } from 'kysely'
@@ -26,7 +26,7 @@ export type ActivityType =
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>
   readonly organizationId: string
-  /** Each license gets an entry; those that are unknown or of another organization are skipped. */
+  /** The licenses that get an entry each. Licenses that are unknown or of another organization are skipped. */
   readonly licenseIds: readonly string[]
   readonly machineId?: Uint8Array
   readonly actor: object | null
@@ -43,7 +43,7 @@ export async function recordActivity(transaction: Kysely<Database>, entry: Activ
 export interface IssuedFile {
   readonly organizationId: string
   readonly licenseId: string
-  /** Named in the entry only if it is a machine of the license. */
+  /** The entry contains it only if it is a machine of the license. */
   readonly machineId: Uint8Array | null
   readonly actor: object
 }

@@ -1,13 +1,13 @@
 /**
- * One-dimensional arrays in the binary format of Postgres (`array_recv` in its source), which the driver sends when a parameter
- * is a Buffer. No number is formatted or parsed, and a flush of thousands of values leaves a few buffers to the garbage
- * collector instead of several objects and strings per value.
+ * Encodes one-dimensional arrays in the binary format of Postgres (`array_recv` in its source). The driver sends a
+ * parameter in this format when it is a Buffer. No number is formatted or parsed, and a flush of thousands of values
+ * allocates a few buffers instead of several objects and strings per value.
  *
  *   | dimensions | may contain nulls | OID of the elements' type | length | lower bound | of each element: length, bytes |
  */
 
 const HEADER_BYTES = 20
-/** OIDs in pg_type; those of built-in types never change. */
+/** OIDs in pg_type. Those of built-in types never change. */
 const TYPES = { boolean: 16, bytea: 17, integer: 23, text: 25, float8: 701, uuid: 2950 }
 const NULL = -1
 
@@ -23,7 +23,7 @@ export function float8Array(values: Float64Array): Buffer {
   return arrayOf(TYPES.float8, 8, values.length, (to, at, i) => to.setFloat64(at, values[i]!))
 }
 
-/** `ids`: 16 bytes per element. */
+/** Returns an array of uuids. `ids` has 16 bytes per element. */
 export function uuidArray(ids: Uint8Array): Buffer {
   const from = new DataView(ids.buffer, ids.byteOffset, ids.byteLength)
   return arrayOf(TYPES.uuid, 16, ids.length / 16, (to, at, i) => {
@@ -31,7 +31,10 @@ export function uuidArray(ids: Uint8Array): Buffer {
   })
 }
 
-/** Element i is `bytes` from `offsets[i]` to `offsets[i + 1]`; null when that is empty. */
+/**
+ * Returns an array of `bytea`. Element i is `bytes` from `offsets[i]` to `offsets[i + 1]`, or null when that range is
+ * empty.
+ */
 export function byteaArray(offsets: Int32Array, bytes: Uint8Array): Buffer {
   const count = offsets.length - 1
   const first = offsets[0]!
@@ -47,7 +50,10 @@ export function byteaArray(offsets: Int32Array, bytes: Uint8Array): Buffer {
   return array
 }
 
-/** Element i is `words[indexes[i]]`; words are ASCII. Throws a RangeError when there is no such word. */
+/**
+ * Returns an array of text. Element i is `words[indexes[i]]`. The words must be ASCII. Throws a RangeError for an index
+ * without a word.
+ */
 export function textArray(indexes: Uint8Array, words: readonly string[]): Buffer {
   const encoded = words.map((word) => Buffer.from(word, 'latin1'))
   let size = HEADER_BYTES + indexes.length * 4

@@ -1,10 +1,10 @@
-/** Retention (docs/api.md#d6): expired partitions are dropped whole, whatever their size. Writers create missing partitions. */
+/** Drops expired partitions (docs/api.md#d6). Writers create missing partitions. */
 
 import type pg from 'pg'
 
 /**
  * Drops the weeks of activity and the months of analytics that are entirely older than the given ages. Returns the names of the
- * dropped tables. A partition that is in use stays until the next call; hourly calls suffice.
+ * dropped tables. A partition that is in use stays until the next call. Hourly calls suffice.
  */
 export async function dropOldPartitions(
   client: Pick<pg.ClientBase, 'query'>,

@@ -1,6 +1,7 @@
 /**
- * Writes the usage that validators aggregate, about once a second (docs/api.md#d5). It never contains an address or a country
- * (docs/api.md#d1). A batch is applied exactly once, however often it is sent, and wakes no validator.
+ * Writes the usage that validators aggregate, about once a second (docs/api.md#d5). Usage never contains an address or
+ * a country (docs/api.md#d1). A batch is applied exactly once, however often it is sent, and does not notify
+ * validators.
  */
 
 import type pg from 'pg'
@@ -9,7 +10,7 @@ import type { Id } from '../feed/entities.ts'
 import { bytesToUuid, toHex } from '../ids.ts'
 import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
 
-/** Times are milliseconds since 1970. */
+/** Usage to write. Times are milliseconds since 1970. */
 export interface RecordBatch {
   /** Matches of access rules. */
   readonly rules: readonly { readonly id: Id; readonly count: number; readonly lastAtMs: number }[]
@@ -22,7 +23,7 @@ export interface RecordBatch {
     readonly count: number
   }[]
   readonly activity: ActivityColumns
-  /** Checks that ended in `TOO_MANY_MACHINES`, by license; they raise its alert (docs/api.md#d4). */
+  /** Checks that ended in `TOO_MANY_MACHINES`, by license. They raise the license's alert (docs/api.md#d4). */
   readonly overuse: readonly {
     readonly licenseId: Id
     readonly count: number
@@ -31,13 +32,13 @@ export interface RecordBatch {
   }[]
   /** The last use of API keys. */
   readonly keyUses: readonly { readonly id: Id; readonly atMs: number }[]
-  /** Names of machines, which are stored for those that have none. */
+  /** Hostnames of machines, which are stored for machines that have none. */
   readonly hostnames: readonly { readonly licenseId: Id; readonly machineId: Uint8Array; readonly hostname: string }[]
 }
 
 /**
- * Checks, aggregated per license, code, machine and minute (docs/api.md#d3). Entry i is element i of each column; columns
- * instead of objects, because a flush has thousands of entries.
+ * Checks, aggregated per license, code, machine and minute (docs/api.md#d3). Entry i consists of element i of each
+ * column. Columns are used instead of objects, because a flush has thousands of entries.
  */
 export interface ActivityColumns {
   readonly minutesMs: Float64Array
@@ -45,25 +46,31 @@ export interface ActivityColumns {
   readonly licenseIds: Uint8Array
   /** Indexes into `codeNames`. */
   readonly codes: Uint8Array
-  /** ASCII. */
+  /** The names of the codes, in ASCII. */
   readonly codeNames: readonly string[]
-  /** The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`; empty: the check had none. */
+  /**
+   * The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`. It is empty when the check
+   * had none.
+   */
   readonly machineAt: Int32Array
   readonly machineBytes: Uint8Array
   readonly counts: Int32Array
   readonly firstsMs: Float64Array
   readonly lastsMs: Float64Array
-  /** 1: write the entry's last time as the time at which the machine was last seen. */
+  /** 1 if the entry's last time is written as the time at which the machine was last seen, otherwise 0. */
   readonly seen: Uint8Array
 }
 
-/** How many rows one batch writes at most, in all tables together; more would make a long transaction. */
+/**
+ * The maximum number of rows that one batch writes, in all tables together. It bounds the duration of the transaction.
+ */
 export const BATCH_ROWS = 1_000
 
 /**
  * Applies a batch and returns whether it was new. `number` increases with each batch of a validator. When the response is lost,
- * send the same batch again under the same number. Rejects with SQLSTATE 55P03 when a row stays locked for half a second; send
- * the batch again then as well. Rows whose license, rule, machine or organization was deleted are skipped.
+ * send the same batch again under the same number. Rejects with SQLSTATE 55P03 when a row stays locked for half a
+ * second. In that case, too, send the batch again. Rows whose license, rule, machine or organization was deleted are
+ * skipped.
  */
 export async function writeBehind(
   client: Pick<pg.ClientBase, 'query'>,
@@ -125,14 +132,14 @@ export function splitBatch(batch: RecordBatch): RecordBatch[] {
   return batches
 }
 
-/** Returns how many rows a batch writes at most. */
+/** Returns the maximum number of rows that a batch writes. */
 export function countRows({ activity, rules, checks, overuse, keyUses, hostnames }: RecordBatch): number {
   let rows = rules.length + checks.length + overuse.length + keyUses.length + hostnames.length
   for (let entry = 0; entry < activity.counts.length; entry++) rows += rowsOf(activity, entry)
   return rows
 }
 
-/** Returns how many rows an entry writes: its own and its machine's. */
+/** Returns the number of rows that an entry writes: its own, and its machine's if it was seen. */
 function rowsOf({ seen }: ActivityColumns, entry: number): number {
   return 1 + (seen[entry] ?? 0)
 }
@@ -182,7 +189,7 @@ function hostnamesToJson(hostnames: RecordBatch['hostnames']): string {
     hostnames.map(({ licenseId, machineId, hostname }) => ({
       license: bytesToUuid(licenseId),
       machine: toHex(machineId),
-      hostname: hostname.replaceAll('\0', ''), // Postgres keeps no NUL in a text
+      hostname: hostname.replaceAll('\0', ''), // Postgres text cannot contain NUL
     })),
   )
 }
