@@ -1,6 +1,6 @@
 /**
- * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
- * beyond a limit costs no statement as long as its credential is known.
+ * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. Rejecting
+ * a request beyond a limit needs no statement when its credential was valid before.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'
@@ -18,14 +18,14 @@ function isUnauthenticated(error: unknown): boolean {
 }
 
 export interface AdmissionOptions {
-  /** Credentials are read here. */
+  /** The pool that reads credentials. */
   db: Db
   operatorTokens: readonly string[]
   rateLimiter: RateLimiter
   gates: Gates
 }
 
-/** The credentials of a request, as they were sent. */
+/** The credentials of a request, before they are authenticated. */
 export interface SentCredentials {
   authorization: string | undefined
   /** The secret of the session cookie. */
@@ -47,8 +47,8 @@ export class Admission {
   }
 
   /**
-   * Returns the caller with an `Authorization` header, or without one the caller with a session. Throws UNAUTHENTICATED, RATE_LIMITED,
-   * UNAVAILABLE. `ip` is the caller's address.
+   * Returns the caller of the `Authorization` header, or of the session when this header is absent. `ip` is the caller's address. Throws
+   * UNAUTHENTICATED, RATE_LIMITED and UNAVAILABLE.
    */
   async admit({ authorization, session }: SentCredentials, ip: string | null): Promise<Admitted> {
     const { db, operatorTokens, rateLimiter } = this.#options
@@ -73,7 +73,7 @@ export class Admission {
     return { caller: strangerCaller(), headers: rateLimiter.countSignIn(ip) }
   }
 
-  /** Counts an error if it rejects a credential. */
+  /** Counts a failed authentication if the error is UNAUTHENTICATED. */
   noteFailure(error: unknown, ip: string | null): void {
     if (isUnauthenticated(error)) this.#options.rateLimiter.countFailure(ip)
   }

@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Nothing is cached: a revoked credential and a permission taken
- * from a member take effect at the next request.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so a revocation or a
+ * withdrawn permission takes effect at the next request.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -14,16 +14,16 @@ import { ApiError } from './problem.ts'
 
 export interface Caller {
   kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
-  /** The owner of rate limits and idempotency keys: the id of the credential, or `operator`. */
+  /** The owner of rate limits and idempotency keys: the id of the credential or session, `operator`, or `stranger`. */
   owner: string
-  /** '' for the operator. */
+  /** '' for the operator and for a stranger. */
   organizationId: string
   permissions: ReadonlySet<Permission>
   actor: Actor
   credential: CallerCredential
   /** Whether the operator has suspended the organization. */
   isSuspended: boolean
-  /** The session that the request was sent with, instead of a secret. */
+  /** The session that authenticated the request. Null when a secret did. */
   session: { id: string } | null
 }
 
@@ -39,7 +39,7 @@ export function permissionsFrom(names: readonly string[]): Set<Permission> {
   return new Set(names.flatMap((name) => permissionSchema.safeParse(name).data ?? []))
 }
 
-/** A personal access token has the permissions that both it and its member have (docs/api.md#a3). */
+/** Returns the permissions that both a personal access token and its member have (docs/api.md#a3). */
 export function intersection(token: ReadonlySet<Permission>, member: ReadonlySet<Permission>): Set<Permission> {
   return new Set([...token].filter((name) => member.has(name)))
 }
@@ -70,7 +70,10 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
 
 type CredentialRow = NonNullable<Awaited<ReturnType<typeof findCredential>>>
 
-/** An access token that somebody else made for the member carries the maker, who has seen its secret. */
+/**
+ * Returns the actor of a credential. The actor of an access token that somebody else created for the member also names the creator, who has
+ * seen the secret.
+ */
 function actorOf({ kind, id, name, memberId, createdBy }: CredentialRow): Actor {
   if (memberId === null) return { type: kind, id, name }
   const maker = actorSchema.nullable().parse(createdBy)
@@ -84,7 +87,7 @@ export function bearerSecret(authorization: string | undefined): string | undefi
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
-/** Digests have equal lengths, so the comparison takes the same time for every secret. */
+/** Returns whether the secret is one of the tokens. Digests have equal lengths, so the comparison takes the same time for every secret. */
 export function isOneOf(tokens: readonly string[], secret: string): boolean {
   const digest = sha256(secret)
   return tokens.map((token) => timingSafeEqual(digest, sha256(token))).includes(true)
@@ -110,13 +113,13 @@ export function strangerCaller(): Caller {
   return { ...operatorCaller(), kind: 'stranger', owner: 'stranger', actor: { type: 'SYSTEM' } }
 }
 
-/** The secret of a credential that Postgres has to find. */
+/** The hash of a secret, by which Postgres finds the credential. */
 export interface Credential {
   kind: 'credential'
   secretHash: Uint8Array
 }
 
-/** Returns the operator or the credential of an `Authorization` header, without Postgres. Throws UNAUTHENTICATED. */
+/** Returns the operator, or the hash of the secret, for an `Authorization` header. Reads no table. Throws UNAUTHENTICATED. */
 export function readCredential(
   operatorTokens: readonly string[],
   authorization: string | undefined,
@@ -132,7 +135,7 @@ export function readCredential(
   return { kind: 'credential', secretHash: hashSecret(secret) }
 }
 
-/** Returns the caller with a credential. Throws UNAUTHENTICATED. */
+/** Returns the caller whose credential has this hash. Throws UNAUTHENTICATED. */
 export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller> {
   const rejected = unauthenticated(REJECTED)
   const row = await findCredential(db, secretHash)
@@ -175,7 +178,7 @@ function requirePerson(caller: Caller): void {
   if (caller.kind === 'apiKey') requireKind(caller, 'vendor')
 }
 
-/** Throws ORGANIZATION_SUSPENDED, or FORBIDDEN with the kind of credential or the permission that is required. */
+/** Throws ORGANIZATION_SUSPENDED or FORBIDDEN. The detail of FORBIDDEN names the kind of credential or the permission that is required. */
 export function authorize(access: Exclude<Access, { kind: 'anyone' }>, caller: Caller): void {
   if (access.kind === 'person') return requirePerson(caller)
   requireKind(caller, access.kind)

@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The rest of a body that is too large is left to
- * the response (unread-body.ts).
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The response handles the unread rest of a body that is
+ * too large (unread-body.ts).
  */
 
 import { createHash } from 'node:crypto'
@@ -28,9 +28,9 @@ export interface BodyLimits {
 }
 
 export interface RequestBody {
-  /** The parsed body. Undefined: there is none, or it is split. */
+  /** The parsed body. Undefined when the request has no body or `split` contains it. */
   value: unknown
-  /** The body of an import. */
+  /** The split body of an import. Null for other requests. */
   split: SplitBody | null
   /** SHA-256 of the decoded bytes. */
   hash: Buffer
@@ -100,7 +100,7 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
 
 /**
  * Returns the body. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`. The
- * rows of an import are not parsed yet.
+ * rows of an import are returned unparsed.
  */
 export async function readBody(request: IncomingMessage, { maxBytes, rows }: BodyLimits): Promise<RequestBody> {
   const hash = createHash('sha256')

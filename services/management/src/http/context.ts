@@ -1,4 +1,4 @@
-/** The database handle of a request, and the context that every write carries. */
+/** The database handle of a request, and the contexts of reads and writes. */
 
 import type { Actor } from '@keyward/contract'
 import type { Database } from '@keyward/database'
@@ -13,18 +13,18 @@ export interface ReadContext {
   organizationId: string
 }
 
-/** The credential that a request was sent with, as far as it bounds the credentials that the request makes. */
+/** The fields of a request's credential that limit the credentials which the request may create. */
 export interface CallerCredential {
   id: string
   /** Null: never. */
   expiresAt: Date | null
   /** The product that an API key is bound to. Null: none. */
   productId: string | null
-  /** The member from whose access token it descends, directly or through other credentials. Null: none. */
+  /** The member whose access token created it, directly or through other credentials. Null: none. */
   madeByMember: string | null
 }
 
-/** The context of a write: the transaction, the organization whose rows may change, and who changes them. */
+/** The context of a write: the transaction, the organization whose rows may change, and the actor. */
 export interface WriteContext extends ReadContext {
   actor: Actor
 }

@@ -1,4 +1,7 @@
-/** CORS for the configured origins. Without any, no CORS header is sent and a preflight request is 405 as any OPTIONS request. */
+/**
+ * Implements CORS for the configured origins. Without configured origins, it sends no CORS header, and a preflight request gets 405 like
+ * every OPTIONS request.
+ */
 
 import type { RequestHandler } from 'express'
 

@@ -1,4 +1,4 @@
-/** The dependencies of the endpoints: created once at start and passed to every handler. */
+/** The dependencies of the endpoints. They are created once, at the start, and passed to every handler. */
 
 import type { OriginResolver } from '@keyward/address'
 import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
@@ -10,18 +10,18 @@ import type { Gates } from './gates.ts'
 import type { StoredBytes } from './idempotency.ts'
 import type { Propagation } from './propagation.ts'
 
-/** A check to decide. The organization comes from the context. */
+/** A check to decide. Its organization is that of the context. */
 export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
 
 export interface DecidingValidators {
-  /** Returns the verdict at this moment, which considers everything committed before. Throws UNAVAILABLE. */
+  /** Returns the current verdict. Everything that was committed before the call affects it. Throws UNAVAILABLE. */
   decide(context: ReadContext, check: CheckToDecide): Promise<DecideResponse>
 }
 
 export interface Dependencies {
-  /** For changes. */
+  /** The pool for changes. */
   db: Db
-  /** For reads: with a connection pool of its own and a shorter timeout of statements. */
+  /** The pool for reads, with its own connections and a shorter statement timeout. */
   readDb: Db
   gates: Gates
   propagation: Propagation

@@ -1,6 +1,6 @@
 /**
- * Endpoint definitions. The Express route and the OpenAPI operation are both made from one definition, so they always agree.
- * A handler receives parsed input only, and for a write a transaction that also holds the audit entry.
+ * Defines endpoints. One definition yields the Express route and the OpenAPI operation, so the two always agree. A handler receives parsed
+ * input and, for a write, the transaction of its audit entry.
  */
 
 import { type Actor, describeIssue, type Permission, type ProblemCode, type PROBLEMS } from '@keyward/contract'
@@ -15,12 +15,12 @@ import type { Site } from './site.ts'
 import type { Streamed } from './streamed.ts'
 import { validationErrors } from './validation-errors.ts'
 
-/** The path below which all endpoints lie. */
+/** The path prefix of all endpoints. */
 export const BASE_PATH = '/api/v1'
 
 /**
- * `any`: every management token and access token of an organization, whatever its permissions. A `person` is the operator or a vendor's
- * credential. `anyone`: without a credential.
+ * The callers that an endpoint accepts. The permission `any` accepts every management token and access token of an organization. The kind
+ * `person` accepts the operator and the credentials of vendors. The kind `anyone` requires no credential.
  */
 export type Access =
   | { kind: 'operator' }
@@ -40,15 +40,15 @@ export interface Call<Params, Query, Body> {
   params: Params
   query: Query
   body: Body
-  /** A transaction for every method but GET. */
+  /** The pool for reads for a GET or read-only endpoint, otherwise a transaction. */
   db: Db
   dependencies: Dependencies
   actor: Actor
-  /** Headers of the response, which the handler may add to. */
+  /** The headers of the response. The handler may add others. */
   headers: Record<string, string>
-  /** Null: the request has no `Host` header. */
+  /** Null when the `Host` header is missing or malformed. */
   site: Site | null
-  /** The session that the request was sent with, instead of a secret. */
+  /** The session that authenticated the request. Null when a secret did. */
   session: { id: string } | null
   origin(): RequestOrigin
 }
@@ -59,7 +59,7 @@ export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Bod
   credential: CallerCredential
 }
 
-/** A problem code with its status, which may differ from the code's own. */
+/** A problem code with a status, which may differ from the code's default. */
 export interface DocumentedError {
   code: ProblemCode
   status: (typeof PROBLEMS)[ProblemCode]['status']
@@ -73,7 +73,7 @@ export interface Tag {
 
 export interface Definition<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response> {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** As OpenAPI writes it: `/products/{id}`. */
+  /** The path in OpenAPI notation, such as `/products/{id}`. */
   path: string
   tag: Tag
   operationId: string
@@ -87,29 +87,29 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   response?: z.ZodType<Response>
   /** Default: application/json. */
   responseType?: 'text/plain'
-  /** Errors beside those that every endpoint of this kind can return. */
+  /** Errors in addition to those that every endpoint of this kind can return. */
   errors?: readonly (ProblemCode | DocumentedError)[]
-  /** Members of the response that are returned once and never stored, not even for a repeated request. */
+  /** Members of the response that are returned once and never stored. The response to a repeated request lacks them. */
   secrets?: readonly string[]
-  /** The rows of an import, which are parsed one by one; then `body` is absent. */
+  /** The rows of an import, which are parsed one by one. A definition with `rows` has no `body`. */
   rows?: RowsOf<Body>
-  /** The body in the OpenAPI document, where `rows` parses it. */
+  /** The schema of the body in the OpenAPI document, when `rows` parses the body. */
   documentedBody?: z.ZodType
   /** The most bytes of the body. */
   maxBodyBytes?: number
-  /** The handler returns a `Streamed`, and sets the content type. `response` is its schema where it is JSON. */
+  /** Whether the handler returns a `Streamed` and sets the content type. `response` is then the schema of the JSON form. */
   streams?: boolean
   /** Whether validators apply the change, so that `Prefer: wait` is accepted. */
   propagates?: boolean
-  /** A POST that changes nothing: it has no transaction and accepts no idempotency key. */
+  /** Whether a POST changes nothing. It then has no transaction and accepts no idempotency key. */
   readOnly?: boolean
 }
 
-/** The limit of a body without one of its own: larger than any body that the schemas allow, unless it has metadata. */
+/** The default limit of a body. It exceeds every body that the schemas allow, except bodies with metadata. */
 export const MAX_BODY_BYTES = 64 * 1024
-/** The limit of requests of apps, whose API keys are public. The same as for a check. */
+/** The limit of a body from an app, whose API key is public. A check has the same limit. */
 export const MAX_APP_BODY_BYTES = 16 * 1024
-/** Enough for the longest metadata when every character is escaped. */
+/** The limit of a body with metadata. It allows the longest metadata with every character escaped. */
 export const MAX_METADATA_BODY_BYTES = 128 * 1024
 
 export interface RawInput {
@@ -128,16 +128,19 @@ export interface Endpoint {
   prepare(input: RawInput): Promise<(call: AnyCall) => Promise<unknown>>
 }
 
-/** Whether a request to the endpoint can be repeated safely with an idempotency key, which belongs to a credential. */
+/** Returns whether the endpoint accepts an idempotency key. A key belongs to a credential, so endpoints without one accept none. */
 export function acceptsIdempotencyKey({ definition, access }: Endpoint): boolean {
   return definition.method === 'post' && definition.readOnly !== true && access.kind !== 'anyone'
 }
 
 const nothing = z.strictObject({})
-/** The body of a POST or PATCH without fields: absent or an empty object. */
+/** The schema of a body without fields, which is absent or an empty object. */
 const noBody = nothing.optional()
 
-/** Where a definition omits a schema, its type is that of the default, so the default may replace it. */
+/**
+ * Returns the schema, or the default when the definition omits it. The type parameter is then the default's type, so the overload is
+ * correct.
+ */
 function orNothing<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNothing(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? nothing
@@ -148,7 +151,7 @@ function orNoBody(schema: z.ZodType | undefined): z.ZodType {
   return schema ?? noBody
 }
 
-/** A malformed id is 404, as an unknown one is. */
+/** Returns the error for a malformed id, which is 404 as for an unknown id. */
 function malformedId(error: z.ZodError, params: unknown): ApiError {
   const name = String(error.issues[0]?.path[0])
   const values = typeof params === 'object' && params !== null ? Object.entries(params) : []
@@ -184,7 +187,7 @@ async function parseInput<Params extends z.ZodObject, Query extends z.ZodObject,
 
 type Handler<CallType, Response> = (call: CallType) => Promise<Response>
 
-/** An endpoint for the credentials of an organization that have `permission`. */
+/** Defines an endpoint for the credentials of an organization that have `permission`. */
 export function vendorEndpoint<
   Params extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -198,7 +201,7 @@ export function vendorEndpoint<
   return build({ kind: 'vendor', permission }, definition, handle)
 }
 
-/** An endpoint for customers' apps, which call it with an API key. */
+/** Defines an endpoint for customers' apps, which send an API key. */
 export function appEndpoint<Body, Response>(
   definition: Definition<typeof nothing, typeof nothing, Body, Response>,
   handle: Handler<VendorCall<unknown, unknown, Body>, NoInfer<Response>>,
@@ -206,7 +209,7 @@ export function appEndpoint<Body, Response>(
   return build({ kind: 'apiKey' }, { maxBodyBytes: MAX_APP_BODY_BYTES, ...definition }, handle)
 }
 
-/** An endpoint for the operator of the whole service. */
+/** Defines an endpoint for the operator of the installation. */
 export function operatorEndpoint<
   Params extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -219,7 +222,7 @@ export function operatorEndpoint<
   return build({ kind: 'operator' }, definition, handle)
 }
 
-/** An endpoint for the operator and for the credentials of an organization. `organizationId` is '' for the operator. */
+/** Defines an endpoint for the operator and for the credentials of an organization. `organizationId` is '' for the operator. */
 export function personEndpoint<
   Params extends z.ZodObject = typeof nothing,
   Query extends z.ZodObject = typeof nothing,
@@ -232,7 +235,7 @@ export function personEndpoint<
   return build({ kind: 'person' }, definition, handle)
 }
 
-/** An endpoint without a credential. Its requests are limited by address, and in all. */
+/** Defines an endpoint that requires no credential. Its requests are limited by address and in total. */
 export function publicEndpoint<Body, Response>(
   definition: Definition<typeof nothing, typeof nothing, Body, Response>,
   handle: Handler<Call<unknown, unknown, Body>, NoInfer<Response>>,

@@ -1,16 +1,16 @@
 /**
- * A gate that lets a limited number of tasks pass at once, and of each owner only some of them. Owners that wait take turns, so one
- * with many waiting tasks does not delay one with few.
+ * Limits the number of tasks that run at once, in total and for each owner. Waiting owners take turns, so an owner with many waiting tasks
+ * does not delay an owner with few.
  */
 
 import { ApiError } from './problem.ts'
 
 export interface GateOptions {
-  /** The most tasks inside. */
+  /** The most tasks that run at once. */
   total: number
-  /** The most tasks of one owner inside. */
+  /** The most tasks of one owner that run at once. */
   perOwner: number
-  /** The most tasks of one owner that wait. More are rejected at once. */
+  /** The most tasks of one owner that wait. Further tasks are rejected immediately. */
   maxWaiting: number
   /** A task that has waited for this long is rejected. */
   maxWaitMs: number
@@ -32,12 +32,15 @@ interface Owner {
 }
 
 export interface FairGate {
-  /** Waits until a task of the owner may begin. The returned function must be called at its end, once. Throws the error of the options. */
+  /**
+   * Waits until a task of the owner may begin. The caller must call the returned function once, when the task ends. Rejects with the error
+   * `code`.
+   */
   enter(owner: string): Promise<() => void>
 }
 
 export function createFairGate(options: GateOptions): FairGate {
-  /** Owners with a task inside or waiting, in the order of their turns. */
+  /** Owners with a running or waiting task, in the order of their turns. */
   const owners = new Map<string, Owner>()
   let inside = 0
 
@@ -50,7 +53,7 @@ export function createFairGate(options: GateOptions): FairGate {
 
   const mayEnter = (owner: Owner) => inside < options.total && owner.inside < options.perOwner
 
-  /** Moves the owner to the end of the line, or forgets it. */
+  /** Moves the owner to the end of the order, or removes an owner without tasks. */
   const requeue = (name: string, owner: Owner) => {
     owners.delete(name)
     if (owner.inside > 0 || owner.waiting.size > 0) owners.set(name, owner)

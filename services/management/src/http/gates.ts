@@ -1,25 +1,25 @@
-/** The connections to Postgres and the memory of imports, shared between organizations. */
+/** Shares the connections to Postgres and the memory of imports and exports between organizations. */
 
 import { createFairGate, type FairGate } from './fair-gate.ts'
 
-/** Connections of the two pools. One of each is left for what is no request. */
+/** The connections of the two pools. One connection of each pool is reserved for background work. */
 export const READ_CONNECTIONS = 12
 export const WRITE_CONNECTIONS = 8
 const WAITING = { maxWaiting: 200, maxWaitMs: 5_000 }
-/** Connections for credentials that are not known yet. One look-up takes less than a millisecond. */
+/** The connections that look up credentials outside `KnownCredentials`. One lookup takes less than a millisecond. */
 const STRANGERS = 3
 
 /** The gates of the connections to Postgres and of imports. */
 export interface Gates {
   reads: FairGate
-  /** Look-ups of credentials that are not known yet. */
+  /** Lookups of credentials outside `KnownCredentials`. */
   strangers: FairGate
   writes: FairGate
   imports: FairGate
   exports: FairGate
 }
 
-/** `onReject` is called for each request beyond a share. */
+/** Creates the gates. `onReject` is called for each request beyond a share. */
 export function createGates(onReject: () => void): Gates {
   const waiting = { ...WAITING, onReject }
   return {
@@ -33,8 +33,7 @@ export function createGates(onReject: () => void): Gates {
     writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
     // A large import occupies memory from its first byte to its response.
     imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
-    // An export has one page in memory, for as long as its caller takes.
-    // An export has one page in memory, for as long as its caller takes. It holds no other share while it waits for a page.
+    // An export occupies the memory of one page until its caller has read everything. It holds no other share while it waits for a page.
     exports: createFairGate({
       total: 32,
       perOwner: 2,
@@ -47,7 +46,7 @@ export function createGates(onReject: () => void): Gates {
   }
 }
 
-/** Returns whose share of the connections a request takes. Apps, whose API key is public, take nothing from their vendor. */
+/** Returns the owner whose share of the connections a request uses. Apps have their own share, because their API key is public. */
 export function shareOf({ kind, organizationId }: { kind: string; organizationId: string }): string {
   return `${kind} ${organizationId}`
 }

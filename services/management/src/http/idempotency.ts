@@ -1,7 +1,8 @@
 /**
- * `Idempotency-Key` (docs/api.md#m2): the response of a POST is stored for a day, in the transaction of its change, so neither exists
- * without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock on
- * the key; the lock ends with the connection, also when the process dies. The bytes that an organization stores in a day are bounded.
+ * Implements `Idempotency-Key` (docs/api.md#m2). The response of a POST is stored for a day, in the transaction of its change, so neither
+ * exists without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock
+ * on the key. Postgres releases the lock when the connection ends, even if the process is killed. The bytes that an organization stores in
+ * a day are bounded.
  */
 
 import { createHash } from 'node:crypto'
@@ -18,7 +19,7 @@ const RETENTION = sql`interval '24 hours'`
 const MAX_BYTES = 1024 ** 3
 /** The bytes of a row besides headers and body: key, hash and index entries. */
 const ROW_BYTES = 512
-/** How long the use of an organization is remembered before it is read again. */
+/** The time after which the stored bytes of an organization are read again. */
 const FRESH_MS = 60_000
 const MAX_REMEMBERED = 10_000
 
@@ -37,7 +38,7 @@ export interface IdempotentRequest {
   /** '' for the operator. */
   organizationId: string
   key: string
-  /** SHA-256 of method, path and the bytes of the body: a key may be reused for an equal request only. */
+  /** SHA-256 of method, path and the bytes of the body. A key may be reused only for an equal request. */
   requestHash: Buffer
 }
 
@@ -65,8 +66,8 @@ export function idempotentRequest(
 }
 
 /**
- * Returns the stored response of the request, or null when this is the first. Throws IDEMPOTENCY_KEY_IN_USE while another request
- * with the key runs, and IDEMPOTENCY_KEY_REUSED when the key belongs to a different request.
+ * Returns the stored response of the request, or null for the first request with the key. Throws IDEMPOTENCY_KEY_IN_USE while another
+ * request with the key runs, and IDEMPOTENCY_KEY_REUSED when the key belongs to a different request.
  */
 export async function findStoredResponse(db: Db, request: IdempotentRequest): Promise<WireResponse | null> {
   const { owner, key } = request
@@ -89,7 +90,7 @@ export async function findStoredResponse(db: Db, request: IdempotentRequest): Pr
   }
 }
 
-/** Stores the response. The body is stored as a JSON string, because a machine id in it may contain NUL, which jsonb cannot hold. */
+/** Stores the response. The body is stored as a JSON string, because a machine id in it may contain NUL, which jsonb rejects. */
 export async function storeResponse(db: Db, request: IdempotentRequest, response: WireResponse): Promise<void> {
   const { owner, key, organizationId } = request
   const headers = JSON.stringify(response.headers)
@@ -110,17 +111,17 @@ export async function storeResponse(db: Db, request: IdempotentRequest, response
     .execute()
 }
 
-/** Bounds what an organization stores in a day (docs/api.md#m2). One per process. */
+/** Limits the bytes that an organization stores in a day (docs/api.md#m2). Each process has one instance. */
 export class StoredBytes {
   readonly #maxBytes: number
-  /** By organization: what it stores, and until when this is fresh. In the order of the reads. */
+  /** The stored bytes of each organization and the time until which they are used, in the order of the reads. */
   readonly #read = new Map<string, { bytes: number; freshUntilMs: number }>()
 
   constructor(maxBytes: number = MAX_BYTES) {
     this.#maxBytes = maxBytes
   }
 
-  /** Throws RATE_LIMITED when the organization has stored as much as it may. */
+  /** Throws RATE_LIMITED when the organization has reached its limit. */
   async requireSpace(db: Db, { organizationId }: IdempotentRequest): Promise<void> {
     if (organizationId === '' || (await this.#bytesOf(db, organizationId)) < this.#maxBytes) return
     const detail =
@@ -129,7 +130,7 @@ export class StoredBytes {
     throw new ApiError('RATE_LIMITED', detail, { headers: { 'retry-after': '3600' } })
   }
 
-  /** Between two reads, up to a minute of responses is not counted. */
+  /** Returns the bytes of the last read, which is at most a minute old. Responses stored since that read are not counted. */
   async #bytesOf(db: Db, organizationId: string): Promise<number> {
     const nowMs = Date.now()
     const known = this.#read.get(organizationId)

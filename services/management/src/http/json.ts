@@ -1,15 +1,17 @@
 /**
- * Parses the JSON of a request. Bytes that are not UTF-8 are an error and never replaced, so that two different ids cannot become
- * equal. The cost is linear in the size of the text, also for deep and for hostile values.
+ * Parses the JSON of a request. Invalid UTF-8 is an error and is never replaced, so that two different ids cannot become equal. The cost is
+ * linear in the size of the text, even for deeply nested values.
  */
 
 import { ApiError, invalid } from './problem.ts'
 import { pointerTo } from './validation-errors.ts'
 
-/** Deeper than any schema allows. Bounds the length of a pointer. */
+/** The depth to which `rejectProto` searches. No schema allows deeper values. It bounds the length of a pointer. */
 const MAX_DEPTH = 20
 
-/** Much deeper than any schema allows. V8 takes 20 times as long for a deep value as for a flat one of the same size. */
+/**
+ * The deepest nesting that is parsed, which no schema needs. V8 takes 20 times as long for a deep value as for a flat one of the same size.
+ */
 const MAX_NESTING = 100
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -18,7 +20,10 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** Returns the place of the quote that ends a string, or the length of the text. `start` is behind the first quote. */
+/**
+ * Returns the position of the quote that ends a string, or the length of the text when the string is not closed. `start` is the position
+ * after the opening quote.
+ */
 function endOfString(bytes: Uint8Array, start: number): number {
   for (let from = start; ;) {
     const quote = bytes.indexOf(QUOTE, from)
@@ -30,7 +35,7 @@ function endOfString(bytes: Uint8Array, start: number): number {
   }
 }
 
-/** Returns whether the JSON opens more than MAX_NESTING objects and lists in one another. */
+/** Returns whether objects and lists are nested deeper than MAX_NESTING. */
 function isTooDeep(bytes: Uint8Array): boolean {
   let depth = 0
   for (let at = 0; at < bytes.length; at++) {
@@ -47,10 +52,13 @@ function inAnySpelling(char: string): string {
   return String.raw`(?:${char}|\\u00${(char.codePointAt(0) ?? 0).toString(16)})`
 }
 
-/** The member name `__proto__` in any spelling. The end of a longer string matches too, so a match is only a reason to look. */
+/**
+ * Matches the member name `__proto__` in every spelling. It also matches the end of a longer name, so a match must be confirmed in the
+ * parsed value.
+ */
 const PROTO = new RegExp(String.raw`${Array.from('__proto__', inAnySpelling).join('')}"\s*:`, 'i')
 
-/** A value inside the body. Its path is the names up to the root, so no place holds a copy of it. */
+/** A value inside the body. Its path is computed from its parents, so that places store no copies of paths. */
 interface Place {
   value: object
   name: string | number
@@ -64,7 +72,7 @@ function pathTo(place: Place, base: readonly PropertyKey[]): PropertyKey[] {
   return [...base, ...path]
 }
 
-/** Adds the objects and lists inside the place to `open`. */
+/** Appends the objects and lists that the place contains to `open`. */
 function addMembers(open: Place[], parent: Place): void {
   const depth = parent.depth + 1
   const add = (name: string | number, value: unknown) => {
@@ -75,8 +83,8 @@ function addMembers(open: Place[], parent: Place): void {
 }
 
 /**
- * Throws INVALID_REQUEST when any object has a member `__proto__`, which JavaScript could drop on the way to the database. Walks the
- * value only if its text can contain the name.
+ * Throws INVALID_REQUEST when any object has a member `__proto__`, which JavaScript code could lose before the value is stored. Searches
+ * the value only if its text can contain the name.
  */
 function rejectProto(text: string, value: unknown, base: readonly PropertyKey[]): void {
   if (typeof value !== 'object' || value === null || !PROTO.test(text)) return

@@ -1,6 +1,6 @@
 /**
- * The credentials that were valid at their last use. It is used to sort requests before Postgres is read: to count them by their owner and
- * to give them their owner's share of the connections. It never authenticates: a credential is read at each request.
+ * Caches the owners of credentials that were valid at their last use. With the owner, a request is counted and gets its share of the
+ * connections before Postgres is read. The cache never authenticates, because every request reads its credential.
  */
 
 import type { LimitedCaller } from './rate-limit.ts'
@@ -8,7 +8,7 @@ import type { LimitedCaller } from './rate-limit.ts'
 const MAX_KNOWN = 10_000
 
 export interface KnownCredentials {
-  /** Returns the owner of a credential. `hash`: the hash of its secret. */
+  /** Returns the owner of the credential whose secret has this hash. */
   get(hash: Uint8Array): LimitedCaller | undefined
   add(hash: Uint8Array, caller: LimitedCaller): void
   delete(hash: Uint8Array): void
@@ -22,7 +22,7 @@ export function createKnownCredentials(): KnownCredentials {
       const key = keyOf(hash)
       const caller = known.get(key)
       if (!caller) return undefined
-      // Moves it to the end: the beginning is forgotten first.
+      // Moves the entry to the end, because entries are evicted from the beginning.
       known.delete(key)
       known.set(key, caller)
       return caller

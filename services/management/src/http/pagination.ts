@@ -1,6 +1,6 @@
 /**
- * Keyset pagination, newest first (docs/api.md#m1). The cursor holds the id of the last row of a page, so inserts and deletes between
- * pages neither repeat nor skip a row, and every page costs the same. A cursor is valid only for its own list and organization.
+ * Keyset pagination, newest first (docs/api.md#m1). The cursor contains the id of the last row of a page. Inserts and deletes between two
+ * pages therefore neither repeat nor skip a row, and every page costs the same. A cursor is valid only for its own list and organization.
  */
 
 import { createHash } from 'node:crypto'
@@ -18,13 +18,13 @@ export interface PageQuery {
   cursor?: string | undefined
 }
 
-/** Identifies a list; a cursor of one list is invalid for every other. */
+/** Identifies a list. A cursor of one list is invalid for every other list. */
 export interface List {
   name: string
   organizationId: string
 }
 
-/** The place of a row in a list. `key`: the text of the value by which the list is sorted, '' for the id alone. */
+/** The position of a row in a list. `key` is the text of the value by which the list is sorted, or '' when it is sorted by id only. */
 export interface Place {
   id: string
   key: string
@@ -45,12 +45,12 @@ export function encodeCursor(list: List, id: string, key = ''): string {
   return Buffer.concat([idBytes, seal(list, idBytes, keyBytes), keyBytes]).toString('base64url')
 }
 
-/** Returns the place after which the page begins. Throws INVALID_REQUEST for a cursor that is not of this list. */
+/** Returns the place after which the page begins. Throws INVALID_REQUEST unless the cursor belongs to this list. */
 function decodeCursor(list: List, cursor: string): Place {
   const bytes = Buffer.from(cursor, 'base64url')
   const id = bytes.subarray(0, ID_BYTES)
   const key = bytes.subarray(ID_BYTES + SEAL_BYTES)
-  // Encoded again for the comparison, because decoding skips characters that are not base64.
+  // The bytes are encoded again for the comparison, because the decoder skips characters that are not base64.
   const intact = bytes.length >= ID_BYTES + SEAL_BYTES && bytes.toString('base64url') === cursor
   if (!intact || !bytes.subarray(ID_BYTES, ID_BYTES + SEAL_BYTES).equals(seal(list, id, key)))
     throw invalid('?cursor', 'must be the `nextCursor` of a page of this list')
@@ -79,8 +79,8 @@ export async function listPage<Row extends { id: string }, Item>(
 }
 
 /**
- * Returns one page of a list that is sorted by a value, then by id. `read` returns up to `count` rows after a place (null: from the
- * start). A row whose value changes between two pages may be on both, or on none.
+ * Returns one page of a list that is sorted by a value, then by id. `read` returns up to `count` rows after a place (null: from the start).
+ * A row whose value changes between two pages may be on both pages or on neither.
  */
 export async function sortedPage<Row, Item>(
   list: List,
@@ -88,7 +88,7 @@ export async function sortedPage<Row, Item>(
   show: (row: Row) => Item,
   read: (after: Place | null, count: number) => Promise<readonly { row: Row; place: Place }[]>,
 ): Promise<Page<Item>> {
-  // One row more than the page, to learn whether a next page exists.
+  // Reads one row more than the page has, to determine whether a next page exists.
   const rows = await read(cursor === undefined ? null : decodeCursor(list, cursor), limit + 1)
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
@@ -98,7 +98,7 @@ export async function sortedPage<Row, Item>(
   }
 }
 
-/** Returns one page of the rows of `select`. `idColumn` orders the list; a select with joins must qualify it: `licenses.id`. */
+/** Returns one page of the rows of `select`. `idColumn` orders the list; a select with joins must qualify it, as in `licenses.id`. */
 export async function selectPage<DB, Table extends keyof DB, Row extends { id: string }, Item>(
   list: List,
   query: PageQuery,
@@ -113,7 +113,7 @@ export async function selectPage<DB, Table extends keyof DB, Row extends { id: s
   })
 }
 
-/** Returns the smallest id of UUID version 7 of a time, in milliseconds. */
+/** Returns the smallest UUID of version 7 for a time in milliseconds since 1970. */
 export function firstIdAt(ms: number): string {
   const hex = Math.max(0, ms).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`

@@ -1,13 +1,13 @@
 /**
- * The errors that a caller may see. An `ApiError` carries a code of the contract and public text. Every other error becomes
- * INTERNAL or UNAVAILABLE without its message, which goes to the log only.
+ * The errors of responses. An `ApiError` has a code of the contract and a public text. Every other error becomes INTERNAL or UNAVAILABLE.
+ * Its message is written to the log only.
  */
 
 import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 
 export interface ValidationError {
-  /** `#/…` into the body, or `?name` for a query parameter. */
+  /** `#/…` for a place in the body, or `?name` for a query parameter. */
   pointer: string
   detail: string
 }
@@ -51,13 +51,10 @@ export function invalid(pointer: string, detail: string): ApiError {
   return invalidRequest([{ pointer, detail }])
 }
 
-/** The most validation errors of a response, unless they are those of the rows of an import. */
+/** The most validation errors of a response, except for the rows of an import. */
 export const MAX_LISTED_ERRORS = 100
 
-/**
- * Returns a 422 that lists the first `maxListed` validation errors and gives the number of all, `count`. Default: as many as are
- * given.
- */
+/** Returns a 422 that lists the first `maxListed` validation errors. Its detail states `count`, the number of all errors. */
 export function invalidRequest(
   found: readonly ValidationError[],
   count = found.length,
@@ -74,7 +71,7 @@ function summary(listed: readonly ValidationError[], count: number): string {
   return count > listed.length ? `${counted}; the first ${listed.length} are listed.` : `${counted}.`
 }
 
-/** The error for an id that does not exist and for the id of another organization: a caller cannot tell which it is. */
+/** Returns the error for an unknown id and for the id of another organization, which a caller cannot distinguish. */
 export function notFound(what: string): ApiError {
   return new ApiError('NOT_FOUND', `There is no ${what} with this id.`)
 }
@@ -96,7 +93,7 @@ export function toProblem(error: ApiError, instance: string, requestId: string):
   }
 }
 
-/** Returns what the caller may see of an error. `unexpected`: the error itself belongs in the log. */
+/** Returns the error for the response. `unexpected` is true when the given error must be logged. */
 export function toApiError(error: unknown): { apiError: ApiError; unexpected: boolean } {
   if (error instanceof ApiError) return { apiError: error, unexpected: false }
   if (isServerUnavailable(error) || isConnectionFailure(error) || isRetryable(error))

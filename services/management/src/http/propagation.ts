@@ -1,6 +1,7 @@
 /**
- * `Prefer: wait=N` (RFC 7240, docs/api.md#m3): the response is sent when every live validator has applied the change. Validators
- * write the snapshot of the change log that they have applied; a change is applied when its transaction is visible in that snapshot.
+ * Implements `Prefer: wait=N` (RFC 7240, docs/api.md#m3). The response is sent when every live validator has applied the change, or after N
+ * seconds. Validators write the snapshot of the change log that they have applied. A change is applied when its transaction is visible in
+ * that snapshot.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +13,7 @@ import type { Db } from './context.ts'
 const MAX_WAIT_SECONDS = 10
 const POLL_MS = 15
 
-/** A validator that has not written its state for this long is not live (docs/api.md#p4). */
+/** A validator is live while its last heartbeat is not older than this (docs/api.md#p4). */
 export const LIVE_WITHIN = sql`interval '5 seconds'`
 
 /** Returns the seconds to wait, at most 10, or null without a `wait` preference. A malformed header is ignored, as in RFC 7240. */
@@ -34,7 +35,7 @@ export async function thisTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Changes of one organization that wait at once. A further one gets the state at this moment. */
+/** The most requests of one organization that wait at once. A further request gets the current state without a wait. */
 const MAX_WAITING = 100
 
 interface State {
@@ -49,7 +50,7 @@ interface Waiting {
   fail(error: unknown): void
 }
 
-/** Returns the state of each transaction, in their order. */
+/** Returns the state of each transaction, in the order of `ids`. */
 async function countApplied(db: Db, ids: readonly (string | null)[]): Promise<State[]> {
   const { rows } = await sql<State>`
     select count(v.id)::integer as live,
@@ -61,11 +62,14 @@ async function countApplied(db: Db, ids: readonly (string | null)[]): Promise<St
 }
 
 export interface Propagation {
-  /** Waits until all live validators have applied the transaction or the time is over. Returns headers with the number that have. */
+  /**
+   * Waits until all live validators have applied the transaction, or until the time is over. Returns headers with the number of validators
+   * that have applied it.
+   */
   wait(organizationId: string, id: string | null, seconds: number): Promise<Record<string, string>>
 }
 
-/** Creates the waiting of one process: however many requests wait, one statement at a time reads what validators have applied. */
+/** Creates the `Propagation` of one process. One statement at a time reads the state of validators for all waiting requests together. */
 export function createPropagation(db: Db): Propagation {
   const waiting = new Set<Waiting>()
   const byOrganization = new Map<string, number>()

@@ -1,6 +1,6 @@
 /**
- * Problem responses for errors below the application, which Node would otherwise answer itself without a request id: malformed HTTP,
- * headers that are too large, requests that do not arrive in time, and unsupported expectations.
+ * Sends problem responses for errors that never reach the application: malformed HTTP, headers that are too large, requests that arrive too
+ * slowly, and unsupported expectations. Without it, Node would send responses that have no request id.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -14,14 +14,14 @@ import { ApiError } from './problem.ts'
 import { requestIdOf } from './request-id.ts'
 import { problemResponse } from './transaction.ts'
 
-/** By the code of Node's error. Any other error is MALFORMED_HTTP. */
+/** The problem codes by the code of Node's error. Every other error is MALFORMED_HTTP. */
 const CODES: Record<string, ProblemCode> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** The response closes the connection, because the bytes that follow may belong to the rejected request. */
+/** Returns a response that closes the connection, because the bytes that follow may belong to the rejected request. */
 function closingResponse(code: ProblemCode, path: string, requestId: string): WireResponse {
   const { status, headers, body } = problemResponse(new ApiError(code), path, requestId)
   const closing = { 'x-request-id': requestId, 'cache-control': 'no-store', connection: 'close' }
@@ -41,15 +41,18 @@ function send(request: IncomingMessage, response: ServerResponse, code: ProblemC
   response.writeHead(status, headers).end(body)
 }
 
-/** The responses of one connection that may be unfinished. */
+/** The responses of one connection that may still be unfinished. */
 interface Connection {
-  /** The response to the request before the last, whose request has arrived completely. */
+  /** The response to the request before the last one. That request has arrived completely. */
   previous: ServerResponse | null
   last: ServerResponse
   isRejected: boolean
 }
 
-/** The server must not require a `host` header itself. */
+/**
+ * Sends the responses to protocol errors of the server, and passes valid requests to `serve`. The server must have `requireHostHeader:
+ * false`.
+ */
 export function handleProtocolErrors(
   server: Server,
   serve: (request: IncomingMessage, response: ServerResponse) => void,
@@ -76,8 +79,8 @@ export function handleProtocolErrors(
     if (connection.isRejected) return
     connection.isRejected = true
     const { previous, last } = connection
-    // Complete requests get their responses first; the malformed bytes come after them. A request that already has its response
-    // before its body is complete gets no second one.
+    // The malformed bytes follow the complete requests, so the responses to those are sent first. A request that got its response before
+    // its body was complete gets no second response.
     const isResponded = !last.req.complete && last.headersSent
     const awaited = last.req.complete || isResponded ? last : previous
     const end = isResponded ? () => socket.destroy(error) : reject

@@ -1,6 +1,6 @@
 /**
- * The limits of requests (docs/api.md#m4): of a credential, of an organization, of an API key and the address that uses it, and of
- * failed authentication by address. Validation has no limit.
+ * Limits requests (docs/api.md#m4) by credential, by organization, and by API key and address. It also limits failed authentications by
+ * address. Validation has no limit.
  */
 
 import { type Network, parseNetwork } from '@keyward/address'
@@ -9,9 +9,9 @@ import { ApiError } from './problem.ts'
 import { type Count, type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
-/** The limit of one address with one API key. An app requests a file once a day. */
+/** The limit of requests from one address with one API key. An app requests a file once a day. */
 const APP_REQUESTS = 100
-/** The limit of all requests to sign in, and of those of one address, so that one address cannot use up what others need. */
+/** The limits of requests to sign in, in total and from one address. The second is lower, so that one address cannot exhaust the first. */
 const SIGN_INS = 1_000
 const SIGN_INS_OF_ADDRESS = 200
 /** The limit of unknown credentials from one address. */
@@ -26,7 +26,7 @@ export interface RateLimits {
   apiKey: number
 }
 
-/** The part of a caller that limits are counted by. */
+/** The fields of a caller by which its requests are counted. */
 export interface LimitedCaller {
   kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
   owner: string
@@ -39,11 +39,14 @@ export interface RateLimiter {
   /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
   requireFewFailures(ip: string | null): void
   countFailure(ip: string | null): void
-  /** Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does not count for the others. */
+  /**
+   * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does
+   * not count toward the total.
+   */
   countSignIn(ip: string | null): Record<string, string>
 }
 
-/** Returns the network that an address is counted by: an IPv6 host has a /64. */
+/** Returns the network by which an address is counted: an IPv4 address itself, or the /64 of an IPv6 address. */
 function networkOf(ip: string | null): string {
   const network: Network | null = ip === null ? null : parseNetwork(ip)
   if (network === null) return 'unknown'
@@ -86,7 +89,10 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
     return headers
   }
 
-  /** An API key is in every app, so no user of it may use up what the others need. Requests beyond the first limit do not count for the second. */
+  /**
+   * Counts a request by API key and address, then by API key. The key is public, so one address must not exhaust the limit of the key.
+   * Requests beyond the first limit therefore do not count toward the second.
+   */
   const countApp = (owner: string, ip: string | null) => {
     const limit = Math.min(APP_REQUESTS, limits.apiKey)
     const used = apps.add(`${owner} ${networkOf(ip)}`)

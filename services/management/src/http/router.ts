@@ -1,6 +1,6 @@
 /**
- * The Express routes of the endpoint definitions: one route for each path, 405 with `Allow` for its other methods, and problems for
- * every error. A request passes, in this order: credential, rate limits, permission, body, idempotency key, schema, handler.
+ * Mounts the endpoint definitions as Express routes. Each path has one route, which returns 405 with `Allow` for other methods. Every error
+ * becomes a problem. A request is processed in this order: credential, rate limits, permission, body, idempotency key, schema, handler.
  */
 
 import { pipeline, Readable } from 'node:stream'
@@ -44,7 +44,7 @@ function send(response: Response, { status, headers, body, stream }: WireRespons
   response.status(status).setHeaders(new Map(Object.entries(headers)))
   response.setHeader('cache-control', 'no-store')
   if (stream && response.req.method !== 'HEAD') {
-    // An error closes the connection, so that the caller sees that the body is not complete.
+    // An error closes the connection, so that the caller can detect the incomplete body.
     pipeline(Readable.from(stream.chunks), response, () => undefined)
     return
   }
@@ -74,7 +74,10 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
   return () => resolver.resolveText(request.socket.remoteAddress, headerReader(request))
 }
 
-/** A page of another site can make a browser send a session or sign in, so such a request must come from a page of this one. */
+/**
+ * Returns the caller of a request. A page of another site can make a browser sign in or send a session. A request that signs in, or changes
+ * data with a session, must therefore come from a page of this site.
+ */
 async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
   const { authorization, cookie, origin, host } = request.headers
   if (access.kind === 'anyone') {
@@ -144,11 +147,11 @@ async function serveCaller(
   })
 }
 
-/** Rejects large bodies of methods that have none. */
+/** Rejects requests that have a large body although their method takes none. */
 export function rejectMeaninglessBodies(dependencies: Dependencies): RequestHandler {
   return (request, response, next) => {
     if (!hasMeaninglessBody(request)) return next()
-    const detail = `A request with the method ${request.method} has no body. Send it without one.`
+    const detail = `Method ${request.method} takes no body. Send the request without a body.`
     return sendError(dependencies, request, response, new ApiError('PAYLOAD_TOO_LARGE', detail))
   }
 }
@@ -189,7 +192,7 @@ function unknownPath(request: Request): ApiError {
   return new ApiError('NOT_FOUND', `The path ${request.path} does not exist. All paths are listed at /docs.`)
 }
 
-/** Mounts the last two handlers: for paths without a route, and for errors before a route. */
+/** Mounts the last two handlers, one for paths without a route and one for errors that occur before a route. */
 export function mountFallbacks(app: Express, dependencies: Dependencies): void {
   app.use((request: Request, response: Response) => {
     sendError(dependencies, request, response, unknownPath(request))

@@ -1,6 +1,6 @@
 /**
- * Splits the body of an import, `{"rules": [row, …]}`, into the bytes of its rows while it arrives. Each row is parsed by itself later,
- * so no body keeps the process busy for long or becomes a large tree of objects.
+ * Splits the body of an import, `{"rules": [row, …]}`, into the bytes of its rows while it arrives. Each row is parsed separately later. No
+ * body therefore occupies the process for long or becomes a large tree of objects.
  */
 
 import { parseJson } from './json.ts'
@@ -8,9 +8,9 @@ import { ApiError } from './problem.ts'
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c] as const
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const
-/** The body without its rows is `{"rules":[]}` and white space. */
+/** The most bytes of the frame, which is the body without its rows: `{"rules":[]}` and white space. */
 const MAX_FRAME_BYTES = 64 * 1024
-/** The name of the rows' member, its colon and its bracket are recognized within the last bytes of the frame. */
+/** The number of last bytes of the frame in which the rows' name, colon and bracket are recognized. */
 const TAIL_BYTES = 64
 
 /** The parts of the body of an import. */
@@ -19,12 +19,12 @@ export interface SplitBody {
   frame: unknown
   /** The bytes of the first rows, up to the limit of an import. */
   rows: readonly Uint8Array[]
-  /** The number of all rows, also of those beyond the limit. */
+  /** The number of all rows, including those beyond the limit. */
   count: number
 }
 
 export interface SplitterOptions {
-  /** The member that holds the rows. */
+  /** The name of the member that contains the rows. */
   name: string
   /** Rows beyond this number are counted and dropped. */
   maxRows: number
@@ -128,7 +128,7 @@ export class RowSplitter {
     if (this.#rows.length < this.#options.maxRows) this.#row.push(bytes)
   }
 
-  /** As in JSON, the last of several members with the name counts. */
+  /** Begins the list of rows. As with `JSON.parse`, the last of several members with the name is used. */
   #startRows(): void {
     this.#inRows = true
     this.#rows = []

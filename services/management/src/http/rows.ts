@@ -1,6 +1,6 @@
 /**
- * The rows of an import. They are parsed one by one, so that well-formed rows are checked further and one response lists every error.
- * Between rows the process serves other requests.
+ * Parses the rows of an import one by one. Well-formed rows are validated further even if others are malformed, so one response lists every
+ * error. Between rows, the process serves other requests.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { SplitBody, SplitterOptions } from './row-splitter.ts'
 import { type FoundErrors, pointerTo, validationErrors } from './validation-errors.ts'
 
 const MAX_ERRORS_PER_ROW = 5
-/** Longer than this, the rows of an import do not keep other requests waiting. */
+/** The time after which the parsing of rows pauses, so that the process serves other requests. */
 const MAX_TURN_MS = 5
 
 /** A well-formed row of an import. */
@@ -29,7 +29,7 @@ export interface Rows<Input, Others = unknown> {
   rows: Row<Input>[]
   /** The errors of the other rows and of the members beside the list. */
   errors: ValidationError[]
-  /** The members beside the list. Undefined: they have errors. */
+  /** The members beside the list. Undefined when they have errors. */
   others?: Others | undefined
 }
 
@@ -43,7 +43,7 @@ export interface RowsOptions<Others extends z.ZodObject> {
   others?: Others
 }
 
-/** How the body of an import is split and parsed. */
+/** The splitter and the parser of the body of an import. */
 export interface RowsOf<Body> {
   splitter: SplitterOptions
   /** The schema of a body that is absent. It yields only errors. */
@@ -72,7 +72,10 @@ function otherMembers<Others extends z.ZodObject>(
   return { errors: validationErrors('#', parsed.error, { most: MAX_ERRORS_PER_ROW }).errors }
 }
 
-/** Returns the split body with the rows that were not recognized while it arrived, such as those of a name with escapes. */
+/**
+ * Returns the split body with its rows. The splitter does not recognize rows whose name contains escapes, so those are taken from the
+ * frame.
+ */
 function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRows: number): SplitBody {
   const list: unknown =
     typeof frame === 'object' && frame !== null ? Object.entries(frame).find(([key]) => key === name)?.[1] : null
@@ -83,13 +86,15 @@ function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRow
 
 const noMembers = z.strictObject({})
 
-/** Where an option omits the schema, its type is that of the default, so the default may replace it. */
+/**
+ * Returns the schema, or the default when the option omits it. The type parameter is then the default's type, so the overload is correct.
+ */
 function orNoMembers<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNoMembers(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? noMembers
 }
 
-/** The body of an import, `{[name]: [row, …]}`, and other members beside the list. */
+/** Defines the body of an import, `{[name]: [row, …]}`, with other members beside the list. */
 export function rowsOf<Input, Others extends z.ZodObject = typeof noMembers>(
   name: string,
   row: z.ZodType<Input>,

@@ -1,6 +1,6 @@
 /**
- * The cookie that holds the secret of a session (docs/api.md#a5). No script can read it, and no other site can send it. Without TLS
- * it is set on this machine only.
+ * Reads and writes the cookie that contains the secret of a session (docs/api.md#a5). Scripts cannot read the cookie, and pages of other
+ * sites cannot send it. It requires TLS, except at a loopback address.
  */
 
 import { parseCookie, stringifySetCookie } from 'cookie'
@@ -15,7 +15,7 @@ export function sessionSecret(header: string | undefined): string | undefined {
   return header === undefined ? undefined : parseCookie(header)[NAME]
 }
 
-/** Returns the value of `Set-Cookie` that stores the secret until `expires`, or removes it when `secret` is ''. */
+/** Returns the value of `Set-Cookie` that stores the secret until `expires`. A time in the past removes the cookie. */
 export function sessionCookie(site: Site | null, secret: string, expires: Date): string {
   return stringifySetCookie({
     name: NAME,

@@ -1,4 +1,7 @@
-/** Authentication with a session (docs/api.md#a5). Nothing is cached: each request reads the session, its member and its access token. */
+/**
+ * Authenticates requests with a session (docs/api.md#a5). Nothing is cached, so each request reads the session, its member and its access
+ * token.
+ */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
@@ -8,10 +11,13 @@ import { sql } from 'kysely'
 import { type Caller, intersection, operatorCaller, permissionsFrom, unauthenticated } from './authentication.ts'
 import type { Db } from './context.ts'
 
-/** A session ends this long after its last use. `last_used_at` is exact to the minute. */
+/** The hours after its last use at which a session ends. `last_used_at` has a precision of one minute. */
 export const SESSION_IDLE_HOURS = 12
 
-/** Returns what a session stores of the operator token that opened it. Without the session's secret it proves nothing. */
+/**
+ * Returns the HMAC by which a session refers to the operator token that opened it. Without the session's secret, the HMAC cannot be
+ * compared with a token.
+ */
 export function operatorSeal(sessionSecret: string, operatorToken: string): Buffer {
   return createHmac('sha256', sessionSecret).update(operatorToken).digest()
 }
@@ -51,7 +57,7 @@ function isTokenValid({ credentialId, tokenRevokedAt, tokenExpiresAt }: SessionR
 
 const REJECTED = 'The session has ended. Sign in again.'
 
-/** Returns the caller with a session. `secret` is the value of its cookie. Throws UNAUTHENTICATED. */
+/** Returns the caller whose session has this secret, which is the value of the cookie. Throws UNAUTHENTICATED. */
 export async function findSessionCaller(
   db: Db,
   secret: string,
@@ -77,7 +83,7 @@ export async function findSessionCaller(
     permissions:
       row.credentialId === null ? ofMember : intersection(permissionsFrom(row.tokenPermissions ?? []), ofMember),
     actor: { type: 'MEMBER', id: memberId, name: email, memberId, ...(invitedBy && { issuedBy: invitedBy }) },
-    // What a member makes outlives the session, but not the access token that opened it.
+    // A credential that the member creates may outlive the session, but not the access token that opened the session.
     credential: {
       id: row.credentialId ?? row.id,
       expiresAt: row.tokenExpiresAt,

@@ -1,7 +1,7 @@
 /**
- * Counts of requests by owner in windows of ten seconds. Every request is counted in memory. Once a second, one statement exchanges what
- * was counted since with the other management processes, so no request waits for Postgres, and a rejected one costs it nothing. Between
- * two exchanges a process does not see the requests that others counted.
+ * Counts requests by owner in windows of ten seconds. Every request is counted in memory, so no request waits for Postgres. Once a second,
+ * one statement adds the new counts to Postgres and reads those of the other management processes. Until the next exchange, a process lacks
+ * the requests that others have counted.
  */
 
 import { sql } from 'kysely'
@@ -10,7 +10,7 @@ import type { Db } from './context.ts'
 
 export const WINDOW_MS = 10_000
 const EXCHANGE_INTERVAL_MS = 1_000
-/** Owners of one exchange. The others wait for the next one. */
+/** The most owners of one exchange. Other owners wait for the next exchange. */
 const MAX_EXCHANGED = 5_000
 
 /** The count of an owner in the current window. */
@@ -29,7 +29,7 @@ interface Entry {
 }
 
 export interface SharedCounts {
-  /** Counts a request unless the owner has used its limit. `used` is then above the limit. */
+  /** Counts a request, unless the owner has reached its limit. Then `used` is above the limit. */
   count(owner: string, limit: number): Count
   close(): Promise<void>
 }
@@ -89,7 +89,7 @@ export function createSharedCounts(db: Db, onError: (error: unknown) => void): S
   }
 
   const timer = setInterval(() => {
-    // While Postgres is unreachable, each process counts alone.
+    // While Postgres is unreachable, each process counts only its own requests.
     running ??= exchange()
       .catch(onError)
       .finally(() => (running = null))

@@ -1,9 +1,9 @@
-/** A response body that is longer than what should be in memory at once. */
+/** Response bodies that are too long to be in memory at once. */
 
-/** A response that is sent as it is made. */
+/** A response body whose chunks are sent as soon as they are produced. */
 export class Streamed {
   readonly chunks: AsyncIterable<string>
-  /** Called once, when the response has ended or the caller has gone. */
+  /** Called once, when the response has ended or the caller has disconnected. */
   readonly close: () => void
 
   constructor(chunks: AsyncIterable<string>, close: () => void) {

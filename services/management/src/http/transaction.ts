@@ -1,7 +1,6 @@
 /**
- * Runs the handler of one request. A read uses the pool. A write runs in one transaction, which also holds its audit entry, its
- * activity and the response stored for a repeated request. After a deadlock or a serialization failure the transaction is retried;
- * a failed attempt leaves nothing behind.
+ * Runs the handler of one request. A read uses the pool. A write runs in one transaction, which also holds its audit entry, its activity
+ * and the response stored for a repeated request. After a deadlock or a serialization failure, the transaction is rolled back and retried.
  */
 
 import { isRetryable } from '@keyward/database'
@@ -40,7 +39,7 @@ export interface EndpointRequest {
 
 interface Responses {
   sent: WireResponse
-  /** As `sent`, without the members that are secrets. */
+  /** The response that is stored for repeated requests: `sent` without its secrets. */
   stored: WireResponse
 }
 
@@ -77,16 +76,16 @@ export function problemResponse(error: ApiError, path: string, requestId: string
 }
 
 /**
- * Whether the response to an error is stored. Validation errors are not stored: the request changed nothing, a repeated one is
- * validated again, and the caller controls the size of their list.
+ * Returns whether the response to an error is stored. Validation errors are not stored, because a repeated request can be validated again
+ * and the caller controls the length of their list.
  */
 function isStored(error: ApiError): boolean {
   return error.status < 500 && error.status !== 422 && error.options.errors === undefined
 }
 
 /**
- * Runs the handler at most once for an idempotency key. An ApiError rolls back what the handler wrote, but not the transaction: the
- * response to the error is stored too, see `isStored`.
+ * Runs the handler at most once for an idempotency key. An ApiError rolls back the handler's writes but not the transaction, which then
+ * stores the response to the error (`isStored`).
  */
 async function runOnce(
   dependencies: Dependencies,
@@ -97,7 +96,7 @@ async function runOnce(
   const before = await findStoredResponse(db, idempotent)
   if (before) return before
   await dependencies.storedBytes.requireSpace(db, idempotent)
-  // Parsed only now: a repeated request gets the stored response even if a time in its body has passed since.
+  // The input is parsed after the lookup. A repeated request gets the stored response even if a time in its body has passed since.
   const run = await request.prepare()
   await sql`savepoint handler`.execute(db)
   try {
@@ -125,16 +124,16 @@ async function actionOf(dependencies: Dependencies, request: EndpointRequest): P
 
 interface Written {
   response: WireResponse
-  /** The transaction that validators must have applied, and for how long to wait. Null: do not wait. */
+  /** The transaction that validators must have applied, and the seconds to wait. Null: do not wait. */
   wait: { id: string | null; seconds: number } | null
 }
 
 async function write(dependencies: Dependencies, request: EndpointRequest, action: Action): Promise<Written> {
   return dependencies.db.transaction().execute(async (db) => {
     const response = await action(db)
-    // An error response changed nothing.
+    // A request with an error response changed nothing.
     if (request.waitSeconds === null || response.status >= 400) return { response, wait: null }
-    // A replayed request changes nothing itself; the change that it waits for was committed before.
+    // A replayed request changes nothing. It waits for the change that the first request committed.
     const isReplay = 'idempotency-replayed' in response.headers
     const id = await (isReplay ? thisTransaction(db) : changingTransaction(db))
     return { response, wait: { id, seconds: request.waitSeconds } }
@@ -161,7 +160,7 @@ async function inside<Result>(gate: FairGate, share: string, task: () => Promise
   }
 }
 
-/** Returns the response of the endpoint. Throws an ApiError, or an error that the caller must not see. */
+/** Returns the response of the endpoint. Throws an ApiError, or another error, whose message must not be sent to the caller. */
 export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
   const { definition } = request.endpoint
   const { reads, writes } = dependencies.gates

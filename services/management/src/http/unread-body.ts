@@ -1,15 +1,15 @@
 /**
- * Ends responses to requests whose body has not been read completely, such as those without a credential. Reading a body only to
- * discard it occupies the one thread of the process, about 2.5 ms for 1 MiB, and costs the sender nothing. So a limited number of bytes
- * a second is discarded, for all connections together. Beyond that, the response closes the connection, and the rest is never read.
+ * Ends responses to requests whose body has not been read completely, such as those without a credential. Reading a body only to discard it
+ * occupies the only thread of the process, for about 2.5 ms per MiB. A limited number of bytes a second is therefore discarded, for all
+ * connections together. Beyond this limit, the response closes the connection and the rest is never read.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A body of this size costs about as much as the request itself. It is always discarded. */
+/** A body of up to this size costs about as much as the request itself, and is always discarded. */
 const SMALL_BYTES = 64 * 1024
 const BYTES_PER_SECOND = 16 * 1024 * 1024
-/** How long a client that still sends may take to read the response. Closing at once could lose it. */
+/** The time that a client has to read the response while it still sends its body. An immediate close could lose the response. */
 const LINGER_MS = 500
 
 export class UnreadBodies {
@@ -22,11 +22,11 @@ export class UnreadBodies {
     this.#available = bytesPerSecond
   }
 
-  /** Sends the body of a response, which has its status and headers. */
+  /** Sends the body of a response whose status and headers are set. */
   end(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
     if (this.#mayDiscard(request)) {
       response.end(body)
-      // Node discards a body of which nothing was read, but not the rest of another one.
+      // Node discards a body that was not read at all, but not the rest of a partly read body.
       if (!request.complete) request.resume()
       return
     }
@@ -53,12 +53,12 @@ export class UnreadBodies {
   }
 }
 
-/** Returns the length of the body; Infinity for a chunked one. */
+/** Returns the declared length of the body, or Infinity for a chunked body. */
 function declaredBytes({ headers }: IncomingMessage): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity
 }
 
-/** Whether a request has a body that its method gives no meaning to, and that is too large to be ignored. */
+/** Returns whether a request has a body that is too large to be ignored, although its method takes none. */
 export function hasMeaninglessBody(request: IncomingMessage): boolean {
   return !['POST', 'PATCH', 'PUT'].includes(request.method ?? '') && declaredBytes(request) > SMALL_BYTES
 }

@@ -1,4 +1,4 @@
-/** Turns the issues of zod into validation errors: one for each place, the first issue of that place, in plain words. */
+/** Converts the issues of zod into validation errors. Each place has one error, for its first issue. */
 
 import type { z } from 'zod'
 
@@ -6,7 +6,7 @@ import { MAX_LISTED_ERRORS, type ValidationError } from './problem.ts'
 
 type Path = readonly PropertyKey[]
 
-/** A longer name in a pointer is cut: the caller chooses it, and it may be as long as the body. */
+/** A longer name in a pointer is cut, because a name from the caller may be as long as the body. */
 const MAX_SHOWN_NAME_LENGTH = 30
 
 function escape(part: PropertyKey): string {
@@ -21,12 +21,12 @@ export function pointerTo(root: '#' | '?', path: Path): string {
   return `#${path.map((part) => `/${escape(part)}`).join('')}`
 }
 
-/** Returns what is wrong with a name that the schema does not have. */
+/** Returns the detail for a name that the schema does not contain. */
 function unknownName(root: '#' | '?'): string {
   return root === '?' ? 'is not a known parameter' : 'is not a known field'
 }
 
-/** The errors of a value: the first ones, and the number of all. */
+/** The first errors of a value, and the number of all errors. */
 export interface FoundErrors {
   errors: ValidationError[]
   count: number

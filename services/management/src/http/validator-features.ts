@@ -1,6 +1,7 @@
 /**
- * The features that the live validators implement, as their heartbeats name them. A validator of an earlier version would decide checks
- * without a newer feature, so management accepts a use of it only while every validator that was live within the last minute has it.
+ * Checks the features of the live validators, which their heartbeats list. A validator of an earlier version would ignore a newer feature
+ * in its verdicts. Management therefore accepts the use of a feature only while every validator that was live within the last minute
+ * implements it.
  */
 
 import { sql } from 'kysely'

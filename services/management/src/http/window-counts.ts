@@ -1,10 +1,10 @@
 /**
- * Counts by caller in windows of ten seconds, in the memory of this process alone. Callers' addresses are never stored
- * (docs/api.md#d1), so what is counted by address is counted here.
+ * Counts requests by caller in windows of ten seconds, in the memory of this process only. Counts by address are kept here, because
+ * addresses are never stored (docs/api.md#d1).
  */
 
 export const WINDOW_SECONDS = 10
-/** More callers in one window share one count. */
+/** The most callers in one window that have separate counts. Further callers share one count. */
 const MAX_CALLERS = 100_000
 const OTHERS = ''
 
