@@ -28,7 +28,7 @@ function unknownSet(): ApiError {
 }
 
 async function readSet(context: ReadContext, name: string): Promise<AccessRuleSet> {
-  // Postgres stores no NUL, so no set has such a name.
+  // Postgres cannot store NUL, so no name of a set contains it.
   const found = name.includes('\u0000') ? undefined : await findSet(context, name)
   if (!found) throw unknownSet()
   return readRow(ruleSetRows, context, found.id)
@@ -39,7 +39,7 @@ async function deleteSet(context: WriteContext, name: string): Promise<void> {
   const { db, organizationId } = context
   await lockPlan(context)
   const set = await readSet(context, name)
-  // One statement for all rules, so that their deletion is one change for validators.
+  // One statement deletes all rules, so validators apply their deletion as one change.
   await db.deleteFrom('accessRuleSets').where('organizationId', '=', organizationId).where('name', '=', name).execute()
   const changes = { set: name, version: set.version, removed: set.rules }
   await audit(context, {
@@ -74,7 +74,7 @@ export const accessRuleSets = [
       method: 'get',
       operationId: 'readAccessRuleSet',
       summary: 'Read a set of access rules',
-      description: 'Returns its version. `GET /access-rules?set=` lists its rules.',
+      description: 'Returns the version and the number of rules of the set. `GET /access-rules?set=` lists its rules.',
       status: 200,
       response: accessRuleSet,
     },
@@ -88,8 +88,8 @@ export const accessRuleSets = [
       operationId: 'replaceAccessRuleSet',
       summary: 'Replace a set of access rules',
       description:
-        'Makes the rules of the set exactly this list, at most 20,000, or changes nothing. Creates the set if needed. Only the ' +
-        'differences are written. Rules outside of the set are not changed; a row that equals one of them is skipped.',
+        'Replaces the rules of the set by this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
+        'differences are written. Rules outside the set stay unchanged, and a row that equals one of them is skipped.',
       rows: rowsOf('rules', ruleOfSet, {
         maxRowBytes: 16 * 1024,
         maxRows: 20_000,

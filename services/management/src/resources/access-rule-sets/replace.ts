@@ -1,6 +1,6 @@
 /**
- * Replaces the rules of a set by a list, in one transaction that writes only the differences (docs/api.md#r9). The number of
- * statements does not depend on the length of the list. The organization is locked, so two replacements follow each other.
+ * Replaces the rules of a set by a list, in one transaction that writes only the differences (docs/api.md#r9). The number of statements
+ * does not depend on the length of the list. The organization is locked, so two replacements run one after the other.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -26,7 +26,7 @@ import { lockPlan, requireWithinPlan } from '../access-rules/plan-limits.ts'
 import { findSet, requireSets } from '../access-rules/set-rows.ts'
 
 const MAX_SKIPPED_IDS = 100
-/** So many rules are compared before the process serves other requests. */
+/** The number of rules that are compared before the process serves other requests. */
 const RULES_PER_TURN = 5_000
 
 interface Options {
@@ -36,19 +36,19 @@ interface Options {
 /** The differences between the rules of the set and the list. */
 interface Difference {
   created: NewRule[]
-  /** With the ids of the rules of the set. */
+  /** The changed rules, with the ids of the stored ones. */
   updated: NewRule[]
   unchanged: number
-  /** Ids of rules that the list does not contain, and of expired ones that it contains. */
+  /** The ids of stored rules that the list does not contain, and of expired rules that it contains. */
   removed: string[]
-  /** How many of `removed` are replaced by a rule of `created`, because they have expired. */
+  /** The number of expired rules in `removed` that a rule in `created` replaces. */
   renewed: number
 }
 
 function requireVersion(name: string, actual: string | undefined, ifMatch: string | null | undefined): void {
   if (ifMatch === undefined || ifMatch === (actual ?? null)) return
   const found = actual === undefined ? 'does not exist' : `has the version ${actual}`
-  throw new ApiError('VERSION_MISMATCH', `The set ${quote(name)} ${found}. Read it again, then repeat the change.`)
+  throw new ApiError('VERSION_MISMATCH', `The set ${quote(name)} ${found}. Read the set again, then repeat the change.`)
 }
 
 async function readRules({ db, organizationId }: WriteContext, setId: string) {
@@ -83,7 +83,7 @@ async function compare(stored: readonly StoredRule[], rules: readonly NewRule[])
     if (at % RULES_PER_TURN === RULES_PER_TURN - 1) await nextTurn()
     const identity = identityOf(rule)
     const found = rest.get(identity)
-    // An expired rule is replaced by a new one, as everywhere.
+    // A new rule replaces an expired one, as in every addition.
     if (found === undefined || found.isExpired) difference.created.push(rule)
     else if (isSame(found, rule)) difference.unchanged++
     else difference.updated.push({ ...rule, id: found.id })
@@ -108,7 +108,7 @@ async function updateRules({ db, organizationId }: WriteContext, rules: readonly
     where r.id = n.id and r.organization_id = ${organizationId}`.execute(db)
 }
 
-/** Makes the rules of the set exactly the list. Throws VERSION_MISMATCH and the errors of adding rules. */
+/** Replaces the rules of the set by the list. Throws VERSION_MISMATCH and the errors of adding rules. */
 export async function replaceSet(
   context: WriteContext,
   name: string,
@@ -125,7 +125,7 @@ export async function replaceSet(
   const difference = await compare(before === undefined ? [] : await readRules(context, before.id), distinct)
   const { updated, unchanged, removed, renewed } = difference
   await deleteRules(context, removed)
-  // After the deletion, every duplicate is outside of the set.
+  // After the deletion, every duplicate is outside the set.
   const duplicates = await findDuplicates(context, difference.created)
   const unexpired = duplicates.filter(({ expired }) => !expired)
   const skippedIds = new Set(unexpired.map(({ newRuleId }) => newRuleId))
@@ -154,7 +154,7 @@ export async function replaceSet(
   return { version, ...counts, skippedIds: ruleIds.slice(0, MAX_SKIPPED_IDS) }
 }
 
-/** The entry names at most as many rules of each kind as one import adds. */
+/** Writes the audit entry. It contains at most MAX_IMPORT_ROWS ids each of created, updated and removed rules. */
 async function auditReplacement(
   context: WriteContext,
   summary: object,

@@ -27,16 +27,16 @@ import { exportRules } from './export.ts'
 import { listRules, type RuleFilter } from './list.ts'
 import { changeRule, deleteRule, deleteRulesById, readRule } from './store.ts'
 
-/** Also the tag of the endpoint that evaluates rules. */
+/** The tag of access rules and of their evaluation. */
 export const accessRuleTag = {
   name: 'Access rules',
   description:
-    'Blacklists, which reject checks, exclusions, which let them pass, and restrictions, which reject all others.',
+    'Blacklists reject matching checks, exclusions let matching checks pass, and restrictions reject all other checks.',
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
 const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const
 
-/** Each page waits for a connection, as a read of its own. */
+/** Streams the rules of a filter. Each page waits for a connection like a separate read. */
 async function streamRules(
   context: ReadContext & { dependencies: Dependencies },
   filter: RuleFilter,
@@ -70,7 +70,8 @@ export const accessRules = [
   crud.list({ ...accessRuleFilter, ...accessRuleSorting }, (call) => listRules(call, call.query)),
   crud.create(
     {
-      description: 'The value is stored in canonical form. An expired rule with the same value and scope is replaced.',
+      description:
+        'The value is stored in canonical form. A rule that equals an expired rule in kind, type, value and scope replaces it.',
       body: createAccessRule,
       errors: ['RULE_EXISTS', ...additionLimits],
       propagates: true,
@@ -118,7 +119,7 @@ export const accessRules = [
       operationId: 'exportAccessRules',
       summary: 'Export access rules',
       description:
-        'Streams all rules of the filter, oldest first, as an import accepts them. Pass `expired=false` to import them again. ' +
+        'Streams all rules of the filter, oldest first, in the format of an import. An import rejects expired rules; `expired=false` omits them. ' +
         'With `format=csv`, the response is `text/csv` with a heading line.',
       query: exportAccessRules,
       status: 200,
@@ -156,7 +157,8 @@ export const accessRules = [
       tag: accessRuleTag,
       operationId: 'readMyIp',
       summary: 'Read your own address',
-      description: 'Returns the address and country of this request, as a validator would see them. Neither is stored.',
+      description:
+        'Returns the address and country of this request, as a validator would determine them. Neither is stored.',
       status: 200,
       response: myIp,
     },

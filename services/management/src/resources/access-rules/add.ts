@@ -1,6 +1,6 @@
 /**
- * Adds access rules, one or a thousand, by the same set-based statements: all rows or none (docs/api.md#r4). Every row is checked
- * before the first is written. Errors come in this order: 422, then (for a single rule) 409, then 403.
+ * Adds one or many access rules with the same set-based statements, all rows or none (docs/api.md#r4). Every row is validated before the
+ * first is written. Errors are thrown in this order: 422, then 409 for a single rule, then 403.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -25,13 +25,13 @@ export interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
   id: string
   setId: string | null
   scopeId: string | null
-  /** The rule's place in the request. */
+  /** The JSON pointer to the rule in the request. */
   pointer: string
 }
 
 const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null)
 
-/** So many rows are converted before the process serves other requests. */
+/** The number of rows that are converted before the process serves other requests. */
 const ROWS_PER_TURN = 1_000
 
 async function canonicalize(
@@ -60,7 +60,7 @@ export async function validateRules(context: ReadContext, given: Rows<CreateAcce
   return rules
 }
 
-/** Returns an error for every scope and customer that the organization does not have. */
+/** Returns an error for every scope and customer that does not exist in the organization. */
 async function findMissing(context: ReadContext, rules: readonly NewRule[]): Promise<ValidationError[]> {
   const scopeIds = (scope: string) => present(rules.map((rule) => (rule.scope === scope ? rule.scopeId : null)))
   const products = await missingIds('products', context, scopeIds('PRODUCT'))
@@ -82,7 +82,7 @@ async function findMissing(context: ReadContext, rules: readonly NewRule[]): Pro
 
 const bytes = (rule: NewRule): Buffer => Buffer.from(rule.value)
 
-/** Returns the rules as a table `n`, in their order. */
+/** Returns the SQL of a table `n` with the rules, in their order. */
 function asTable(rules: readonly NewRule[]): RawBuilder<unknown> {
   const column = <Value>(pick: (rule: NewRule) => Value): Value[] => rules.map(pick)
   const scopedTo = (scope: string) => column((rule) => (rule.scope === scope ? rule.scopeId : null))
@@ -105,7 +105,10 @@ export interface Duplicate {
   expired: boolean
 }
 
-/** The two arms of the union let each lookup use the unique index, which cannot compare nulls. */
+/**
+ * Returns the existing duplicates of the rules. Each arm of the union can use the unique index; one condition for both could not, because
+ * `=` never matches null.
+ */
 export async function findDuplicates(
   { db, organizationId }: ReadContext,
   rules: readonly NewRule[],
@@ -163,7 +166,7 @@ export function withoutRepeats(rules: readonly NewRule[]): NewRule[] {
 }
 
 /**
- * Adds the rules and replaces expired duplicates. An unexpired duplicate is an error (`reject`) or its row is left out (`skip`).
+ * Adds the rules and replaces expired duplicates. For an unexpired duplicate, `reject` throws RULE_EXISTS and `skip` leaves the row out.
  * Returns the rules that were added.
  */
 async function addRules(
@@ -199,7 +202,7 @@ async function addRules(
   return added
 }
 
-/** Throws RULE_EXISTS for an unexpired duplicate. An expired one is replaced. */
+/** Adds a rule and replaces an expired duplicate. Throws RULE_EXISTS for an unexpired duplicate. */
 export async function addRule(context: WriteContext, input: CreateAccessRule): Promise<AccessRule> {
   const [added] = await addRules(context, { rows: [{ input, pointer: '#' }], errors: [] }, 'reject')
   if (!added) throw new Error('a new rule was not added')

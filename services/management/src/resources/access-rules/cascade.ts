@@ -1,15 +1,18 @@
-/** The access rules that Postgres deletes with their product, license or customer, for the audit entry of that deletion. */
+/** Reads the access rules that Postgres deletes with their product, license or customer, for the audit entry of the deletion. */
 
 import { MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import type { WriteContext } from '../../http/context.ts'
 
 export interface DeletedRules {
-  /** `ids` has at most as many as one import can add. Absent when there is no rule. */
+  /** The number of rules, and at most MAX_IMPORT_ROWS of their ids. Absent when there is no rule. */
   rules?: { deleted: number; ids: string[] }
 }
 
-/** Returns a function that reads the rules of a product, license or customer. It must be locked, so that no rule is added to it. */
+/**
+ * Returns a function that reads the rules of a product, license or customer. The caller must have locked that row, so that no rule is
+ * added.
+ */
 export function deletedRules(
   column: 'productId' | 'licenseId' | 'customerId',
 ): (context: WriteContext, id: string) => Promise<DeletedRules> {

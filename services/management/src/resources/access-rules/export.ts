@@ -1,4 +1,4 @@
-/** Streams rules in the formats that an import accepts (docs/api.md#r10). A page of rules is in memory at a time. */
+/** Streams rules in the formats that an import accepts (docs/api.md#r10). One page of rules is in memory at a time. */
 
 import type { AccessRule } from '@keyward/contract'
 

@@ -1,4 +1,7 @@
-/** Lists access rules by their filters and sorts (docs/api.md#r10). Each has an index, so a page costs about as much as its rows. */
+/**
+ * Lists access rules by filter and order (docs/api.md#r10). Every filter and order has an index, so the cost of a page depends on its rows
+ * only.
+ */
 
 import { canonicalRuleValue, coveringNetworks, parseNetwork } from '@keyward/address'
 import {
@@ -39,7 +42,7 @@ export interface RuleQuery extends PageQuery, RuleFilter {
 /** The value by which the list is sorted, and its type. */
 const SORT_KEYS: Record<Exclude<RuleSort, 'createdAt'>, { key: RawBuilder<unknown>; type: RawBuilder<unknown> }> = {
   matchCount: { key: sql`c.match_count`, type: sql`bigint` },
-  // A rule that never matched comes last.
+  // A rule that never matched counts as the earliest.
   lastMatchedAt: {
     key: sql`coalesce(c.last_matched_at, '-infinity'::timestamptz)`,
     type: sql`timestamptz`,
@@ -51,7 +54,7 @@ interface TypedValue {
   value: string
 }
 
-/** Returns the values, by type, that equal a value in any spelling. */
+/** Returns the canonical form of the value for each type that accepts it. */
 function equalValues(value: string): TypedValue[] {
   return RULE_TYPES.flatMap((type) => {
     const canonical = canonicalRuleValue(type, value)
@@ -69,10 +72,10 @@ function matchingValues(value: string): TypedValue[] {
   ]
 }
 
-/** Returns the conditions for a rule `r` to pass the filter, apart from its value. */
+/** Returns the conditions of the filter on a rule `r`, except those on its value. */
 function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawBuilder<unknown>[] {
   const { kind, mode, type, scope, scopeId, set, matches } = filter
-  // Only a rule that has not expired would match.
+  // An expired rule matches no check.
   const expired = filter.expired ?? (matches === undefined ? undefined : false)
   const conditions = [sql`r.organization_id = ${organizationId}`]
   if (kind !== undefined) conditions.push(sql`r.kind = ${kind}`)
@@ -84,13 +87,13 @@ function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawB
     conditions.push(
       sql`r.set_id = (select s.id from access_rule_sets s where s.organization_id = ${organizationId} and s.name = ${set})`,
     )
-  // Without a function around the column, so that an index serves it.
+  // The conditions contain the bare column, so that Postgres can use an index.
   if (expired === true) conditions.push(sql`r.expires_at <= now()`)
   if (expired === false) conditions.push(sql`(r.expires_at is null or r.expires_at > now())`)
   return conditions
 }
 
-/** Returns the values that a rule must have one of, or undefined for any. */
+/** Returns the allowed values of a rule, or undefined when every value is allowed. */
 function valuesOf({ value, matches }: RuleFilter): TypedValue[] | undefined {
   if (value === undefined) return matches === undefined ? undefined : matchingValues(matches)
   const equal = equalValues(value)
@@ -101,13 +104,13 @@ function valuesOf({ value, matches }: RuleFilter): TypedValue[] | undefined {
 
 const and = (conditions: readonly RawBuilder<unknown>[]) => sql.join([...conditions], sql` and `)
 
-/** Returns the values as a table `v` of type and value. */
+/** Returns the SQL of a table `v` with the columns type and value. */
 function valueTable(values: readonly TypedValue[]): RawBuilder<unknown> {
   const types = values.map(({ type }) => type)
   return sql`unnest(${types}::text[], ${values.map(({ value }) => Buffer.from(value))}::bytea[]) as v (type, value)`
 }
 
-/** Returns the combinations of kind, type and scope, when the filter consists of these alone. */
+/** Returns the combinations of kind, type and scope that a filter of only these fields allows. Returns undefined for every other filter. */
 function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; scope: RuleScope }[] | undefined {
   const { kind, type, scope, ...others } = filter
   const isOther = Object.values(others).some((given) => given !== undefined)
@@ -131,8 +134,8 @@ interface Slice {
 }
 
 /**
- * Returns a query of the ids of the first rules by id. Every value, and every combination of kind, type and scope, is read from its own
- * part of an index, so the cost does not depend on how rare it is.
+ * Returns a query for the ids of the first rules, sorted by id. Each value, and each combination of kind, type and scope, is read from its
+ * own part of an index. Rare values therefore cost as little as frequent ones.
  */
 function idsById(context: ReadContext, filter: RuleFilter, { descends, after, count }: Slice): RawBuilder<unknown> {
   const order = descends ? sql`desc` : sql`asc`
@@ -157,8 +160,8 @@ function idsById(context: ReadContext, filter: RuleFilter, { descends, after, co
 }
 
 /**
- * Returns a query of the ids of the first rules of an organization. A range of one organization, instead of an equality, lets only the
- * index of the organization provide the order: the primary key would, too, and lead through the rules of others.
+ * Returns a query for the ids of the first rules of an organization. Its condition is a range of one organization, for which only the index
+ * by organization provides the order. With an equality, Postgres could use the primary key and read the rules of other organizations.
  */
 function wholeList(
   { organizationId }: ReadContext,
@@ -172,7 +175,7 @@ function wholeList(
     order by r.organization_id ${order}, r.id ${order} limit ${count}`
 }
 
-/** Returns a query of the ids and sort keys of the first rules by a value of their counters. */
+/** Returns a query for the ids and sort keys of the first rules, sorted by a value of their counters. */
 function idsByCounter(
   context: ReadContext,
   filter: RuleFilter,
@@ -209,7 +212,7 @@ async function readSlice(
     )
     .execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
-  // A rule that was deleted since is left out.
+  // A rule that was deleted after the first query is left out.
   return found.rows.flatMap(({ id, key = '' }) => {
     const row = byId.get(id)
     return row === undefined ? [] : [{ row, place: { id, key } }]

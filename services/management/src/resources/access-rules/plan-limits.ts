@@ -1,6 +1,6 @@
 /**
- * Plan limits on access rules (docs/api.md#r7). They apply only when a rule is added, so a downgrade changes no existing rule. They hold
- * under concurrent requests, because every addition first locks the organization's row.
+ * Enforces the plan limits on access rules (docs/api.md#r7). They apply only when a rule is added, so a downgrade changes no existing rule.
+ * They hold under concurrent requests, because every addition first locks the organization's row.
  */
 
 import type { Plan } from '@keyward/contract'
@@ -9,7 +9,7 @@ import type { WriteContext } from '../../http/context.ts'
 import { ApiError } from '../../http/problem.ts'
 import { countUnexpiredRules, RULE_LIMITS } from '../organizations/store.ts'
 
-/** Locks the plan and the rules of the organization: until the transaction ends, no other one adds rules or changes the plan. */
+/** Locks the organization and returns its plan. Until the transaction ends, no other transaction adds rules or changes the plan. */
 export async function lockPlan({ db, organizationId }: WriteContext): Promise<Plan> {
   const { plan } = await db
     .selectFrom('organizations')
@@ -39,7 +39,7 @@ export async function requireWithinPlan(
   if (used + additions.length > limit)
     throw new ApiError(
       'RULE_LIMIT_REACHED',
-      `The plan ${plan} allows ${limit} unexpired access rules. There are ${used}, and the request adds ${additions.length}. ` +
-        'Delete rules or ask for a larger plan.',
+      `The plan ${plan} allows ${limit} unexpired access rules. The organization has ${used}, and the request adds ${additions.length}. ` +
+        'Delete rules or ask the operator for a larger plan.',
     )
 }

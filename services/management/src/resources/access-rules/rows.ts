@@ -55,7 +55,7 @@ export function showRule(row: RuleRow): AccessRule {
   }
 }
 
-/** For writes. Responses also need the counters, which `selectRules` reads. */
+/** The rows for writes. Responses also need the counters, which `selectRules` reads. */
 export const accessRuleRows: OwnedRows<'accessRules', string> = {
   table: 'accessRules',
   type: 'access_rule',

@@ -1,4 +1,4 @@
-/** Rows of sets of access rules. A trigger counts the rules of a set and gives it another version after every change. */
+/** Rows of sets of access rules. A trigger counts the rules of a set, and sets a new version after every change of a rule. */
 
 import type { AccessRuleSet } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
@@ -19,7 +19,7 @@ export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {
   }),
 }
 
-/** Returns the id and the version of a set, or undefined when there is none. */
+/** Returns the id and the version of a set, or undefined for an unknown name. */
 export async function findSet(
   { db, organizationId }: ReadContext,
   name: string,
@@ -33,8 +33,8 @@ export async function findSet(
 }
 
 /**
- * Returns the ids of the sets by their names, and creates those that do not exist. The organization must be locked, so that no other
- * transaction creates one. Throws QUOTA_EXCEEDED.
+ * Returns the ids of the sets by name, and creates sets that do not exist. The caller must have locked the organization, so that no other
+ * transaction creates the same set. Throws QUOTA_EXCEEDED.
  */
 export async function requireSets(context: WriteContext, names: readonly string[]): Promise<Map<string, string>> {
   const { db, organizationId } = context

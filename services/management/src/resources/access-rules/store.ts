@@ -1,4 +1,4 @@
-/** Reads, changes and deletes access rules. What a rule matches never changes (docs/api.md#r8). */
+/** Reads, changes and deletes access rules. The kind, type, value and scope of a rule never change (docs/api.md#r8). */
 
 import type { AccessRule, updateAccessRule } from '@keyward/contract'
 import type { z } from 'zod'
@@ -17,7 +17,7 @@ export async function readRule(context: ReadContext, id: string): Promise<Access
   return showRule(row)
 }
 
-/** A later expiry of an expired rule counts as adding a rule, so the plan limits it. */
+/** Applies the plan limits to a later expiry of an expired rule, which counts as adding a rule. */
 async function requireRenewalWithinPlan(
   context: WriteContext,
   rule: AccessRule,
@@ -32,7 +32,7 @@ export async function changeRule(
   id: string,
   input: z.output<typeof updateAccessRule>,
 ): Promise<AccessRule> {
-  // The organization before the rule, as when rules are added: one order of locks cannot deadlock.
+  // Locks the organization before the rule, in the same order as an addition, so that the two cannot deadlock.
   if (input.expiresAt !== undefined) await lockPlan(context)
   const row = await selectRules(context)
     .where('accessRules.id', '=', id)
@@ -44,7 +44,7 @@ export async function changeRule(
   if (allowSuspendedOrExpired === true && rule.kind !== 'EXCLUSION')
     throw invalid(
       '#/allowSuspendedOrExpired',
-      `must be false for a ${rule.kind}; only an EXCLUSION can allow these licenses`,
+      `must be false for a ${rule.kind}; only an EXCLUSION can allow suspended or expired licenses`,
     )
   const changed = differences(row, input)
   if (changed === null) return rule
@@ -66,7 +66,7 @@ export async function deleteRule(context: WriteContext, id: string): Promise<voi
   })
 }
 
-/** Deletes the rules that exist, in one statement. Returns their number. */
+/** Deletes the rules with these ids in one statement. Returns the number of deleted rules, and of ids without a rule. */
 export async function deleteRulesById(
   context: WriteContext,
   ids: readonly string[],

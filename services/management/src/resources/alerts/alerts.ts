@@ -1,4 +1,6 @@
-/** Alerts: licenses that more machines use than their limit allows (docs/api.md#d4). Validators write them. */
+/**
+ * Endpoints of alerts (docs/api.md#d4). An alert reports a license that more machines use than its limit allows. Validators write alerts.
+ */
 
 import { idParams, listQuery, page } from '@keyward/contract'
 import { alert, alertFilter } from '@keyward/contract/management/activity'
@@ -42,7 +44,7 @@ export async function listAlerts(
   ])
 }
 
-/** Acknowledging an acknowledged alert changes nothing. */
+/** Acknowledges an alert. A repeated acknowledgement changes nothing. */
 async function acknowledgeAlert(context: WriteContext, id: string): Promise<Alert> {
   const row = await lockRow(rows, context, id)
   if (row.acknowledgedAt !== null) return rows.show(row)

@@ -1,6 +1,7 @@
 /**
- * The power of a credential over other credentials (docs/api.md#a2): it grants only permissions that it has, makes no token that outlives it,
- * and changes or revokes nothing that may do more. An organization always keeps a credential that manages credentials.
+ * Limits the power of a credential over others (docs/api.md#a2). A credential grants only permissions that it has, and creates no token
+ * that outlives it. It changes or revokes only credentials and members whose permissions it has. An organization always keeps a token that
+ * manages credentials.
  */
 
 import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
@@ -23,10 +24,7 @@ function without(wanted: readonly Permission[], own: ReadonlySet<Permission>): s
 export function requireGrantable(granted: readonly Permission[], own: ReadonlySet<Permission>): void {
   const missing = without(granted, own)
   if (missing !== '')
-    throw new ApiError(
-      'FORBIDDEN',
-      `The credential cannot grant ${missing}, because it does not have this permission itself.`,
-    )
+    throw new ApiError('FORBIDDEN', `The credential cannot grant ${missing}, because it lacks this permission.`)
 }
 
 /** Throws FORBIDDEN unless the caller has every permission of the credential or member that it changes or revokes. */
@@ -35,16 +33,16 @@ export function requireCovered(what: string, held: readonly Permission[], own: R
   if (missing !== '')
     throw new ApiError(
       'FORBIDDEN',
-      `The ${what} has the permission ${missing}, which the credential does not have. Only a credential that has it may do this.`,
+      `The ${what} has the permission ${missing}, which the credential of the request lacks. Send the request with a credential that has it.`,
     )
 }
 
-/** Throws FORBIDDEN when a token would expire later than the credential that makes it. */
+/** Throws FORBIDDEN when a token would expire later than the credential that creates it. */
 export function requireNotOutliving(expiresAt: Date | null, { expiresAt: latest }: CallerCredential): void {
   if (latest === null || (expiresAt !== null && expiresAt.getTime() <= latest.getTime())) return
   throw new ApiError(
     'FORBIDDEN',
-    `The credential expires at ${latest.toISOString()} and cannot make one that expires later. Send "expiresAt" of at most that time.`,
+    `The credential expires at ${latest.toISOString()} and cannot create one that expires later. Send an "expiresAt" that is not later.`,
   )
 }
 

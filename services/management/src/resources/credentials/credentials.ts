@@ -17,7 +17,7 @@ const permissions = { readPermission: 'credentials.write', writePermission: 'cre
 const API_KEYS: CredentialFilter = { kind: 'API_KEY', memberId: null }
 const TOKENS: CredentialFilter = { kind: 'MANAGEMENT_TOKEN', memberId: null }
 
-/** API keys have no permissions. */
+/** Returns the representation of an API key, which has no permissions. */
 function withoutPermissions(shown: ShownCredential) {
   const { id, name, prefix, productId = null, expiresAt, lastUsedAt, createdAt, createdBy } = shown
   return { id, name, prefix, productId, expiresAt, lastUsedAt, createdAt, createdBy }
@@ -41,7 +41,7 @@ const keyEndpoints = [
     {
       description:
         'Only this response contains the secret. With `productId`, the key checks licenses of this product alone. ' +
-        'Deleting the product revokes it.',
+        'Deleting the product revokes the key.',
       body: createApiKey,
       response: createdApiKey,
       secrets: ['secret'],

@@ -1,6 +1,6 @@
 /**
- * API keys, management tokens and personal access tokens: one table, three kinds. A secret is returned once and only its hash is
- * stored. The row of a revoked credential stays until its retention ends and appears in no list.
+ * Reads, creates and revokes API keys, management tokens and personal access tokens, which share one table. A secret is returned once, and
+ * only its hash is stored. The row of a revoked credential remains until its retention ends, but no list contains it.
  */
 
 import { actor, type Permission } from '@keyward/contract'
@@ -21,7 +21,7 @@ import {
   requireNotOutliving,
 } from './bounds.ts'
 
-/** Selects the credentials of one kind: those of the organization, or those of one member. */
+/** Selects the credentials of one kind, of the organization or of one member. */
 export interface CredentialFilter {
   kind: CredentialKind
   memberId: string | null
@@ -57,7 +57,7 @@ function show(row: CredentialRow) {
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     createdBy: actor.nullable().parse(row.createdBy),
-    // No credential of another kind is bound to a product.
+    // Only API keys can be bound to a product.
     ...(row.kind === 'API_KEY' && { productId: row.productId }),
   }
 }
@@ -90,7 +90,7 @@ export interface NewCredential {
   expiresAt?: Date | null | undefined
 }
 
-/** A write by a credential, which bounds what it may grant and revoke. */
+/** The context of a write, with the permissions and the credential that limit what the caller may grant and revoke. */
 export interface GrantContext extends WriteContext {
   permissions: ReadonlySet<Permission>
   credential: CallerCredential
@@ -112,7 +112,7 @@ async function requireProduct({ db, organizationId }: WriteContext, productId: s
   if (!product) throw invalid('#/productId', 'must be the id of a product of this organization')
 }
 
-/** Creates a credential for a caller that is bounded by its own. Throws FORBIDDEN, QUOTA_EXCEEDED and VALIDATORS_OUTDATED. */
+/** Creates a credential within the limits of the caller's credential. Throws FORBIDDEN, QUOTA_EXCEEDED and VALIDATORS_OUTDATED. */
 export async function grantCredential(
   context: GrantContext,
   filter: CredentialFilter,
@@ -128,7 +128,7 @@ export async function grantCredential(
   return addCredential(context, filter, input, context.credential.madeByMember)
 }
 
-/** Creates a credential, whatever the quotas. The returned secret cannot be read again. */
+/** Creates a credential without a check of limits and quotas. The returned secret cannot be read again. */
 export async function addCredential(
   context: WriteContext,
   filter: CredentialFilter,
@@ -150,7 +150,10 @@ export async function addCredential(
   return { ...(await readCredential(context, filter, id)), secret }
 }
 
-/** Throws FORBIDDEN for a credential with permissions that the caller lacks, and LAST_CREDENTIAL. */
+/**
+ * Revokes a credential. Throws FORBIDDEN when it has permissions that the caller lacks, and LAST_CREDENTIAL when no other token manages
+ * credentials.
+ */
 export async function revokeCredential(context: GrantContext, filter: CredentialFilter, id: string): Promise<void> {
   const { kind } = filter
   const { type, label } = RESOURCES[kind]
@@ -176,8 +179,8 @@ async function revoke({ db, organizationId }: WriteContext, ids: readonly string
 }
 
 /**
- * Revokes the tokens that descend from a member and returns their ids, with those of the API keys, which stay valid: revoking them would
- * stop the vendor's apps.
+ * Revokes the tokens that descend from a member. API keys that descend from the member stay valid, because a revocation would stop the
+ * vendor's apps. Returns the ids of both.
  */
 export async function revokeTokensMadeBy(
   context: WriteContext,
@@ -200,7 +203,10 @@ export async function revokeTokensMadeBy(
 
 const MAX_REVOKED = 1_000
 
-/** An organization that creates and revokes credentials in a loop keeps only the last ones, before their retention ends. */
+/**
+ * Deletes revoked credentials beyond the last MAX_REVOKED before their retention ends. This bounds an organization that creates and revokes
+ * credentials in a loop.
+ */
 async function deleteOldestRevoked({ db, organizationId }: WriteContext): Promise<void> {
   const excess = db
     .selectFrom('credentials')

@@ -1,6 +1,6 @@
 /**
- * The last use of each credential and session, to the minute. Uses are collected in memory and written every second, to a table of their own, so
- * that a use is no change of a credential that validators would have to apply.
+ * Records the last use of each credential and session, with a precision of one minute. Uses are collected in memory and written every
+ * second. The uses of credentials have a separate table, so that validators do not receive them as changes of credentials.
  */
 
 import { sql } from 'kysely'

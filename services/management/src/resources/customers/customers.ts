@@ -34,7 +34,7 @@ export const customers = [
     { body: createCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors: [...errors, 'QUOTA_EXCEEDED'] },
     (call) => insertRow(customerRows, call, call.body),
   ),
-  crud.read({ description: 'The id of a merged customer is 404 with `mergedInto`.' }, (call) =>
+  crud.read({ description: 'For the id of a merged customer, the response is 404 with `mergedInto`.' }, (call) =>
     readRow(customerRows, call, call.params.id),
   ),
   crud.change({ body: updateCustomer, maxBodyBytes: MAX_METADATA_BODY_BYTES, errors }, (call) =>

@@ -1,6 +1,6 @@
 /**
- * Merges one customer into another (docs/api.md#m10). The merge is one transaction and so one step of the change log: no check sees the
- * licenses moved and the rules not.
+ * Merges one customer into another (docs/api.md#m10). The merge is one transaction, which validators apply as one change. No check is
+ * decided with moved licenses but unmoved rules.
  */
 
 import type { Customer } from '@keyward/contract'
@@ -14,7 +14,7 @@ import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } fr
 
 async function lockBoth(context: WriteContext, id: string, into: string) {
   const { db, organizationId } = context
-  // The organization before the customers, as when rules are added: one order of locks cannot deadlock.
+  // Locks the organization before the customers, in the same order as the addition of rules, so that the two cannot deadlock.
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
   const rows = await db
     .selectFrom('customers')
@@ -31,9 +31,9 @@ async function lockBoth(context: WriteContext, id: string, into: string) {
 }
 
 /**
- * Combines each pair of duplicate rules of the two customers into the rule of the remaining one: the sum of the match counts, the later
- * match, the later expiry (no expiry is the latest, and an expired rule gets the expiry of the other too). It is enforced if one of the
- * two is in force. Matches of a deleted rule that validators write afterwards are counted for the kept rule (`folded_rules`).
+ * Combines each pair of duplicate rules of the two customers into the rule of the remaining customer. The combined rule has the sum of the
+ * match counts, the later match and the later expiry. No expiry counts as the latest. The combined rule is enforced if one of the two is
+ * enforced and unexpired. Validators may write matches of a deleted rule later; those are counted for the kept rule (`folded_rules`).
  */
 async function combineDuplicates({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
   const duplicates = sql`
@@ -43,8 +43,8 @@ async function combineDuplicates({ db, organizationId }: WriteContext, id: strin
       and mine.scope = other.scope and mine.scope_id is not distinct from other.scope_id
     where other.organization_id = ${organizationId} and other.customer_id = ${id}`
   const both = sql`select unnest(array[d.kept, d.gone]) from (${duplicates}) d`
-  // Locks the rules before their counters, as a deletion does. Locks the counters in the order in which validators lock them, and before
-  // the sum is read: so the matches of a validator's running transaction are included.
+  // Locks the rules before their counters, as a deletion does. Locks the counters in the same order as validators do. The sum is read after
+  // these locks, so it includes the matches of a validator's running transaction.
   await sql`select from access_rules where id in (${both}) order by id for update`.execute(db)
   await sql`select from access_rule_counters where rule_id in (${both}) order by rule_id for update`.execute(db)
   await sql`
@@ -84,7 +84,10 @@ async function moveLicenses({ db, organizationId }: WriteContext, id: string, in
     .execute()
 }
 
-/** Gives the external id of the merged customer to the remaining one, unless it has its own: a vendor finds customers by it. */
+/**
+ * Copies the external id of the merged customer to the remaining customer, unless that one has an external id. Vendors find customers by
+ * it.
+ */
 async function inheritExternalId(
   context: WriteContext,
   remaining: CustomerRow,

@@ -1,4 +1,4 @@
-/** Rows of customers. After a merge (docs/api.md#m10), the id of the merged customer is 404 with the id of the remaining one. */
+/** Rows of customers. After a merge (docs/api.md#m10), requests for the merged customer get 404 with the id of the remaining one. */
 
 import type { Customer } from '@keyward/contract'
 

@@ -1,7 +1,7 @@
 /**
- * The actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, revoke, which is final, renew, which moves the
- * expiry, and the replacement of the key. An action that is already in effect changes nothing. A revoked license accepts no action
- * but revoke.
+ * Performs the actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, renew, revoke and replace the key. Renewal
+ * changes the expiry, and revocation is final. An action that is already in effect changes nothing. A revoked license accepts only another
+ * revocation.
  */
 
 import type { License } from '@keyward/contract'
@@ -72,7 +72,7 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   return showLicense(await readLicenseRow(context, id))
 }
 
-/** Replaces the license key by the given one or by a generated one. Everything else stays as it is (docs/api.md#m8). */
+/** Replaces the license key by the given one or by a generated one. Everything else stays unchanged (docs/api.md#m8). */
 export async function replaceLicenseKey(
   context: WriteContext,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Validators of an earlier version do not implement every field of a policy, and would decide checks without it. So such a field is
- * set only while every validator that was live within the last minute implements it.
+ * Requires validators that implement the fields of a policy. A validator of an earlier version would decide checks without a newer field. A
+ * newer field is therefore accepted only while every validator that was live within the last minute implements it.
  */
 
 import type { WriteContext } from '../../http/context.ts'
@@ -13,7 +13,7 @@ interface Policy {
   leaseSeconds: number | null
 }
 
-/** Returns the features that checks of licenses with these policies need, as heartbeats of validators name them. */
+/** Returns the features that checks of licenses with these policies need, by their names in heartbeats. */
 function featuresOf(policies: readonly Policy[]): string[] {
   const startsTerm = policies.some(({ expiresAt, durationDays }) => durationDays !== null && expiresAt === null)
   const hasLeases = policies.some(({ maxMachines, leaseSeconds }) => leaseSeconds !== null && maxMachines !== null)

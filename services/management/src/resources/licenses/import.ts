@@ -14,7 +14,7 @@ import { excessiveEntitlements } from '../products/entitlements.ts'
 import { generateLicenseKey } from './key.ts'
 import { entitled, insertLicenses, missingParents, requireLicensesWithinQuotas, withStoredJson } from './store.ts'
 
-/** A row of an import. Its JSON becomes text at once, which takes less memory than objects. */
+/** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */
 export const importedLicense = createLicense.transform(withStoredJson)
 
 type ImportedLicense = z.output<typeof importedLicense>
@@ -24,7 +24,7 @@ function duplicateKeys(rows: LicenseRows): ValidationError[] {
   const seen = new Set<string>()
   return rows.flatMap(({ input: { key }, pointer }) => {
     if (key === undefined) return []
-    if (seen.has(key)) return [{ pointer: `${pointer}/key`, detail: 'occurs twice in the list' }]
+    if (seen.has(key)) return [{ pointer: `${pointer}/key`, detail: 'is also the key of an earlier row' }]
     seen.add(key)
     return []
   })

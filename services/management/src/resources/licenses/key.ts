@@ -1,4 +1,7 @@
-/** Generates license keys: `XXXX-XXXX-XXXX-XXXX`, 80 random bits, of 32 letters and digits without 0, 1, I and O. */
+/**
+ * Generates license keys of the form `XXXX-XXXX-XXXX-XXXX` with 80 random bits. The alphabet has 32 letters and digits, without 0, 1, I and
+ * O.
+ */
 
 import { randomBytes } from 'node:crypto'
 

@@ -84,7 +84,7 @@ export const licenses = [
   crud.change(
     {
       description:
-        'Merges the given fields of the policy into it. The merged policy must be valid. ' +
+        'Merges the given fields of the policy into the stored policy. The merged policy must be valid. ' +
         'Machines keep their slots when the limit falls below their number.',
       body: updateLicense,
       maxBodyBytes: MAX_METADATA_BODY_BYTES,
@@ -94,7 +94,10 @@ export const licenses = [
     (call) => changeLicense(call, call.params.id, call.body),
   ),
   crud.delete(
-    { description: 'Also deletes its machines, its alerts and the access rules of its scope.', propagates: true },
+    {
+      description: 'Also deletes the machines and alerts of the license, and the access rules of its scope.',
+      propagates: true,
+    },
     (call) => deleteLicense(call, call.params.id),
   ),
   vendorEndpoint(
@@ -125,7 +128,7 @@ export const licenses = [
       ...action,
       path: '/licenses/{id}/revoke',
       operationId: 'revokeLicense',
-      summary: 'Revoke a license for good',
+      summary: 'Revoke a license permanently',
       description,
       errors: [],
     },
@@ -151,8 +154,8 @@ export const licenses = [
       operationId: 'replaceLicenseKey',
       summary: 'Replace the key of a license',
       description:
-        'Gives the license another key, for example because the old one has leaked. Without `key`, a key is generated. ' +
-        'Machines, rules and everything else stay; checks with the old key are `NOT_FOUND`.',
+        'Replaces the key of the license, for example because the old one has leaked. Without `key`, a key is generated. ' +
+        'Everything else stays unchanged. Checks with the old key get `NOT_FOUND`.',
       body: replaceLicenseKeyBody.optional(),
       errors: ['LICENSE_REVOKED', 'LICENSE_KEY_EXISTS'],
     },

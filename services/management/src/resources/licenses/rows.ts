@@ -39,13 +39,13 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
 
 export type LicenseRow = Awaited<ReturnType<ReturnType<typeof selectLicenses>['executeTakeFirstOrThrow']>>
 
-/** Returns the status at a time: revoked before suspended before expired. A license is expired from `expiresAt` on. */
+/** Returns the effective status at a time. Revoked and suspended take precedence over expired. A license is expired from `expiresAt` on. */
 export function effectiveStatus(row: Pick<LicenseRow, 'status' | 'expiresAt'>, nowMs: number): LicenseStatus {
   if (row.status !== 'active') return row.status
   return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? 'expired' : 'active'
 }
 
-/** Whether the term of the license starts with a check that has not come yet (docs/api.md#l1). */
+/** Returns whether the term of the license has not started, because no check has been `VALID` yet (docs/api.md#l1). */
 export function isUnstarted(row: Pick<LicenseRow, 'expiresAt' | 'durationDays'>): boolean {
   return row.durationDays !== null && row.expiresAt === null
 }
@@ -57,7 +57,7 @@ export async function readLicenseRow(context: ReadContext, id: string): Promise<
   return row
 }
 
-/** As `readLicenseRow`; no other transaction can change the license until this one ends. */
+/** Returns the row and locks it. No other transaction can change the license until this one ends. Throws NOT_FOUND. */
 export async function lockLicenseRow(context: ReadContext, id: string): Promise<LicenseRow> {
   const row = await selectLicenses(context).where('licenses.id', '=', id).forNoKeyUpdate('licenses').executeTakeFirst()
   if (!row) throw notFound('license')

@@ -1,4 +1,4 @@
-/** Lists, adds, changes and deletes licenses. Any number of licenses is added by one statement. */
+/** Lists, adds, changes and deletes licenses. Additions use set-based statements. */
 
 import { type CreateLicense, type License, policyError, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
@@ -47,7 +47,7 @@ function statusCondition(status: License['status']) {
 export async function listLicenses(context: ReadContext, query: LicenseQuery): Promise<Page<License>> {
   const list = { name: 'licenses', organizationId: context.organizationId }
   const { productId, customerId, status, key } = query
-  // The page is chosen before the join. With the join, Postgres may walk the licenses of all organizations by their ids.
+  // The page is selected before the join. With the join, Postgres might scan the licenses of all organizations by id.
   let all = context.db
     .selectFrom('licenses')
     .select('licenses.id')
@@ -65,7 +65,7 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
   })
 }
 
-/** Returns an error for every reference to a product or customer that the organization does not have. */
+/** Returns an error for every reference to a product or customer that does not exist in the organization. */
 export async function missingParents(
   context: ReadContext,
   rows: readonly { productId: string; customerId: string; pointer: string }[],
@@ -116,7 +116,7 @@ export function withStoredJson({ metadata, entitlements, ...license }: CreateLic
   }
 }
 
-/** Returns the licenses that have entitlements of their own, for `excessiveEntitlements`. */
+/** Returns the licenses that override entitlements, for `excessiveEntitlements`. */
 export function entitled<Row extends { entitlements: string | null }>(licenses: readonly Row[]) {
   return licenses.flatMap((license) => {
     const { entitlements } = license
@@ -129,7 +129,7 @@ export interface NewLicense extends ReturnType<typeof withStoredJson> {
   key: string
 }
 
-/** The most characters of JSON of one statement: serializing more would keep other requests waiting. */
+/** The characters of JSON after which a statement takes no further row. Serializing more at once would delay other requests. */
 const MAX_STATEMENT_CHARACTERS = 256 * 1024
 
 /** Yields the rows in parts, in their order. */
@@ -147,7 +147,7 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   if (part.length > 0) yield part
 }
 
-/** Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when another transaction has added one of the keys. */
+/** Inserts the licenses. Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when a license with one of the keys exists. */
 export async function insertLicenses(context: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   await requireFeatures(
     context,
@@ -179,7 +179,7 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
     })
 }
 
-/** Throws QUOTA_EXCEEDED unless licenses with these limits of machines may be added. */
+/** Throws QUOTA_EXCEEDED unless licenses with these machine limits may be added. */
 export async function requireLicensesWithinQuotas(
   context: WriteContext,
   maxMachines: readonly (number | null)[],
@@ -207,8 +207,8 @@ export const licenseRows: OwnedRows<'licenses', string> = {
 }
 
 /**
- * Returns the policy that the given fields lead to. Throws INVALID_REQUEST unless it is valid. A term of days can only be set with
- * the license's expiry removed, because it would not be in effect otherwise.
+ * Returns the stored policy with the given fields merged into it. Throws INVALID_REQUEST unless the result is valid. A new `durationDays`
+ * requires that `expiresAt` is null, because a license with an expiry starts no term.
  */
 function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['policy'] = {}) {
   const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = given
@@ -216,7 +216,10 @@ function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['po
   const error = policyError({ type, expiresAt, durationDays })
   if (error !== null) throw invalid(`#/policy/${error.field}`, error.detail)
   if (durationDays !== null && durationDays !== row.durationDays && expiresAt !== null)
-    throw invalid('#/policy/durationDays', 'needs expiresAt to be null, because the term is of days from its start')
+    throw invalid(
+      '#/policy/durationDays',
+      'requires that #/policy/expiresAt is null, because a license with an expiry starts no term',
+    )
   return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
 }
 

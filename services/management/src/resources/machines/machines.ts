@@ -1,4 +1,6 @@
-/** The machines of a license. Removing a machine releases its slot; Postgres counts the slots (docs/api.md#s3). */
+/**
+ * Endpoints of the machines of a license. Removing a machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
+ */
 
 import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
 import { sql } from 'kysely'
@@ -14,10 +16,13 @@ import { notFound } from '../../http/problem.ts'
 
 type Machine = z.output<typeof machine>
 
-/** The row of a machine whose lease has ended remains until the next claim of its license (docs/api.md#l3). */
+/**
+ * The condition for a machine that holds a slot. The row of a machine whose lease has ended remains until the next claim of its license
+ * (docs/api.md#l3).
+ */
 const HOLDS_SLOT = sql<boolean>`(lease_ends_at is null or lease_ends_at > now())`
 
-/** A machine belongs to an organization through its license. */
+/** Throws NOT_FOUND unless the license belongs to the organization. The license determines the organization of its machines. */
 async function requireLicense(context: ReadContext, licenseId: string): Promise<void> {
   if ((await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
 }

@@ -1,4 +1,6 @@
-/** One-time invitations (docs/api.md#a6): a member with the secret of one signs in without any other credential. */
+/**
+ * Creates and redeems one-time invitations (docs/api.md#a6). The secret of an invitation signs its member in without any other credential.
+ */
 
 import { type Actor, actor as actorSchema } from '@keyward/contract'
 import { type Invitation } from '@keyward/contract/management/sign-in'
@@ -12,7 +14,7 @@ const HOURS = 72
 const MS_PER_HOUR = 3_600_000
 const PAGE = '/console/invitation'
 
-/** Creates an invitation, which replaces an earlier one of the member. */
+/** Creates an invitation. It replaces an earlier invitation of the member. */
 export async function invite(context: WriteContext, memberId: string): Promise<Invitation> {
   const { db, organizationId, actor } = context
   const { secret, hash } = createSecret('INVITATION')
@@ -25,18 +27,18 @@ export async function invite(context: WriteContext, memberId: string): Promise<I
     .execute()
   const changes = { expiresAt: expiresAt.toISOString() }
   await audit(context, { action: 'member.invited', resourceType: 'member', resourceId: memberId, changes })
-  // The secret is in the fragment, which browsers send to no server.
+  // The secret is in the fragment, which browsers never send to a server.
   return { secret, path: `${PAGE}#${secret}`, expiresAt: expiresAt.toISOString() }
 }
 
 export interface Invited {
   memberId: string
   organizationId: string
-  /** The actor that sent the invitation, unless it was the member. */
+  /** The actor that sent the invitation. Null when the member sent it. */
   invitedBy: Actor | null
 }
 
-/** Uses up an invitation. Returns null when it is unknown, used or expired. */
+/** Redeems an invitation. Returns null when the secret is unknown, used or expired. */
 export async function useInvitation(db: Db, secret: string): Promise<Invited | null> {
   if (parseSecret(secret)?.kind !== 'INVITATION') return null
   const row = await db

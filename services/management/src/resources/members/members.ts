@@ -1,4 +1,7 @@
-/** Members: the people of a vendor, and their personal access tokens. A token never does more than its member (docs/api.md#a3). */
+/**
+ * Endpoints of members, the people of a vendor, and of their personal access tokens. A token never has more permissions than its member
+ * (docs/api.md#a3).
+ */
 
 import {
   accessTokenParams,
@@ -59,7 +62,7 @@ const memberEndpoints = [
     {
       summary: 'Add a member',
       description:
-        'A credential can grant only permissions that it has. The response contains an invitation, a link for 72 hours to send to the member.',
+        'A credential can grant only permissions that it has. The response contains an invitation: a link that signs the member in once within 72 hours.',
       body: createMember,
       response: createdMember,
       secrets: ['invitation'],
@@ -75,7 +78,7 @@ const memberEndpoints = [
   people.change(
     {
       description:
-        "A permission that is taken away is missing from the member's access tokens from the next request on. " +
+        "The member's access tokens lose a withdrawn permission with the next request. " +
         'A credential can change only members whose permissions it has.',
       body: updateMember,
       errors: ['MEMBER_EXISTS', 'LAST_CREDENTIAL'],
@@ -95,7 +98,7 @@ const memberEndpoints = [
       summary: 'Remove a member',
       description:
         "Also revokes the member's access tokens and the tokens that were created with them. API keys that were created " +
-        'with them stay valid; the audit entry lists both.',
+        'with them stay valid. The audit entry lists both.',
       errors: ['LAST_CREDENTIAL'],
     },
     async (call) => {
@@ -120,7 +123,7 @@ const invitations = [
       operationId: 'createInvitation',
       summary: 'Invite a member again',
       description:
-        'Returns a link that signs the member in once, within 72 hours. It replaces an earlier one. A credential can invite only ' +
+        'Returns a link that signs the member in once within 72 hours. It replaces an earlier link. A credential can invite only ' +
         'members whose permissions it has.',
       params: idParams,
       status: 200,
@@ -158,8 +161,8 @@ const tokenEndpoints = [
     {
       summary: 'Create an access token for a member',
       description:
-        'The token has the permissions that both it and the member have, also when those of the member change. It expires ' +
-        'no later than the credential that creates it. Unless the member creates it, its actions name its creator.',
+        'At each request, the token has the permissions that both it and the member have. It expires ' +
+        'no later than the credential that creates it. Unless the member creates it, the audit log also names its creator.',
       body: createToken,
       response: createdToken,
       secrets: ['secret'],

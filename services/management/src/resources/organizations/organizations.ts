@@ -1,4 +1,4 @@
-/** Endpoints of organizations: all of them for the operator, its own for a vendor. */
+/** Endpoints of organizations. The operator manages all of them, and a vendor reads its own. */
 
 import {
   createdOrganization,
@@ -86,7 +86,7 @@ export const organizations = [
       method: 'patch',
       operationId: 'updateOrganization',
       summary: 'Change an organization',
-      description: 'A lower plan or quota changes nothing that exists; it applies to additions only.',
+      description: 'A lower plan or quota applies to additions only. Existing resources stay unchanged.',
       body: updateOrganization,
       status: 200,
       response: organizationDetails,
@@ -113,7 +113,7 @@ export const organizations = [
       operationId: 'suspendOrganization',
       summary: 'Suspend an organization',
       description:
-        'Its management tokens and access tokens get 403 `ORGANIZATION_SUSPENDED`. Its licenses are validated, and its apps get license files, as before.',
+        'Management tokens and access tokens of the organization get 403 `ORGANIZATION_SUSPENDED`. Checks and license files for apps continue.',
       status: 200,
       response: organizationDetails,
     },
@@ -139,7 +139,7 @@ export const organizations = [
       operationId: 'createRecoveryToken',
       summary: 'Create a management token for an organization that has lost its own',
       description:
-        'The token has every permission, whatever the quota. Only this response contains the secret. The audit log of the organization shows it.',
+        'The token has every permission. The quota does not apply. Only this response contains the secret. The audit log of the organization has an entry for the token.',
       body: createRecoveryToken,
       status: 201,
       response: createdToken,

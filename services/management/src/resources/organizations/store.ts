@@ -25,7 +25,7 @@ import { showQuotas } from '../../quotas/quotas.ts'
 import { addCredential } from '../credentials/store.ts'
 import { makeSigningKey } from '../signing-keys/store.ts'
 
-/** A write by the operator, who belongs to no organization. */
+/** The context of a write by the operator, who belongs to no organization. */
 type OperatorContext = Omit<WriteContext, 'organizationId'>
 
 type OrganizationRow = Selectable<Database['organizations']>
@@ -125,7 +125,7 @@ export async function changeOrganization(
   return showDetails(db, row)
 }
 
-/** Suspends the access of an organization to the management API, or restores it. Its licenses are validated as before. */
+/** Suspends the access of an organization to the management API, or restores it. Checks of its licenses are not affected. */
 export async function setSuspended(
   { db, actor }: OperatorContext,
   id: string,
@@ -144,7 +144,7 @@ export async function setSuspended(
   return showDetails(db, row)
 }
 
-/** Creates a management token with every permission, whatever the quota, for an organization that has none that works. */
+/** Creates a management token with every permission, for an organization without a valid one. The quota does not apply. */
 export async function addRecoveryToken(
   { db, actor }: OperatorContext,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * The two ceremonies of passkeys (Web Authentication): registration and sign-in. The server issues a challenge, the browser signs it,
- * and the challenge is accepted once. The relying party is the host name of the site, so a passkey works only there.
+ * Implements the two ceremonies of passkeys (Web Authentication), registration and sign-in. The server issues a challenge, the browser
+ * signs it, and the challenge is accepted once. The relying party is the host name of the site, so a passkey works only there.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -66,7 +66,7 @@ function relyingParty(site: Site | null): { id: string; origins: string[] } {
   if (site === null || hostname === '' || /^[0-9.]+$|^\[/.test(hostname))
     throw new ApiError(
       'INVALID_REQUEST',
-      'Passkeys need a host name; an address of numbers has none. On this machine, open the console at localhost.',
+      'Passkeys require a host name instead of an IP address. On this machine, open the console at localhost.',
     )
   return { id: hostname, origins: [...site.origins] }
 }
@@ -95,7 +95,7 @@ function acceptOnce(db: Db, memberId: string | null): (challenge: string) => Pro
 export interface RegisteringMember {
   id: string
   email: string
-  /** The credential ids of the member's passkeys, which are not registered twice. */
+  /** The credential ids of the member's passkeys, which the browser does not register again. */
   registered: readonly Buffer[]
 }
 
@@ -129,7 +129,7 @@ export async function verifyRegistration(
 ): Promise<RegisteredPasskey> {
   const { id: expectedRPID, origins } = relyingParty(site)
   const parsed = registrationResponse.safeParse(sent)
-  if (!parsed.success) throw invalid('#/response', 'must be the response of the browser')
+  if (!parsed.success) throw invalid('#/response', 'must be the JSON form of the credential that the browser returned')
   const { transports: named = [], ...inner } = parsed.data.response
   const known = named.filter(isTransport)
   const response: RegistrationResponseJSON = { ...parsed.data, response: { ...inner, transports: known } }
@@ -147,10 +147,10 @@ export async function verifyRegistration(
   return { credentialId: Buffer.from(id, 'base64url'), publicKey: Buffer.from(publicKey), counter, transports: known }
 }
 
-/** The library rejects with errors of its own; those of Postgres are not for the caller. */
+/** Returns the error of a failed verification. Errors of the library become INVALID_REQUEST. Errors of Postgres are returned unchanged. */
 function refused(error: unknown): unknown {
   const isOfDatabase = error instanceof Error && 'severity' in error
-  return isOfDatabase ? error : invalid('#/response', 'does not answer the options that were sent')
+  return isOfDatabase ? error : invalid('#/response', 'does not match the options that were sent')
 }
 
 export async function signInOptions(db: Db, site: Site | null) {
@@ -165,11 +165,11 @@ export interface PasskeyOwner {
   organizationId: string
 }
 
-/** Verifies the browser's response to `signInOptions`. Returns null when it proves no passkey that is registered. */
+/** Verifies the browser's response to `signInOptions`. Returns null unless it proves possession of a registered passkey. */
 export async function verifySignIn(db: Db, site: Site | null, sent: unknown): Promise<PasskeyOwner | null> {
   const { id: expectedRPID, origins } = relyingParty(site)
   const parsed = authenticationResponse.safeParse(sent)
-  if (!parsed.success) throw invalid('#/passkey', 'must be the response of the browser')
+  if (!parsed.success) throw invalid('#/passkey', 'must be the JSON form of the credential that the browser returned')
   const { userHandle, ...inner } = parsed.data.response
   const response: AuthenticationResponseJSON = {
     ...parsed.data,

@@ -1,4 +1,4 @@
-/** The passkeys of the member that sends the request (docs/api.md#a6). */
+/** Endpoints of the passkeys of the member who sends the request (docs/api.md#a6). */
 
 import { idParams } from '@keyward/contract'
 import {
@@ -22,7 +22,10 @@ const MAX_PASSKEYS = 20
 
 type AnyCall = Pick<VendorCall<unknown, unknown, unknown>, 'db' | 'organizationId' | 'actor' | 'permissions'>
 
-/** Throws NOT_FOUND for a credential without a member, and FORBIDDEN for one with fewer permissions: a passkey acts with all of the member's. */
+/**
+ * Returns the member of the caller. Throws NOT_FOUND for a credential without a member. Throws FORBIDDEN for a credential with fewer
+ * permissions than the member, because a passkey has all permissions of the member.
+ */
 async function memberOf({ db, organizationId, actor, permissions }: AnyCall): Promise<{ id: string; email: string }> {
   const id = actor.memberId
   if (id === undefined)
@@ -122,7 +125,7 @@ export const passkeys = [
         .execute()
         .catch((error: unknown) => {
           if (violatedConstraint(error) === 'passkeys_credential_id_key')
-            throw invalid('#/response', 'is a passkey that is registered already')
+            throw invalid('#/response', 'belongs to a passkey that is already registered')
           throw error
         })
       await audit(call, {

@@ -1,7 +1,7 @@
 /**
- * The limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). It is enforced when a license is written, with its
- * product's defaults at that moment, and when the defaults change, with all licenses of the product. Writers of licenses with
- * entitlements of their own lock the product, so the two cannot miss each other.
+ * Enforces the limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). A written license is checked with the current defaults of
+ * its product. New defaults are checked with all licenses of the product. Writers of licenses that override entitlements lock the product,
+ * so that concurrent changes of both are checked together.
  */
 
 import { effectiveEntitlements, entitlementsBytes, MAX_ENTITLEMENTS_BYTES } from '@keyward/contract'
@@ -10,7 +10,7 @@ import { sql } from 'kysely'
 import type { WriteContext } from '../../http/context.ts'
 import { invalid, type ValidationError } from '../../http/problem.ts'
 
-/** The most licenses whose entitlements are merged to check new defaults, in a fraction of a second. */
+/** The most licenses that are checked with new defaults, which takes a fraction of a second. */
 const MAX_CHECKED = 20_000
 
 /** Returns the entitlements as a table stores them: null for none. */
@@ -18,11 +18,11 @@ export function storedEntitlements<Members extends object>(given: Members | unde
   return given !== undefined && Object.keys(given).length === 0 ? null : given
 }
 
-/** A license to write, with entitlements of its own as JSON. */
+/** A license to write that overrides entitlements. `entitlements` is JSON text. */
 export interface EntitledLicense {
   productId: string
   entitlements: string
-  /** Where the request has the license, such as `#/licenses/17`. */
+  /** The JSON pointer to the license in the request, such as `#/licenses/17`. */
   pointer: string
 }
 
@@ -46,7 +46,7 @@ export async function excessiveEntitlements(
     if (bytes <= MAX_ENTITLEMENTS_BYTES) return []
     const detail =
       `must be shorter: together with those of the product, the license would have ${bytes} bytes of entitlements ` +
-      `as JSON, at most ${MAX_ENTITLEMENTS_BYTES} are allowed`
+      `as JSON; at most ${MAX_ENTITLEMENTS_BYTES} are allowed`
     return [{ pointer: `${pointer}/entitlements`, detail }]
   })
 }
@@ -57,8 +57,8 @@ function effectiveBytes(defaults: Readonly<Record<string, unknown>>, entitlement
 }
 
 /**
- * Throws INVALID_REQUEST when new defaults would make the effective entitlements of a license too long. The product is locked.
- * Only licenses whose own entitlements are so long that it is possible are merged, the longest first.
+ * Throws INVALID_REQUEST when new defaults would make the effective entitlements of a license too long. The caller must have locked the
+ * product. Licenses whose overrides are too short to exceed the limit are skipped. The others are checked from the longest on.
  */
 export async function requireDefaultsFit(
   { db, organizationId }: WriteContext,
@@ -82,13 +82,13 @@ export async function requireDefaultsFit(
   if (longest.bytes > MAX_ENTITLEMENTS_BYTES)
     throw invalid(
       '#/entitlements',
-      `must be shorter: license ${longest.id} would have ${longest.bytes} bytes of entitlements as JSON, ` +
+      `must be shorter: license ${longest.id} would have ${longest.bytes} bytes of entitlements as JSON; ` +
         `at most ${MAX_ENTITLEMENTS_BYTES} are allowed`,
     )
   if (longest.checked > MAX_CHECKED)
     throw invalid(
       '#/entitlements',
-      `must be shorter: more than ${MAX_CHECKED} licenses of the product have entitlements of their own that are too long ` +
-        'to be checked with these',
+      `must be shorter: more than ${MAX_CHECKED} licenses of the product override entitlements with values so long ` +
+        'that they cannot all be checked',
     )
 }

@@ -1,6 +1,6 @@
 /**
- * Products: what licenses are for. A product that has licenses cannot be deleted; its access rules are deleted with it, and the API
- * keys that are bound to it are revoked.
+ * Endpoints of products. A product that has licenses cannot be deleted. Deleting a product also deletes its access rules and revokes the
+ * API keys that are bound to it.
  */
 
 import { createProduct, type Product, product, updateProduct } from '@keyward/contract/management/products'
@@ -42,7 +42,7 @@ async function changeProduct(context: WriteContext, id: string, input: Update): 
   })
 }
 
-/** Returns what is deleted or revoked with a product. A trigger revokes the keys. */
+/** Returns the access rules that are deleted and the API keys that are revoked with a product. A trigger revokes the keys. */
 async function dependents(context: WriteContext, id: string): Promise<object> {
   const { db, organizationId } = context
   const keys = await db

@@ -1,4 +1,4 @@
-/** Endpoints of signing in and out, and of the caller itself (docs/api.md#a5). */
+/** Endpoints that sign people in and out, and describe the caller (docs/api.md#a5). */
 
 import { idParams } from '@keyward/contract'
 import {
@@ -29,7 +29,7 @@ const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys 
 
 type SignIn = { owner: SessionOwner; method: SignInMethod }
 
-/** Returns whom a personal access token or the operator token signs in. Throws UNAUTHENTICATED and FORBIDDEN. */
+/** Returns the person that a personal access token or the operator token signs in. Throws UNAUTHENTICATED and FORBIDDEN. */
 async function withToken(db: Db, token: string, operatorTokens: readonly string[]): Promise<SignIn> {
   if (isOneOf(operatorTokens, token)) return { owner: { operatorToken: token }, method: 'OPERATOR_TOKEN' }
   const { actor, organizationId, credential } = await findCaller(db, hashSecret(token))
@@ -44,7 +44,7 @@ async function withToken(db: Db, token: string, operatorTokens: readonly string[
 
 async function withInvitation(db: Db, secret: string): Promise<SignIn> {
   const owner = await useInvitation(db, secret)
-  if (!owner) throw unauthenticated('The invitation was used, replaced, or has expired. Ask for a new one.')
+  if (!owner) throw unauthenticated('The invitation was used or replaced, or it has expired. Ask for a new one.')
   return { owner, method: 'INVITATION' }
 }
 
@@ -59,14 +59,14 @@ type AnyCall = Pick<
   'db' | 'organizationId' | 'actor' | 'permissions' | 'session'
 >
 
-/** Returns the member of a caller: null for the operator. Throws NOT_FOUND for a credential without a member. */
+/** Returns the member of a caller, or null for the operator. Throws NOT_FOUND for a credential without a member. */
 function personOf({ actor, session, organizationId }: Pick<AnyCall, 'actor' | 'session' | 'organizationId'>): Person {
   if (actor.type === 'OPERATOR' && session) return null
   if (actor.memberId !== undefined) return { organizationId, memberId: actor.memberId }
-  throw new ApiError('NOT_FOUND', 'Only a member or the operator has sessions. Send the request with a session of one.')
+  throw new ApiError('NOT_FOUND', 'Only a member or the operator has sessions. Send the request with a session.')
 }
 
-/** A management token belongs to no person. */
+/** Returns whether the caller is a management token, which belongs to no person. */
 function isProgram({ actor, session }: Pick<AnyCall, 'actor' | 'session'>): boolean {
   return session === null && actor.memberId === undefined
 }
@@ -94,7 +94,7 @@ const own = [
       path: '/me',
       tag,
       operationId: 'readMe',
-      summary: 'Read who sends the request',
+      summary: 'Read the caller of the request',
       status: 200,
       response: me,
     },
@@ -153,7 +153,7 @@ const signIn = [
       summary: 'Sign in',
       description:
         'Sets the cookie `keyward_session`, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
-        'its last use, and after 7 days.',
+        'its last use, and at the latest after 7 days.',
       body: createSession,
       status: 201,
       response: me,

@@ -1,6 +1,6 @@
 /**
- * Sessions (docs/api.md#a5): opened by signing in, ended by signing out, by another session of the member, or by a manager of
- * credentials. Each member has at most 20; a new one ends the oldest.
+ * Opens, lists and ends sessions (docs/api.md#a5). A session is ended by its member, from this or another session, or by a manager of
+ * credentials. Each member has at most 20 sessions; a new one ends the oldest.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -20,20 +20,20 @@ const MAX_DAYS = 7
 const MS_PER_DAY = 86_400_000
 const MAX_SESSIONS = 20
 
-/** Whose session it is: of a member, or of the operator with one of the operator tokens. */
+/** The owner of a session: a member, or the operator with one of the operator tokens. */
 export type SessionOwner =
   | {
       organizationId: string
       memberId: string
-      /** The access token that opens it. */
+      /** The access token that opens the session. */
       credentialId?: string
-      /** The actor that sent the invitation, unless its member did. */
+      /** The actor that sent the invitation. Null when the member sent it. */
       invitedBy?: Actor | null
     }
   | { operatorToken: string }
 
 export interface OpenedSession {
-  /** Cannot be read again. */
+  /** The secret of the session, which cannot be read again. */
   secret: string
   expiresAt: Date
   /** The caller that the session signs in. */
@@ -74,7 +74,7 @@ function ownerColumns(owner: SessionOwner, secret: string) {
   return { organizationId, memberId, credentialId, operatorSeal: null, invitedBy: maker }
 }
 
-/** Whose sessions: those of a member, or of the operator for null. */
+/** The person who owns sessions: a member, or null for the operator. */
 export type Person = { organizationId: string; memberId: string } | null
 
 function ownedBy(person: Person) {
@@ -95,7 +95,7 @@ async function endOldest(db: Db, person: Person): Promise<void> {
   await db.deleteFrom('sessions').where('id', 'in', excess).execute()
 }
 
-/** Returns the open sessions, newest first. `currentId`: the session of the request. */
+/** Returns the open sessions, newest first. `currentId` is the session of the request. */
 export async function listSessions(db: Db, person: Person, currentId: string | null): Promise<Session[]> {
   const rows = await db
     .selectFrom('sessions')

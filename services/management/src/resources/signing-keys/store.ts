@@ -1,7 +1,7 @@
 /**
- * The signing keys of an organization (docs/api.md#f5): exactly one is current, and at most one is prepared: it has `retiredAt` and
- * `preparedAt`, and the next rotation makes it current. Files of older keys stay valid until their key is withdrawn. To change the master key, start with the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS: every signing key is
- * sealed again.
+ * Manages the signing keys of an organization (docs/api.md#f5). Exactly one key is current, and at most one is prepared. A prepared key has
+ * `retiredAt` and `preparedAt`, and the next rotation makes it current. Files of older keys stay valid until their key is withdrawn. A
+ * start with a new MASTER_KEY and the old one as MASTER_KEY_PREVIOUS seals every signing key again.
  */
 
 import type { signingKey } from '@keyward/contract/management/signing-keys'
@@ -38,7 +38,7 @@ export const signingKeyRows: OwnedRows<'signingKeys', SigningKey> = {
   show,
 }
 
-/** Creates a key pair as the current one, or as the prepared one. The organization must have no such key. */
+/** Creates the current or the prepared key pair. The organization must not have a key pair for this use. */
 export async function makeSigningKey(
   db: Db,
   keyring: Keyring,
@@ -63,7 +63,7 @@ export async function makeSigningKey(
   return show(row)
 }
 
-/** Serializes what changes the current and the prepared key of the organization. */
+/** Serializes changes of the current and the prepared key of the organization. */
 async function lockKeys({ db, organizationId }: WriteContext): Promise<void> {
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
 }
@@ -129,7 +129,7 @@ export interface Signer {
   privateKey: Uint8Array
 }
 
-/** Returns the key that signs new files. Throws UNAVAILABLE in a process that does not have the master key yet that seals it. */
+/** Returns the key that signs new files. Throws UNAVAILABLE when this process lacks the master key that seals it. */
 export async function currentSigner({ db, organizationId }: ReadContext, keyring: Keyring): Promise<Signer> {
   const row = await db
     .selectFrom('signingKeys')
@@ -145,8 +145,8 @@ export async function currentSigner({ db, organizationId }: ReadContext, keyring
 const RESEAL_BATCH = 500
 
 /**
- * Seals under the current master key every signing key that is sealed under the previous one, and returns their number. Several
- * processes may do so at once. Throws for a key that is sealed under any other master key.
+ * Seals the signing keys of the previous master key under the current one. Returns their number. Several processes may run it at once.
+ * Throws for a key that is sealed under another master key.
  */
 export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {

@@ -1,4 +1,4 @@
-/** The endpoint that shows the operator the live validators and how far each follows the change log. */
+/** The endpoint that lists the live validators for the operator, with the lag of each behind the change log. */
 
 import { listQuery } from '@keyward/contract'
 import { validatorList } from '@keyward/contract/management/validators'
@@ -11,7 +11,7 @@ import { LIVE_WITHIN } from '../../http/propagation.ts'
 
 async function listValidators(db: Db, query: PageQuery) {
   const list = { name: 'validators', organizationId: '' }
-  // The logged transactions that are not visible in the snapshot that the validator has applied.
+  // The number of logged transactions that are not visible in the snapshot that the validator has applied.
   const behindBy = sql<number | null>`case when applied is not null then (
     select count(distinct c.xid)::integer from change_log c
     where c.xid >= pg_snapshot_xmin(applied::pg_snapshot) and not pg_visible_in_snapshot(c.xid, applied::pg_snapshot)) end`
@@ -40,7 +40,7 @@ export const validators = [
       operationId: 'listValidators',
       summary: 'List live validators',
       description:
-        'Returns the last contact of each validator, the snapshot that it has applied, and how many changes it is behind.',
+        'Returns the last contact of each validator, the snapshot that it has applied, and the number of changes that it has not applied.',
       query: listQuery({}),
       status: 200,
       response: validatorList,
