@@ -1,6 +1,6 @@
 /**
- * `/openapi.json` and `/docs`, the page that shows the document and sends requests. Its content security policy forbids other hosts
- * and inline scripts. The page stores no credential.
+ * Serves `/openapi.json`, and at `/docs` a page that shows the document and sends requests. The content security policy of the page forbids
+ * other hosts and inline scripts. The page stores no credential.
  */
 
 import { createRequire } from 'node:module'
@@ -45,8 +45,8 @@ const PAGE = `<!doctype html>
 `
 
 /**
- * Everything that would call another host is off. Without an example, the page sends the first value of an optional parameter with
- * fixed values, so the script marks such parameters as disabled.
+ * The script of the page. Every feature that calls another host is disabled. By default, the page sends the first value of an optional
+ * parameter with fixed values, so the script gives these parameters a disabled example.
  */
 const START_SCRIPT = `import { createApiReference } from './assets/standalone.esm.js'
 const content = await (await fetch('openapi.json')).json()

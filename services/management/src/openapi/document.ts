@@ -12,7 +12,7 @@ import { VALIDATION_PATHS, VALIDATION_TAGS } from './validation-api.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-const DESCRIPTION = `Issues and checks software licenses. Every request has the header \`Authorization: Bearer <secret>\`. Which secret depends on
+const DESCRIPTION = `Keyward issues and checks software licenses. Requests have the header \`Authorization: Bearer <secret>\`. The secret depends on
 the operation:
 
 - **Apps** of customers send an API key (\`kwk_…\`).
@@ -22,10 +22,10 @@ the operation:
 To try an operation, enter the secret in the section "Authentication" and press "Test Request". Operations that change something
 change it in this installation.
 
-**Apps.** Only a verdict has the field \`valid\`. Any other response says nothing about the license: an app that gets a 5xx or no
+**Apps.** Only a verdict has the field \`valid\`. Every other response is an error. An app that gets a 5xx or no
 response uses its offline license file.
 
-**Vendors and operator.** Lists accept \`limit\` and \`cursor\`, newest first, and are stable under inserts. A POST accepts
+**Vendors and operator.** Lists are sorted newest first, accept \`limit\` and \`cursor\`, and are stable under inserts. A POST accepts
 \`Idempotency-Key\`: a second request with the same key and body within 24 hours gets the response of the first, without secrets.
 Changes that validators apply accept \`Prefer: wait=N\`. Errors are problems (RFC 9457) with a stable \`code\`.
 
@@ -42,7 +42,9 @@ function managementPaths(endpoints: readonly Endpoint[]): Paths {
   return paths
 }
 
-/** Returns the chapters by caller: that of the chapter's first endpoint, or apps if one of its endpoints is for them. */
+/**
+ * Returns the tags, grouped by caller. A tag is for apps if one of its endpoints is. Otherwise the caller of its first endpoint decides.
+ */
 function tagGroups(endpoints: readonly Endpoint[], tags: readonly Tag[]): { name: string; tags: string[] }[] {
   const groupOf = (name: string): string => {
     const callers = endpoints.filter(({ definition }) => definition.tag.name === name).map(({ access }) => access.kind)

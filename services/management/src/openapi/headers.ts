@@ -11,7 +11,7 @@ export const HEADERS = {
   'accept-encoding': { description: 'The encodings that are supported.', schema: text, example: 'identity' },
   allow: { description: 'The allowed methods.', schema: text, example: 'GET, HEAD' },
   'content-disposition': {
-    description: 'The file name to store the response under.',
+    description: 'The file name of the download.',
     schema: text,
     example: 'attachment; filename="license-019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b.lic"',
   },
@@ -38,7 +38,7 @@ export const HEADERS = {
   },
   'ratelimit-limit': { description: 'The requests that are allowed in a window.', schema: number, example: 1_000 },
   'ratelimit-policy': {
-    description: 'The requests that are allowed (`q`) in a window of so many seconds (`w`).',
+    description: 'The requests that are allowed in a window (`q`), and the length of the window in seconds (`w`).',
     schema: text,
     example: '"credential";q=1000;w=10',
   },
@@ -47,7 +47,8 @@ export const HEADERS = {
   'retry-after': { description: 'The seconds to wait before the next attempt.', schema: number, example: 1 },
   'www-authenticate': { description: 'The authentication scheme to use.', schema: text, example: 'Bearer' },
   'x-applied-by': {
-    description: 'With `Prefer: wait`: how many of the live validators have applied the change.',
+    description:
+      'The number of validators that have applied the change, and the number of live validators. Present with `Prefer: wait`.',
     schema: text,
     example: '3/3',
   },

@@ -1,6 +1,6 @@
 /**
- * The operations of the management API, made from the endpoint definitions of the routes and the schemas that validate requests.
- * Every operation lists every error code that it can return.
+ * Builds the operations of the management API from the endpoint definitions, which also define the routes and validate requests. Every
+ * operation lists every error code that it can return.
  */
 
 import { type ProblemCode, PROBLEMS } from '@keyward/contract'
@@ -31,7 +31,7 @@ export function describeAccess(access: Access): string {
   }
 }
 
-/** Each of them suffices. */
+/** The security schemes for each kind of access. One scheme of a list suffices. */
 const SCHEMES: Record<Access['kind'], readonly SecurityScheme[]> = {
   operator: ['operatorToken'],
   apiKey: ['apiKey'],
@@ -64,8 +64,8 @@ function headerParameters(endpoint: Endpoint) {
       ? [
           parameter(
             'Idempotency-Key',
-            'A text of your own, new for each request, such as an order number. If the same request is sent again within ' +
-              '24 hours, it gets the first response again, without secrets.',
+            'A text that you choose for each request, such as an order number. If the same request is sent again within ' +
+              '24 hours, it gets the first response, without secrets.',
           ),
         ]
       : []),
@@ -74,7 +74,7 @@ function headerParameters(endpoint: Endpoint) {
           parameter(
             'Prefer',
             '`wait=5` delays the response until every live validator has applied the change, for 5 seconds at most. ' +
-              'The most is 10.',
+              'The maximum is 10 seconds.',
           ),
         ]
       : []),

@@ -1,6 +1,6 @@
 /**
- * The requests that a documentation page offers to send. Bodies have an example of their own, made of the examples of the required
- * fields. Optional parameters have none, because pages send them: a made-up filter or cursor would make the request fail.
+ * Completes the requests that a documentation page offers to send. Each body gets an example that consists of the examples of the required
+ * fields. Optional parameters get no example, because pages send examples, and a request with an invented filter or cursor fails.
  */
 
 type Json = Record<string, unknown>
@@ -9,13 +9,13 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns what is at the path, if it is an object. */
+/** Returns the object at the path, or undefined when there is none. */
 function find(node: unknown, ...path: readonly string[]): Json | undefined {
   const found = path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), node)
   return isObject(found) ? found : undefined
 }
 
-/** Returns an example of a value of the schema. Throws for a required field without one. */
+/** Returns an example of a value of the schema. Throws when a required field has no example. */
 export function exampleOf(schema: Json, components: Json | undefined): unknown {
   if ('example' in schema) return schema['example']
   if ('default' in schema) return schema['default']

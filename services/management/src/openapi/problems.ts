@@ -8,10 +8,10 @@ import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers
 
 const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
 
-/** The parts of examples that differ from the title of the code. */
+/** The members of examples that differ from the defaults in `exampleOf`. */
 const DETAILS: Partial<Record<ProblemCode, object>> = {
   UNAUTHENTICATED: { detail: 'The credential is unknown, revoked or expired. Send a valid one.' },
-  FORBIDDEN: { detail: 'The credential lacks the permission licenses.write.' },
+  FORBIDDEN: { detail: 'This endpoint requires the permission licenses.write, which the credential does not have.' },
   NOT_FOUND: { detail: 'There is no license with this id.' },
   METHOD_NOT_ALLOWED: { detail: 'Method PUT is not allowed here. Allowed: GET, HEAD, POST.' },
   INVALID_REQUEST: {
@@ -42,7 +42,7 @@ export const PROBLEM_EXAMPLES: Record<string, ZodOpenApiExampleObject> = Object.
   PROBLEM_CODES.map((code) => [code, exampleOf(code)]),
 )
 
-/** Errors below the application, which have no rate limit. */
+/** Errors that are returned before a request is counted. Their responses have no rate limit headers. */
 export const PROTOCOL_CODES = [
   'MALFORMED_HTTP',
   'METHOD_NOT_ALLOWED',
@@ -74,7 +74,7 @@ function problemResponse(codes: readonly ProblemCode[]): ZodOpenApiResponseObjec
   }
 }
 
-/** Statuses with a single code, which all operations share as components. */
+/** The codes whose status has no other code, by status. Operations share their responses as components. */
 const SHARED: Record<string, ProblemCode> = Object.fromEntries(
   (
     [

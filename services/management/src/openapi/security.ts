@@ -1,4 +1,4 @@
-/** The credentials of both APIs as security schemes (docs/api.md#a1). Every operation names the one that it accepts. */
+/** The credentials of both APIs as security schemes (docs/api.md#a1). Every operation lists the schemes that it accepts. */
 
 const bearer = (bearerFormat: string, description: string) =>
   ({ type: 'http', scheme: 'bearer', bearerFormat, description }) as const

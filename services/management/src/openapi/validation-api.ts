@@ -1,6 +1,7 @@
 /**
  * The operations of the validation API (docs/api.md#validation-api), which validators serve below the same base address. Requests and
- * responses are the contract's schemas, so a new field or code appears here by itself or fails to compile.
+ * responses use the schemas of the contract, so a new field appears in them without a change here. A new code without a description does
+ * not compile.
  */
 
 import {
@@ -36,8 +37,8 @@ import { type HeaderName, headerReferences } from './headers.ts'
 const CHECKS: Tag = {
   name: 'Checks',
   description:
-    'Apps check licenses with an API key. Only a verdict has the field `valid`; every other response is an error and says nothing ' +
-    'about the license. Checks have no rate limit.',
+    'Apps check licenses with an API key. Only a verdict has the field `valid`. Every other response is an error. ' +
+    'Checks have no rate limit.',
 }
 const PUBLIC_KEYS: Tag = {
   name: 'Public keys',
@@ -49,7 +50,7 @@ export const VALIDATION_TAGS: readonly Tag[] = [CHECKS, PUBLIC_KEYS]
 interface ErrorText {
   status: number
   description: string
-  /** An example of its sentence. */
+  /** An example of the message. */
   text: string
   header?: HeaderName
 }
@@ -58,7 +59,7 @@ const ERRORS: Record<ValidationErrorCode, ErrorText> = {
   BAD_REQUEST: {
     status: 400,
     description:
-      'The length of the body is ambiguous. The connection closes. There is no `valid`, so this is no verdict.',
+      'The length of the body is ambiguous. The connection closes. Without the field `valid`, the response is not a verdict.',
     text: 'The length of the body is ambiguous. Send either one Content-Length or "Transfer-Encoding: chunked", once.',
   },
   UNAUTHORIZED: {
@@ -92,7 +93,8 @@ const ERRORS: Record<ValidationErrorCode, ErrorText> = {
   },
   INVALID_REQUEST: {
     status: 422,
-    description: 'The body is not a JSON object in UTF-8, has a wrong type, no license key, or an id that is too long.',
+    description:
+      'The body is not a JSON object in UTF-8, lacks the license key, or has a field of the wrong type or an id that is too long.',
     text: 'v2 expects `license`; got `licenseKey`.',
   },
   UNAVAILABLE: {
@@ -123,10 +125,10 @@ function errorResponse(shape: Shape, code: ValidationErrorCode): ZodOpenApiRespo
 }
 
 const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
-  description: 'There are too many headers, or more than about 4 KiB of them. The connection closes.',
+  description: 'The request has too many headers, or they exceed about 4 KiB. The connection closes.',
 }
 
-/** Returns the responses that are no verdicts. `takesBody`: whether the request has a body. */
+/** Returns the responses to errors. `takesBody` is true when the request has a body. */
 function errorResponses(shape: Shape, takesBody: boolean): ZodOpenApiResponsesObject {
   const needBody = new Set<ValidationErrorCode>([
     'BAD_REQUEST',
@@ -241,7 +243,8 @@ const validateV1 = operation({
   tag: CHECKS,
   operationId: 'validateLicenseV1',
   summary: 'Check a license, v1',
-  description: 'As v2, but every verdict has status 200, and `TOO_MANY_MACHINES` reports how many slots are taken.',
+  description:
+    'Works as v2, but every verdict has status 200, and `TOO_MANY_MACHINES` reports the number of taken slots.',
   body: validateRequestV1,
   verdicts: verdictsV1,
 })
@@ -251,7 +254,7 @@ const activate = operation({
   operationId: 'activateMachine',
   summary: 'Activate a machine',
   description:
-    'The same as `/api/v1/validate`. Apps call it when a customer enters a license key, with a `hostname` for people.',
+    'Works as `/api/v1/validate`. Apps call it when a customer enters a license key, with a `hostname` that people recognize.',
   body: validateRequestV1,
   verdicts: verdictsV1,
 })
@@ -261,7 +264,7 @@ const deactivate = operation({
   operationId: 'deactivateMachine',
   summary: 'Release the slot of a machine',
   description:
-    'Works whatever the status of the license, and access rules do not apply. An unknown key, an unknown machine and a repeated ' +
+    'Works for licenses of every status. Access rules do not apply. An unknown key, an unknown machine and a repeated ' +
     'call return `false`.',
   body: deactivateRequest,
   verdicts: {
@@ -284,7 +287,7 @@ const all = operation({
   tag: PUBLIC_KEYS,
   operationId: 'listPublicKeys',
   summary: 'List the public keys',
-  description: 'Returns every key whose license files are still in force.',
+  description: 'Returns the prepared key, and every key whose license files may still be valid.',
   verdicts: { '200': success('The keys.', publicKeys) },
 })
 
