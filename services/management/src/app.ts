@@ -1,4 +1,4 @@
-/** The Express application: headers of every response, the endpoints, the documentation, the console, and the fallbacks for other paths. */
+/** Builds the Express application from response headers, endpoints, documentation, console, and fallbacks for other paths. */
 
 import express, { type Express } from 'express'
 import helmet from 'helmet'

@@ -71,13 +71,13 @@ export interface ManagementConfig {
   /** The current token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   masterKey: Uint8Array
-  /** Opens signing keys while they are sealed again under `masterKey`. */
+  /** Opens signing keys until all are sealed under `masterKey`. */
   previousMasterKey: Uint8Array | null
   resolver: OriginResolverOptions
-  /** Admin ports of validators. Empty: the addresses that the validators publish. */
+  /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */
   validatorAdminUrls: readonly string[]
   corsOrigins: readonly string[]
-  /** For how long a stopping service responds while it is not ready. */
+  /** The time for which a stopping service still responds while it reports not ready. */
   drainMs: number
   activityRetentionDays: number
   analyticsRetentionDays: number
@@ -110,7 +110,7 @@ export const environment = variables.transform((env): ManagementConfig => ({
   },
   validatorAdminUrls: env.VALIDATOR_ADMIN_URLS,
   corsOrigins: env.CORS_ORIGINS,
-  // Longer than the balancers' health checks take to see it.
+  // Balancers' health checks detect within this time that the service is not ready.
   drainMs: 1_000,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
   analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,

@@ -1,4 +1,4 @@
-/** The management service as a program, started from the environment. */
+/** The program of the management service. Environment variables configure it. */
 
 import {
   announceListening,

@@ -1,4 +1,7 @@
-/** The metrics of requests: duration by method, route and status. No label contains a caller or an address. */
+/**
+ * Measures the duration of requests by method, route and status, and counts rejections of the gates. No label contains a caller or an
+ * address.
+ */
 
 import type { RequestHandler } from 'express'
 import { Counter, Histogram, Registry } from 'prom-client'
@@ -7,7 +10,7 @@ import { z } from 'zod'
 export interface HttpMetrics {
   registry: Registry
   observe: RequestHandler
-  /** Counts a request that was rejected because its organization has its share of the connections. */
+  /** Counts a request that was rejected because its organization already uses its share of the connections. */
   countOverShare: () => void
 }
 

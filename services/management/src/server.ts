@@ -43,7 +43,7 @@ const SERVER_TIMEOUTS = { requestTimeout: 30_000, headersTimeout: 10_000, keepAl
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000
 const IDLE_CHECK_INTERVAL_MS = 50
-/** Connections are closed after this long. Longer than any request that waits for the validators. */
+/** The time after which a stop closes all connections. It is longer than any request waits for the validators. */
 const STOP_TIMEOUT_MS = 12_000
 
 function listen(server: Server, port: number, host: string): Promise<number> {
@@ -57,8 +57,9 @@ function listen(server: Server, port: number, host: string): Promise<number> {
 }
 
 /**
- * Waits for the running requests. For `drainMs` it still responds, closing each connection after its response, until balancers have
- * seen that it is not ready: a request on an idle connection that is just being closed would be lost. Then it closes idle connections.
+ * Closes the server after its running requests. For `drainMs` it still accepts requests and closes each connection after the response. In
+ * this time, balancers detect that the service is not ready. Then it closes idle connections. Closing them earlier could lose a request
+ * that a balancer has just sent.
  */
 async function closeServer(server: Server, drainMs: number): Promise<void> {
   server.prependListener('request', (_request, response) => void response.setHeader('connection', 'close'))
@@ -75,7 +76,10 @@ async function closeServer(server: Server, drainMs: number): Promise<void> {
   })
 }
 
-/** Runs the task at once and then at an interval. An error is logged. The returned function stops it after the running task. */
+/**
+ * Runs the task at once and then at an interval. An error is logged. The returned function ends the repetition and waits for the running
+ * task.
+ */
 function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => Promise<void> {
   let running = Promise.resolve()
   const run = () => {
@@ -95,7 +99,7 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   let reachable = true
   let checking = false
   const check = async (): Promise<void> => {
-    // One check at a time: the checks of an unresponsive Postgres must not occupy the pool.
+    // Only one check runs at a time, so that the checks of an unresponsive Postgres do not occupy the pool.
     if (checking) return
     checking = true
     reachable = await db
@@ -114,7 +118,7 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   return { reachable: () => reachable, stop: () => clearInterval(timer) }
 }
 
-/** Reads have a pool of their own, so that slow reads and changes do not take each other's connections. */
+/** Creates separate pools for changes and for reads, so that slow requests of one kind do not occupy the connections of the other. */
 function createPools(url: string, onError: (error: unknown) => void) {
   const pool = createPool(url, { name: 'keyward-management', max: WRITE_CONNECTIONS, onError })
   const reads = { name: 'keyward-management', max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS, onError }
@@ -163,7 +167,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     await requireMigrated(pool)
     await prepareKeys(db, keyring, log)
   } catch (error) {
-    // Kysely would not close a pool that it has not used yet.
+    // Kysely does not close a pool that it has not used.
     await Promise.all([pool.end(), readPool.end()])
     throw error
   }

@@ -1,4 +1,4 @@
-/** Endpoints of the activity feed (docs/api.md#d3): what happened to licenses, newest first. */
+/** Endpoints of the activity feed (docs/api.md#d3), which lists checks and changes of licenses, newest first. */
 
 import { actor, code, idParams, listQuery, page } from '@keyward/contract'
 import { activityEntry, activityFilter, activityType } from '@keyward/contract/management/activity'
@@ -14,7 +14,7 @@ import { notFound } from '../http/problem.ts'
 
 type ActivityEntry = z.output<typeof activityEntry>
 
-/** Returns the time of an id of UUID version 7: when the entry was written. So `at` agrees with the order of the list. */
+/** Returns the time in an id of UUID version 7, at which the entry was written. The list is sorted by id, so `at` has the same order. */
 function timeOf(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
 }
@@ -34,7 +34,7 @@ function show(row: Selectable<Database['activity']>): ActivityEntry {
   }
 }
 
-/** The minute of an entry may be this far from the time at which it was written: entries of files begin with their day. */
+/** The largest difference that filters allow between the column `at`, which is the minute of a check, and the time in the id. */
 const DAY_MS = 86_400_000
 
 export interface ActivityQuery extends PageQuery {
@@ -45,7 +45,7 @@ export interface ActivityQuery extends PageQuery {
   to?: Date | undefined
 }
 
-/** Lists the activity of one license, or of all licenses for null. */
+/** Lists the activity of one license, or of all licenses when `licenseId` is null. */
 async function listActivity(
   context: ReadContext,
   licenseId: string | null,
@@ -61,7 +61,8 @@ async function listActivity(
   if (type !== undefined) select = select.where('type', '=', type)
   if (ofCode !== undefined) select = select.where('code', '=', ofCode)
   if (machineId !== undefined) select = select.where('machineId', '=', Buffer.from(machineId))
-  // `at` is the time of the id, which also bounds the part of the index that is read. Partitions have the minute of the check.
+  // The condition on the id filters, because responses show the time in the id as `at`. The condition on the column `at` only limits the
+  // partitions that are read.
   if (from !== undefined)
     select = select.where('id', '>=', firstIdAt(from.getTime())).where('at', '>=', new Date(from.getTime() - DAY_MS))
   if (to !== undefined)
@@ -69,7 +70,7 @@ async function listActivity(
   return selectPage({ name: `activity ${licenseId ?? ''}`, organizationId }, query, select, show)
 }
 
-const tag = { name: 'Activity', description: 'What happened to licenses.' }
+const tag = { name: 'Activity', description: 'Checks and changes of licenses.' }
 const listed = {
   method: 'get',
   tag,

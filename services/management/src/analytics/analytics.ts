@@ -14,7 +14,8 @@ export const analytics = [
       tag: { name: 'Analytics', description: 'Counts of checks.' },
       operationId: 'countChecks',
       summary: 'Count checks over time',
-      description: 'Each interval has an entry, also without checks. Checks that an exclusion decides are not counted.',
+      description:
+        'Each interval has an entry, even when its count is 0. Checks that an exclusion decides are not counted.',
       query: analyticsQuery,
       status: 200,
       response: analyticsSchema,

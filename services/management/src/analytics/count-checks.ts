@@ -1,6 +1,6 @@
 /**
- * Counts of checks by hour or day (UTC). Validators write the counts and leave out checks that an exclusion decides. The result has an
- * entry for every interval and every group that occurs in the period, also for a count of 0, so that a chart can use it as it is.
+ * Reads counts of checks by hour or day (UTC). Validators write the counts, and leave out checks that an exclusion decides. The result has
+ * an entry for every interval and every group that occurs in the period. It includes counts of 0, so a chart can draw it unchanged.
  */
 
 import { code } from '@keyward/contract'
@@ -18,7 +18,7 @@ const DAY_MS = 24 * HOUR_MS
 /** The longest period of a query: 31 days by hour, two years by day. */
 const MAX_PERIOD_MS = { hour: 31 * DAY_MS, day: 732 * DAY_MS }
 
-/** The most entries of one response. More occur only for many products over a long period by hour. */
+/** The most entries of one response. Only counts by product over a long period can exceed it. */
 const MAX_ENTRIES = 50_000
 
 /** The checks of one interval, grouped by code, by product, or not at all. */
@@ -62,7 +62,7 @@ export async function countChecks(
   if (groups.length * starts.length > MAX_ENTRIES)
     throw invalid(
       '?from',
-      `gives more than ${MAX_ENTRIES.toLocaleString('en')} entries; use a shorter period, ?interval=day, or one ?productId`,
+      `selects more than ${MAX_ENTRIES.toLocaleString('en')} entries; use a shorter period, ?interval=day, or one ?productId`,
     )
   const counts = new Map(rows.map((row) => [keyOf(row.start.getTime(), row), row.count]))
   const data = starts.flatMap((start) =>

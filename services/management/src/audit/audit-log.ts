@@ -12,7 +12,7 @@ import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
 
-/** The id of an entry is made while its transaction runs, so its time differs from the entry's by less than this. */
+/** The most by which the time in an entry's id can differ from `at`. The id is created while the transaction runs. */
 const ID_SKEW_MS = 10 * 60_000
 
 export interface AuditQuery extends PageQuery {
@@ -35,7 +35,7 @@ function show(row: Selectable<Database['auditLog']>): z.output<typeof auditEntry
   return { id, at: at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes, before }
 }
 
-/** Lists what the operator did to all organizations, also to deleted ones. */
+/** Lists the operator's actions on all organizations, including deleted ones. */
 async function listOperatorEntries(db: Db, { organizationId, ...query }: OperatorQuery) {
   const list = { name: `operator-audit-log ${organizationId ?? ''}`, organizationId: '' }
   const select = db
@@ -53,14 +53,14 @@ export async function listEntries({ db, organizationId }: ReadContext, query: Au
   if (resourceType !== undefined) select = select.where('resourceType', '=', resourceType)
   if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
   if (actorId !== undefined) select = select.where(sql<boolean>`actor ->> 'id' = ${actorId}`)
-  // The ids bound the part of the index that is read; the times decide.
+  // The conditions on `at` filter. Those on the id only limit the part of the index that is read.
   if (from !== undefined)
     select = select.where('at', '>=', from).where('id', '>=', firstIdAt(from.getTime() - ID_SKEW_MS))
   if (to !== undefined) select = select.where('at', '<', to).where('id', '<', firstIdAt(to.getTime() + ID_SKEW_MS))
   return selectPage({ name: 'audit-log', organizationId }, rest, select, show)
 }
 
-const tag = { name: 'Audit log', description: 'Who changed what, and when.' }
+const tag = { name: 'Audit log', description: 'Every change, with its actor and its time.' }
 
 export const auditLog = [
   vendorEndpoint(
@@ -83,8 +83,8 @@ export const auditLog = [
       path: '/operator/audit-log',
       tag,
       operationId: 'listOperatorAuditLog',
-      summary: 'List what the operator did',
-      description: 'Also to organizations that are deleted.',
+      summary: 'List the actions of the operator',
+      description: 'Includes actions on deleted organizations.',
       query: listQuery(operatorAuditFilter),
       status: 200,
       response: page(operatorAuditEntry),

@@ -1,11 +1,11 @@
-/** Writes the audit log. An entry is written in the transaction of its change and never holds a secret or an address of a check. */
+/** Writes the audit log. An entry is written in the transaction of its change. It never contains a secret or the address of a check. */
 
 import { uuidv7 } from '@keyward/database'
 
 import type { WriteContext } from '../http/context.ts'
 
 export interface AuditedChange {
-  /** The resource type and what happened to it: `license.suspended`. */
+  /** The resource type and the action, such as `license.suspended`. */
   action: string
   resourceType: string
   /** Null for an action on many resources, such as an import. */
@@ -15,7 +15,7 @@ export interface AuditedChange {
   before?: object
 }
 
-/** Returns JSON text that jsonb accepts: NUL, which a machine id may contain, is replaced by U+2400. */
+/** Returns JSON text that jsonb accepts. It replaces NUL, which a machine id may contain, by U+2400. */
 export function toJsonb(value: object): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'string' ? member.replaceAll('\u0000', '\u2400') : member,
@@ -39,7 +39,7 @@ export async function audit({ db, organizationId, actor }: WriteContext, entry: 
     .execute()
 }
 
-/** Returns the values of a row in the fields that a change names. */
+/** Returns the row's values of the fields in `changes`. A field that the row lacks is null. */
 export function valuesBefore(row: object, changes: object): object {
   const values = new Map<string, unknown>(Object.entries(row))
   return Object.fromEntries(Object.keys(changes).map((name) => [name, values.get(name) ?? null]))

@@ -1,6 +1,6 @@
 /**
- * Serves the console, a web page that uses this API. Its files are read once, at the start. Scripts and styles have a hash in their names and are
- * cached for ever; every other path below /console is the page itself, which shows the screen for its path.
+ * Serves the console, a web page that uses this API. Its files are read once, at the start. Scripts and styles have a hash in their names,
+ * so browsers cache them for a year. Every other path below /console returns the page, which selects the screen by its path.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import type { Express, Request, RequestHandler, Response } from 'express'
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
-  // The components compute styles, such as the width of a bar. A style runs no code.
+  // Components set inline styles, such as the width of a bar. Inline styles run no code.
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
   "font-src 'self'",
@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** In the order of preference. */
+/** The encodings of the built files, in order of preference. */
 const ENCODINGS = [
   { name: 'br', extension: '.br' },
   { name: 'gzip', extension: '.gz' },
@@ -71,7 +71,7 @@ function sendFile(request: Request, response: Response, file: File, cacheControl
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
 
-/** Mounts the console and a redirect from `/` to it. Without a built console, its paths do not exist. */
+/** Mounts the console, and a redirect from `/` to the console. Mounts nothing when the console has not been built. */
 export function mountConsole(app: Express, methodNotAllowed: (allow: string) => RequestHandler): void {
   const built = readConsole()
   if (built === null) return

@@ -1,11 +1,11 @@
 /**
- * The difference between a row and a PATCH. A PATCH that changes nothing writes nothing: `updatedAt` stays, and there is no audit entry
- * and no change for validators.
+ * Computes the difference between a row and a PATCH. A PATCH without a difference keeps `updatedAt`, and writes no audit entry and no
+ * change for validators.
  */
 
 import { isDeepStrictEqual } from 'node:util'
 
-/** Returns the given fields that differ from the row, or null when none does. An undefined field is not given. */
+/** Returns the given fields that differ from the row, or null when none differs. An undefined field counts as absent. */
 export function differences<Fields extends object>(row: object, given: Fields): Partial<Fields> | null {
   const changed: Partial<Fields> = {}
   let isChanged = false

@@ -1,6 +1,6 @@
 /**
- * Builders for the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path,
- * operation id, summary, status and response schema; the rest of the definition and the handler are given.
+ * Builders for the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path, operation
+ * id, summary, status and response schema. The caller supplies the handler and the rest of the definition.
  */
 
 import { idParams, listQuery, page, type Permission } from '@keyward/contract'
@@ -20,13 +20,13 @@ const noParams = z.strictObject({})
 
 export interface CrudOptions<Schema extends z.ZodType, Params extends z.ZodObject, ItemParams extends z.ZodObject> {
   tag: Tag
-  /** The path of the list: `/products`. */
+  /** The path of the list, such as `/products`. */
   path: string
   /** The path of one resource. Default: the list's path with `/{id}`. */
   itemPath?: string
-  /** The name in operation ids: `ApiKey` gives `createApiKey`, `listApiKeys`. */
+  /** The name in operation ids. `ApiKey` yields `createApiKey` and `listApiKeys`. */
   operation: string
-  /** The name in summaries, with its article: `an API key`. */
+  /** The name in summaries, with its article, such as `an API key`. */
   noun: string
   /** The plural in summaries. Default: the noun without article, with an s. */
   nouns?: string
@@ -48,7 +48,7 @@ type Handler<Params extends z.ZodObject, Query, Body, Response> = (
   call: VendorCall<z.output<Params>, Query, Body>,
 ) => Promise<Response>
 
-/** Puts the values of the path parameters into a path: `/members/{id}/access-tokens`. */
+/** Replaces the parameters of a path, such as `/members/{id}/access-tokens`, by their values. */
 function fillPath(path: string, params: object): string {
   const values = new Map<string, unknown>(Object.entries(params))
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
@@ -80,7 +80,10 @@ export function crudEndpoints<
       )
     },
 
-    /** `response`: the schema of the response where it has more than the resource, such as a secret. */
+    /**
+     * Builds the endpoint that creates a resource. `response` is the schema of a response with more fields than the resource, such as a
+     * secret.
+     */
     create<Body, Created extends { id: string } = Shown & { id: string }>(
       { body, response, ...details }: Details & { body: z.ZodType<Body>; response?: z.ZodType<Created> },
       handle: Handler<Params, unknown, Body, NoInfer<Created>>,
@@ -118,7 +121,7 @@ export function crudEndpoints<
       )
     },
 
-    /** `verb`: what the deletion is called, `delete` or `revoke`. */
+    /** Builds the endpoint that deletes a resource. `verb` names the deletion in the operation id and the summary. */
     delete(
       { verb = 'delete', ...details }: Details & { verb?: 'delete' | 'revoke' },
       handle: Handler<ItemParams, unknown, unknown, void>,
@@ -130,7 +133,9 @@ export function crudEndpoints<
   }
 }
 
-/** Where an option omits a schema, its type is that of the default, so the default may replace it. */
+/**
+ * Returns the schema, or the default when the option omits it. The type parameter is then the default's type, so the overload is correct.
+ */
 function given<Schema extends z.ZodObject>(schema: Schema | undefined, fallback: z.ZodObject): Schema
 function given(schema: z.ZodObject | undefined, fallback: z.ZodObject): z.ZodObject {
   return schema ?? fallback

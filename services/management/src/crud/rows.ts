@@ -1,7 +1,7 @@
 /**
- * Reads and writes of rows that belong to an organization. Every statement, also an update or a deletion by id, is limited to the
- * organization of its context. `insertRow`, `changeRow` and `deleteRow` also write the audit entry; the caller of `updateRow` writes
- * its own.
+ * Reads and writes rows that belong to an organization. Every statement, including an update or a deletion by id, is limited to the
+ * organization of its context. `insertRow`, `changeRow` and `deleteRow` also write the audit entry. `updateRow` leaves the audit entry to
+ * its caller.
  */
 
 import type { ProblemCode } from '@keyward/contract'
@@ -67,7 +67,7 @@ export function findRow<Table extends OwnedTable>(
   return selectRow(rows, context, id, 'none')
 }
 
-/** As `findRow`; no other transaction can change or delete the row until this one ends. */
+/** Returns the row and locks it. No other transaction can change or delete the row until this one ends. Throws NOT_FOUND. */
 export function lockRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   context: ReadContext,
@@ -84,7 +84,7 @@ export async function readRow<Table extends OwnedTable, Shown>(
   return rows.show(await findRow(rows, context, id))
 }
 
-/** Returns a page of the organization's rows that fulfil all conditions. */
+/** Returns a page of the organization's rows that satisfy all conditions. */
 export async function listRows<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
   { db, organizationId }: ReadContext,
@@ -119,7 +119,7 @@ function columnsOf(fields: object): { name: RawBuilder<unknown>; value: RawBuild
     }))
 }
 
-/** Rethrows a statement's error, as the ApiError of the violated constraint if there is one. */
+/** Throws the ApiError for the constraint that a statement has violated, or the statement's error when `conflicts` lacks the constraint. */
 function rethrow({ conflicts }: { conflicts?: Conflicts }, error: unknown): never {
   const conflict = conflicts?.[violatedConstraint(error)]
   throw conflict ? new ApiError(conflict.code, conflict.detail) : error
@@ -149,7 +149,7 @@ function only<Found>(rows: readonly Found[]): Found {
   return row
 }
 
-/** Updates the columns of a row that the transaction has locked, and returns the row as it is then. */
+/** Updates the columns of a row that the transaction has locked. Returns the updated row. */
 export async function updateRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   { db, organizationId }: WriteContext,
@@ -166,8 +166,8 @@ export async function updateRow<Table extends OwnedTable>(
 }
 
 /**
- * Applies a PATCH: locks the row, lets `check` throw, and updates the fields that differ. Without a difference nothing is written
- * (see differences.ts).
+ * Applies a PATCH. Locks the row, calls `check`, which may throw, and updates the fields that differ. Without a difference it writes
+ * nothing (differences.ts).
  */
 export async function changeRow<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
@@ -196,7 +196,7 @@ export interface Deletion<Table extends OwnedTable> {
   check?: (row: Row<Table>) => void
   /** The part of the row that the audit entry keeps. */
   audited: (row: Row<Table>) => object
-  /** Returns what Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
+  /** Returns the rows that Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
   cascade?: (context: WriteContext, id: string) => Promise<object>
 }
 
@@ -216,7 +216,7 @@ export async function deleteRow<Table extends OwnedTable>(
   await audit(context, { action: `${rows.type}.deleted`, resourceType: rows.type, resourceId: id, changes })
 }
 
-/** Returns those of the ids that no row of the organization has. */
+/** Returns the ids that belong to no row of the organization. */
 export async function missingIds(
   table: OwnedTable,
   { db, organizationId }: ReadContext,

@@ -1,6 +1,6 @@
 /**
- * Asks a validator for the verdict of a check (docs/decisions/0016-validators-decide.md). The address and the country of the check
- * travel only in the body of this request; no statement and no log entry contains them (docs/api.md#d1).
+ * Requests the verdict of a check from a validator (docs/decisions/0016-validators-decide.md). Only the body of this request contains the
+ * address and the country of the check. No statement and no log entry contains them (docs/api.md#d1).
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,12 +17,12 @@ import { LIVE_WITHIN } from '../http/propagation.ts'
 import { withLeases } from './leases.ts'
 
 const MAX_VALIDATORS = 3
-/** A validator that does not respond for this long is not waited for alone: the next one is asked as well. */
+/** After this time without a response, the request is also sent to the next validator. */
 const NEXT_AFTER_MS = 500
-/** Longer than a validator takes to catch up with the change log. */
+/** The timeout of one request. It is longer than a validator takes to catch up with the change log. */
 const TIMEOUT_MS = 3_000
 
-/** Asks one validator. Rejects unless it returns a verdict. The error contains nothing that the validator sent. */
+/** Requests the verdict from one validator. Rejects unless the response is a verdict. The error contains no part of the response's body. */
 async function decideAt(adminUrl: string, secret: string, body: string, signal: AbortSignal): Promise<DecideResponse> {
   const response = await fetch(adminUrl + DECIDE_PATH, {
     method: 'POST',
@@ -33,18 +33,22 @@ async function decideAt(adminUrl: string, secret: string, body: string, signal: 
   })
   const received: unknown = await response.json().catch(() => null)
   const { data } = decideResponse.safeParse(received)
-  if (response.status !== 200 || data === undefined) throw new Error(`no verdict, but status ${response.status}`)
+  if (response.status !== 200 || data === undefined)
+    throw new Error(`the response is not a verdict; its status is ${response.status}`)
   return data
 }
 
-/** Asks the first address, and the others too when it fails or takes long. Rejects when all fail. */
+/**
+ * Calls `ask` for the first address, and for the next one after a failure or NEXT_AFTER_MS. Returns the first result. Rejects when all
+ * fail.
+ */
 async function firstOf<T>(
   adminUrls: readonly string[],
   ask: (adminUrl: string) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const [first, ...others] = adminUrls
-  if (first === undefined) throw new Error('no address of a validator is known')
+  if (first === undefined) throw new Error('no validator has published an address')
   const asked = ask(first)
   if (others.length === 0) return asked
   const succeeded = asked.then(
@@ -57,7 +61,7 @@ async function firstOf<T>(
   return state === false ? next : Promise.any([asked, next])
 }
 
-/** Where to ask, ready validators first, the key to send, and everything committed so far. */
+/** Returns the addresses of live validators, ready ones first, the key that authenticates the request, and the current snapshot. */
 async function prepare({ db }: ReadContext) {
   const { rows } = await sql<{ snapshot: string; secret: string | null; adminUrls: string[] }>`
     select pg_current_snapshot()::text as snapshot,
@@ -68,11 +72,11 @@ async function prepare({ db }: ReadContext) {
   return rows[0]
 }
 
-/** `fixedUrls`: where to ask, instead of the addresses that the validators publish. */
+/** Creates the client of the validators. `fixedUrls` replaces the addresses that validators publish, unless it is empty. */
 export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
   return {
     async decide(context, check) {
-      // No license key is longer.
+      // A longer text is the key of no license.
       if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return NOT_FOUND
       const prepared = await prepare(context)
       if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')
@@ -108,6 +112,6 @@ const NOT_FOUND: DecideResponse = {
 }
 
 function unavailable(): never {
-  const detail = 'No validator that can decide this check is reachable. Try again in a moment.'
+  const detail = 'No validator that can decide this check is reachable. Retry in 1 s.'
   throw new ApiError('UNAVAILABLE', detail, { headers: { 'retry-after': '1' } })
 }

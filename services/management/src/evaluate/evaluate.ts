@@ -14,7 +14,7 @@ import { readLicenseRow } from '../resources/licenses/rows.ts'
 
 type Input = z.output<typeof evaluateCheck>
 
-/** An unknown id is NOT_FOUND as an HTTP error, an unknown key is the verdict NOT_FOUND. */
+/** Returns the license key of the check. An unknown license id throws NOT_FOUND. An unknown key gets the verdict NOT_FOUND later. */
 async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }: Input): Promise<string> {
   return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
 }

@@ -1,6 +1,6 @@
 /**
- * Leases in verdicts that a validator decided without making a check (docs/api.md#l4). A validator knows which machines of a license
- * with leases hold slots, and only of those that checked there until when, so Postgres decides which of them do.
+ * Applies leases to verdicts of dry runs (docs/api.md#l4). A validator stores the end of a lease only for machines that checked there.
+ * Postgres stores all leases, so a verdict that depends on a leased slot is completed from Postgres.
  */
 
 import type { DecideResponse } from '@keyward/contract/internal'
@@ -10,7 +10,7 @@ import type { ReadContext } from '../http/context.ts'
 
 interface LeasedSlots {
   isHeld: boolean
-  /** How many slots are held now. */
+  /** The number of slots that are held now. */
   used: number
   max: number
 }
@@ -32,7 +32,7 @@ async function readSlots(
   return rows[0]
 }
 
-/** Returns the verdict with the leases of Postgres. Reads nothing for a verdict that depends on no slot. */
+/** Returns the verdict according to the leases in Postgres. A verdict that depends on no slot is returned unchanged, without a read. */
 export async function withLeases(
   context: ReadContext,
   { licenseKey, machineId }: { licenseKey: string; machineId?: string | null | undefined },

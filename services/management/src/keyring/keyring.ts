@@ -1,6 +1,6 @@
 /**
- * Encrypts private signing keys at rest with AES-256-GCM under the master key. A sealed key is bound to its organization and key id, so
- * it does not open in another row. A previous master key only opens keys, while they are sealed again under the current one.
+ * Encrypts private signing keys at rest with AES-256-GCM under the master key. A sealed key is bound to its organization and key id, so it
+ * cannot be opened in another row. The previous master key opens keys until all are sealed under the current one, and seals none.
  */
 
 import { createCipheriv, createDecipheriv, createHash, createPrivateKey, randomBytes, sign } from 'node:crypto'
@@ -16,7 +16,7 @@ export interface Keyring {
   /** The id of the master key that seals. */
   readonly currentId: string
   seal(organizationId: string, keyId: string, privateKey: Uint8Array): Buffer
-  /** Throws for an unknown master key and for a modified sealed key. */
+  /** Returns the private key. Throws for an unknown master key and for a modified sealed key. */
   open(sealed: SealedKey): Buffer
   canOpen(masterKeyId: string): boolean
 }
@@ -34,7 +34,7 @@ export function parseMasterKey(text: string): Buffer | undefined {
   return key.length === MASTER_KEY_BYTES ? key : undefined
 }
 
-/** What precedes the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
+/** The bytes before the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** Signs with OpenSSL, in a tenth of the time of the portable implementation. `privateKey` is the 32-byte seed. */

@@ -1,6 +1,7 @@
 /**
- * A license file for an app that authenticates with an API key (docs/api.md#f4): only if a check from this caller would be VALID without
- * a new slot. A validator decides; the caller's address and country travel to it in the body of a request and nowhere else.
+ * Issues a license file to an app that authenticates with an API key (docs/api.md#f4). It requires that a check from this caller would be
+ * VALID without a new slot. A validator decides. The caller's address and country are sent only to this validator, in the body of a
+ * request.
  */
 
 import { CODE_MESSAGES, type Code, type requestLicenseFile } from '@keyward/contract'
@@ -13,7 +14,7 @@ import { issueLicenseFile } from './issue.ts'
 
 type FileRequest = z.output<typeof requestLicenseFile>
 
-/** The check's rejection as a 409, also for NOT_FOUND: a 404 would mean an unknown path. */
+/** Returns the rejection of the check as a 409. NOT_FOUND is a 409 too, because a 404 would mean an unknown path. */
 function rejection(code: Exclude<Code, 'VALID'>): ApiError {
   return new ApiError(code, CODE_MESSAGES[code], { status: 409 })
 }

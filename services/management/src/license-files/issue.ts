@@ -1,6 +1,6 @@
 /**
- * Issues offline license files (docs/api.md#f1, docs/api.md#f3): only for a license that is active at this moment, signed with the
- * organization's current key, valid for 30 days or until the license expires if that is sooner. Each file is in the activity of its
+ * Issues offline license files (docs/api.md#f1, docs/api.md#f3). A file requires an active license, and is signed with the organization's
+ * current key. It is valid for 30 days, or until the license expires if that is sooner. Each file is recorded in the activity of its
  * license.
  */
 
@@ -40,14 +40,14 @@ async function entitlementsOf({ db, organizationId }: ReadContext, row: LicenseR
 interface FileContext extends ReadContext {
   dependencies: Dependencies
   actor: Actor
-  /** Gets the header that gives the download its name. */
+  /** The headers of the response. A header with the file name is added. */
   headers: Record<string, string>
 }
 
 interface FileOf {
   /** Reads the license from the snapshot, or throws. */
   find: (snapshot: ReadContext) => Promise<LicenseRow>
-  /** The machine that fetches the file. Null: none is known. */
+  /** The id of the machine that requests the file. Null when it is unknown. */
   machineId: string | null
 }
 
@@ -56,7 +56,7 @@ interface SignedFile {
   text: string
 }
 
-/** Signs the file from one snapshot, so that its license, customer and key belong together. */
+/** Signs the file from one snapshot, so that its license, customer and key are consistent. */
 async function signFile(context: ReadContext, find: FileOf['find'], keyring: Keyring): Promise<SignedFile> {
   const row = await find(context)
   const now = new Date()
@@ -78,7 +78,7 @@ async function signFile(context: ReadContext, find: FileOf['find'], keyring: Key
   return { licenseId: row.id, text: signLicenseFile(payload, privateKey, signEd25519) }
 }
 
-/** Returns the text of the file, which is in the license's activity from then on. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED. */
+/** Returns the text of the file and records it in the license's activity. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED. */
 export async function issueLicenseFile(context: FileContext, { find, machineId }: FileOf): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context
   const { licenseId, text } = await db

@@ -19,7 +19,7 @@ export const licenseFiles = [
       operationId: 'downloadLicenseFile',
       summary: 'Download the offline license file',
       description:
-        'Only for an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
+        'Requires an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
         'The activity of the license has an entry FILE_ISSUED.',
       params: idParams,
       status: 200,

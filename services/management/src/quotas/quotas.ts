@@ -1,7 +1,7 @@
 /**
- * Quotas (docs/api.md#m13): how many rows of each kind an organization may have. A quota limits adding only, so a lower limit changes
- * nothing that exists. It holds under concurrent requests, because near a limit every addition locks the organization's row. Triggers
- * count the rows, so no request does.
+ * Enforces quotas (docs/api.md#m13), which limit the number of rows of each kind in an organization. A quota limits additions only, so a
+ * lower limit changes no existing row. It holds under concurrent requests, because near a limit every addition locks the organization's
+ * row. Triggers count the rows, so that requests need not count them.
  */
 
 import {
@@ -18,13 +18,13 @@ import { sql } from 'kysely'
 import type { Db, ReadContext, WriteContext } from '../http/context.ts'
 import { ApiError } from '../http/problem.ts'
 
-/** `machinesPerLicense` counts for each license of its own. */
+/** The quotas that an organization counts. `machinesPerLicense` limits each license separately. */
 export type CountedQuota = Exclude<Quota, 'machinesPerLicense'>
 
-/** More requests than this, of all management processes together, never run at once. */
+/** An upper bound of the requests that all management processes together run at once. */
 const MAX_CONCURRENT_REQUESTS = 500
 
-/** The counter of a quota has this many rows before they are replaced by their sum. */
+/** The rows of a counter are replaced by their sum when the counter has more rows than this. */
 const MAX_COUNTER_ROWS = 100
 
 /** The most rows that one request adds. */
@@ -53,16 +53,17 @@ const NOUNS: Record<Quota, string> = {
   machinesPerLicense: 'machines of a license',
 }
 
-/** Returns the limit of a quota. `changed`: the limits that the operator has changed for the organization. */
+/** Returns the limit of a quota. `changed` contains the limits that the operator has changed for the organization. */
 export function limitOf(changed: JsonObject, quota: Quota): number {
   const limit = changed[quota]
   if (typeof limit !== 'number') return DEFAULT_QUOTAS[quota]
-  // Was accepted above this bound before, without an effect.
+  // Earlier versions stored limits above this bound, which had no effect.
   return quota === 'machinesPerLicense' ? Math.min(limit, MAX_MACHINES) : limit
 }
 
 /**
- * Returns the limit. With `lock`, the organization is locked until the transaction ends: meanwhile no other one near a limit adds rows.
+ * Returns the limit. With `lock`, the organization is locked until the transaction ends. Meanwhile no other transaction near a limit adds
+ * rows.
  */
 async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock: boolean): Promise<number> {
   const { quotas } = await db
@@ -91,7 +92,7 @@ async function countUsed({ db, organizationId }: ReadContext, quota: CountedQuot
 function exceeded(name: Quota, limit: number, used: number, added: number): ApiError {
   return new ApiError(
     'QUOTA_EXCEEDED',
-    `The quota ${name} allows ${limit} ${NOUNS[name]}. There are ${used}, and the request adds ${added}. ` +
+    `The quota ${name} allows ${limit} ${NOUNS[name]}. The organization has ${used}, and the request adds ${added}. ` +
       'Delete some or ask the operator for a higher quota.',
     { quota: { name, limit, used } },
   )
@@ -101,11 +102,11 @@ function exceeded(name: Quota, limit: number, used: number, added: number): ApiE
 export async function requireWithinQuota(context: WriteContext, quota: CountedQuota, added = 1): Promise<void> {
   if (added === 0) return
   const remaining = await capacity(context, quota, added, false)
-  // As long as all requests that could run at once fit, no request waits for another.
+  // While the remaining rows suffice for all requests that can run at once, no request takes the lock.
   if (remaining < MAX_CONCURRENT_REQUESTS * MAX_ROWS[quota]) await capacity(context, quota, added, true)
 }
 
-/** Returns how many more rows fit after the addition. Throws QUOTA_EXCEEDED. */
+/** Returns the number of rows that still fit after the addition. Throws QUOTA_EXCEEDED. */
 async function capacity(context: WriteContext, quota: CountedQuota, added: number, lock: boolean): Promise<number> {
   const limit = await readLimit(context, quota, lock)
   const used = await countUsed(context, quota)
@@ -113,7 +114,7 @@ async function capacity(context: WriteContext, quota: CountedQuota, added: numbe
   return limit - used - added
 }
 
-/** Throws QUOTA_EXCEEDED when a license would get more machines than allowed. Null, which means no limit, is always allowed. */
+/** Throws QUOTA_EXCEEDED when one of the machine limits exceeds the quota. Null, which means no limit, is always allowed. */
 export async function requireMachinesWithinQuota(
   context: ReadContext,
   maxMachines: readonly (number | null)[],
@@ -125,7 +126,7 @@ export async function requireMachinesWithinQuota(
   throw new ApiError(
     'QUOTA_EXCEEDED',
     `The quota machinesPerLicense allows ${limit} machines of a license, and policy.maxMachines is ${most}. ` +
-      'Lower it or ask the operator for a higher quota.',
+      'Lower policy.maxMachines or ask the operator for a higher quota.',
     { quota: { name: 'machinesPerLicense', limit, used: most } },
   )
 }

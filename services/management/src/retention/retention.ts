@@ -1,6 +1,6 @@
 /**
- * Retention (docs/api.md#d6): deletes what is older than configured, in small batches, so that no batch holds locks for long. Each batch
- * holds an advisory lock, so only one process works at a time.
+ * Applies retention (docs/api.md#d6). It deletes rows that are older than configured, in small batches, so that no batch holds locks for
+ * long. Each batch takes an advisory lock, so only one process works at a time.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Db } from '../http/context.ts'
 import { SESSION_IDLE_HOURS } from '../http/sessions.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
-/** For how many days each record is kept. */
+/** The days for which each kind of row is kept. */
 export interface RetentionDays {
   expiredRules: number
   revokedCredentials: number
@@ -22,7 +22,7 @@ export interface RetentionDays {
 
 export interface RetentionOptions {
   days: RetentionDays
-  /** Rows of one batch. */
+  /** The most rows of one batch. */
   batchRows?: number
   /** Aborted when the process stops. */
   signal?: AbortSignal
@@ -31,11 +31,11 @@ export interface RetentionOptions {
 const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
 const IDEMPOTENCY_DAYS = 1
-/** Longer than a validator holds matches that it has not written. */
+/** The days for which combined rules are kept. A validator writes its matches much sooner. */
 const FOLDED_RULE_DAYS = 7
 const MS_PER_DAY = 86_400_000
 
-/** Deletes up to `rows` rows and returns how many. */
+/** Deletes up to `rows` rows and returns their number. */
 type Batch = (db: Db, rows: number) => Promise<number>
 
 function before(days: number): RawBuilder<unknown> {
@@ -44,7 +44,10 @@ function before(days: number): RawBuilder<unknown> {
 
 const SKIP_LOCKED = sql`for update skip locked`
 
-/** Deletes rows of a table whose condition holds. Rows that another transaction has locked wait for the next run. */
+/**
+ * Returns a batch that deletes the rows of a table that satisfy the condition. Rows that another transaction has locked remain until the
+ * next run.
+ */
 function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder<unknown> = SKIP_LOCKED): Batch {
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
@@ -54,7 +57,7 @@ function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder
   }
 }
 
-/** Deletes expired rules with an audit entry for each organization. */
+/** Returns a batch that deletes expired rules and writes an audit entry for each organization. */
 function expiredRules(days: number): Batch {
   return async (db, rows) => {
     const deleted = await sql<{ count: number }>`
@@ -72,7 +75,7 @@ function expiredRules(days: number): Batch {
   }
 }
 
-/** The ids of the audit log are UUIDv7, so the primary key finds the oldest entries. */
+/** Returns a batch that deletes audit entries. Their ids are UUIDv7, so the primary key finds the oldest entries. */
 function auditEntries(days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')
@@ -86,7 +89,7 @@ function auditEntries(days: number): Batch {
   }
 }
 
-/** Runs one batch in a transaction of its own. Returns null while another process works. */
+/** Runs one batch in a separate transaction. Returns null while another process holds the lock. */
 async function runBatch(db: Db, batch: Batch, rows: number): Promise<number | null> {
   return db.transaction().execute(async (transaction) => {
     const { rows: locks } = await sql<{ locked: boolean }>`
@@ -95,7 +98,7 @@ async function runBatch(db: Db, batch: Batch, rows: number): Promise<number | nu
   })
 }
 
-/** Runs batches until one is not full. Returns the number of deleted rows, or null when another process works. */
+/** Runs batches until one is not full. Returns the number of deleted rows, or null when another process holds the lock. */
 async function runAll(
   db: Db,
   batch: Batch,
@@ -110,7 +113,10 @@ async function runAll(
   }
 }
 
-/** Deletes what a deleted organization has left. The operator's audit entries about it are kept for the retention of the audit log. */
+/**
+ * Deletes the remaining rows of a deleted organization. The operator's audit entries about it are kept for the retention of the audit log.
+ * Returns false when rows remain for the next run.
+ */
 async function forgetOrganization(db: Db, organizationId: string, options: RetentionOptions): Promise<boolean> {
   const activity: Batch = async (transaction, rows) => {
     const { numAffectedRows } = await sql`
@@ -119,10 +125,10 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
     return Number(numAffectedRows ?? 0)
   }
   const own = sql`organization_id = ${organizationId} and actor ->> 'type' <> 'OPERATOR'`
-  // The service may not update the audit log, and so may not lock its rows.
+  // The service has no permission to update the audit log, so it cannot lock its rows.
   for (const batch of [activity, batchOf('audit_log', own, sql``)])
     if ((await runAll(db, batch, options)) === null) return false
-  // A day at a time: the table is ordered by hour.
+  // Each statement deletes the counts of one day, which bounds its duration.
   const { rows } = await sql<{ day: Date }>`
     select generate_series(date_trunc('day', min(hour)), now(), interval '1 day') as day from check_counts`.execute(db)
   for (const { day } of rows) {
@@ -140,7 +146,7 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   return true
 }
 
-/** Applies every retention once. Returns the numbers of deleted rows, by kind, without those that are zero. */
+/** Applies every retention once. Returns the numbers of deleted rows by kind, without the kinds of which no row was deleted. */
 export async function applyRetention(db: Db, options: RetentionOptions): Promise<Record<string, number>> {
   const { days } = options
   const sweeps: readonly [string, Batch][] = [

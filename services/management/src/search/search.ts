@@ -1,6 +1,6 @@
 /**
- * Searches everything that the caller may read, within one organization (docs/api.md#m15). Every part reads a bounded number of rows or
- * the part of an index that matches.
+ * Searches everything that the caller may read, within one organization (docs/api.md#m15). Every query reads a bounded number of rows, or
+ * only the matching part of an index.
  */
 
 import type { Permission } from '@keyward/contract'
@@ -15,16 +15,16 @@ import { selectLicenses, showLicense } from '../resources/licenses/rows.ts'
 import { productRows } from '../resources/products/products.ts'
 
 const MAX_RESULTS = 10
-/** A shorter text is part of too many names, and of no index of trigrams. */
+/** The least characters of a search within names. A shorter text occurs in too many names, and trigram indexes do not support it. */
 const MIN_PART_LENGTH = 3
-/** So many of the newest customers are compared one by one. A text that is common among them needs no index. */
+/** The number of newest customers that are compared one by one. A text that is frequent among them needs no index. */
 const NEWEST_CUSTOMERS = 2_000
 
 function escapeLike(value: string): string {
   return value.replaceAll(/[\\%_]/g, (character) => `\\${character}`)
 }
 
-/** Finds licenses by the beginning of the key, in any case and with any blanks. */
+/** Finds licenses by the beginning of the key, without regard to case and blanks. */
 export async function searchLicenses(context: ReadContext, q: string): Promise<SearchResults['licenses']> {
   const key = q.replaceAll(/\s/g, '').toUpperCase()
   const searched = sql`(upper(replace(key, ' ', '')) collate "C")`
@@ -37,7 +37,7 @@ export async function searchLicenses(context: ReadContext, q: string): Promise<S
 
 export async function searchCustomers(context: ReadContext, q: string): Promise<SearchResults['customers']> {
   const { db, organizationId } = context
-  // A line break separates the fields in `customer_text`.
+  // A line break separates the fields in `customer_text`. A text that contains one would match across fields.
   if (q.length < MIN_PART_LENGTH || q.includes('\n')) return []
   const isMatch = sql<boolean>`customer_text(email, name, external_id) like ${`%${escapeLike(q.toLowerCase())}%`}`
   const own = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
@@ -51,7 +51,7 @@ export async function searchCustomers(context: ReadContext, q: string): Promise<
   return (await own.where(isMatch).limit(MAX_RESULTS).execute()).map(showCustomer)
 }
 
-/** An organization has so few products that their names need no index. */
+/** Finds products by a part of the name. An organization has so few products that their names need no index. */
 export async function searchProducts(
   { db, organizationId }: ReadContext,
   q: string,
@@ -68,7 +68,7 @@ export async function searchProducts(
   return rows.map(productRows.show)
 }
 
-/** Rules with this value, or that would match it. An address with a blank before it is the same address. */
+/** Finds unexpired rules that have this value or would match it. */
 export async function searchRules(context: ReadContext, q: string): Promise<SearchResults['accessRules']> {
   const equal = await listRules(context, { limit: MAX_RESULTS, value: q, expired: false })
   const matching = await listRules(context, { limit: MAX_RESULTS, matches: q })
