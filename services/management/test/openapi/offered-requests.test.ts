@@ -1,7 +1,9 @@
 /**
- * Sends every operation as the page at /docs offers it: with the examples of the body and of required parameters, the defaults of
- * optional ones, and nothing else. A response is sensible when only made-up ids are wrong with the request.
+ * Sends every operation as the page at /docs offers it, with the examples of the body and of required parameters, and the defaults of
+ * optional ones. Only invented ids may be wrong in a request.
  */
+
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import {
   CODES,
@@ -53,6 +55,8 @@ let vendor: Vendor
 beforeAll(async () => {
   harness = await startHarnessWithValidator()
   vendor = await createVendor(harness)
+  const readKey = () => fetchFromValidator('GET', '/api/v1/public-key', { token: vendor.apiKey, body: undefined })
+  while ((await readKey()).status !== 200) await sleep(20)
 })
 afterAll(() => harness.close())
 
@@ -100,11 +104,11 @@ async function fetchFromValidator(
   return { status: response.status, text, body: parsed }
 }
 
-// In the order of the document, except that deletions and state changes use made-up ids and so change nothing.
+// The operations have the order of the document. Deletions and state changes use invented ids, so they change nothing.
 const byMethod = (method: string) => operations.filter((operation) => operation.method === method)
 
 describe('as offered on the page', () => {
-  test.each(byMethod('get'))('GET $path returns what exists, or 404 for a made-up id', async (operation) => {
+  test.each(byMethod('get'))('GET $path returns 200, or 404 for an invented id', async (operation) => {
     const { status, text } = await send(operation)
     expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
   })
@@ -112,17 +116,17 @@ describe('as offered on the page', () => {
   test.each(operations.filter(({ method }) => method !== 'get'))('$method $path is well-formed', async (operation) => {
     const { status, body, text } = await send(operation)
     if (status < 400) return
-    // A verdict: no license has the key of the example.
+    // The response is a verdict, because no license has the key of the example.
     if (verdictV2.safeParse(body).success) return
     const { code, errors = [] } = problem.parse(body)
     const wrongIds = errors.filter(({ pointer }) => !/\/(?:productId|customerId|scopeId|into)$/.test(pointer))
-    // Nobody has the token of the example.
+    // The token of the example belongs to no credential.
     if (operation.operationId === 'createSession' && code === 'UNAUTHENTICATED') return
     expect([code, wrongIds, text]).toEqual([expect.stringMatching(/^(?:NOT_FOUND|INVALID_REQUEST)$/), [], text])
   })
 
   test.each(['createProduct', 'createCustomer', 'createAccessRule', 'createToken', 'createApiKey', 'createMember'])(
-    '%s succeeds, and again after another operation',
+    '%s succeeds or reports that the resource exists',
     async (id) => {
       const operation = operations.find(({ operationId }) => operationId === id)
       if (!operation) throw new Error(`There is no operation ${id}`)
@@ -142,7 +146,7 @@ test('no optional parameter has an example', () => {
   expect(prefilled).toEqual([])
 })
 
-test('the examples of the validation API are requests and verdicts of it', () => {
+test('the examples of the validation API match its schemas', () => {
   const byId = new Map(operations.map((operation) => [operation.operationId, operation]))
   const bodyOf = (id: string) => byId.get(id)?.requestBody?.content['application/json'].example
   expect(validateRequestV2.safeParse(bodyOf('validateLicenseV2')).success).toBe(true)
