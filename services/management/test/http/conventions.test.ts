@@ -23,7 +23,7 @@ const pageOf = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
 
 describe('every response', () => {
-  test("has a request id: the caller's if it is well-formed", async () => {
+  test("has the caller's request id if that is well-formed, else a new one", async () => {
     const withId = (id: string) => vendor.call('GET', 'products', { headers: { 'x-request-id': id } })
     expect((await withId('my-id.1')).headers.get('x-request-id')).toBe('my-id.1')
     for (const id of ['x'.repeat(129), 'a b', '<script>'])
@@ -79,7 +79,7 @@ test('returns 405 with Allow for an unknown method, on every path', async () => 
   }
 })
 
-test('returns 405 for a POST to the pages', async () => {
+test('returns 405 for a POST to the pages of the documentation', async () => {
   for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
     const response = await harness.call('POST', path, { token: null })
     expect(outcome(response)).toBe('405 METHOD_NOT_ALLOWED')
@@ -113,7 +113,7 @@ describe('lists', () => {
     expect(seen).toEqual(ids)
   })
 
-  test('reject invalid limits, invalid cursors, and cursors of other lists', async () => {
+  test('reject invalid limits, and cursors that are not of the list', async () => {
     for (let i = 0; i < 2; i++) {
       await vendor.product()
       await vendor.customer()
@@ -132,7 +132,7 @@ describe('an idempotency key', () => {
   const post = (body: object, key: string, token = vendor.managementToken) =>
     vendor.call('POST', 'products', { body, token, headers: { 'idempotency-key': key } })
 
-  test('belongs to its credential, is bound to its body, and replays errors too', async () => {
+  test('belongs to its credential and body, and replays errors', async () => {
     const first = await post({ name: 'a' }, 'k1')
     expect((await post({ name: 'a' }, 'k1')).body).toEqual(first.body)
     expect(outcome(await post({ name: 'b' }, 'k1'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
@@ -150,7 +150,7 @@ describe('an idempotency key', () => {
       expect(outcome(await post({ name: 'a' }, bad))).toMatch(/^(?:422|201)/)
   })
 
-  test('replays the response before the body is validated, whose times may have passed', async () => {
+  test('replays the response even if a time in the body has passed', async () => {
     const headers = { 'idempotency-key': 'expiring' }
     const expiresAt = new Date(Date.now() + 3_000).toISOString()
     const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.77', scope: 'ORGANIZATION', expiresAt }
@@ -162,7 +162,7 @@ describe('an idempotency key', () => {
     expect(outcome(await send({ ...rule, expiresAt: 'soon' }))).toBe('422 IDEMPOTENCY_KEY_REUSED')
   })
 
-  test('is deleted after a day', async () => {
+  test('expires after a day', async () => {
     const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
     await harness.database.pool.query(
       `update idempotency_keys set created_at = now() - interval '25 hours' where key = 'old'`,
@@ -170,7 +170,7 @@ describe('an idempotency key', () => {
     expect(expectBody(await post({ name: 'b' }, 'old'), 201, productSchema).id).not.toBe(first.id)
   })
 
-  test('stores no secret, and replays characters that jsonb cannot hold', async () => {
+  test('stores no secret, and replays characters that jsonb rejects', async () => {
     const headers = { 'idempotency-key': 'secret' }
     const created = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] }, headers })
     const { secret } = expectBody(created, 201, z.object({ secret: z.string() }))
@@ -204,7 +204,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(rows)).not.toMatch(/kw[kmp]_[0-9A-Za-z]{36}/)
   })
 
-  test('has what was deleted or revoked, and the access rules deleted by cascade', async () => {
+  test('describes deleted and revoked resources, and access rules that were deleted by cascade', async () => {
     const own = await createVendor(harness)
     const { id: licenseId, key, productId, customerId } = await own.license()
     const ids = [

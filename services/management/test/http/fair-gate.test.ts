@@ -1,4 +1,4 @@
-/** The gate: shares of owners, turns, and rejection beyond the queue. */
+/** The fair gate: shares and turns of owners, and rejection beyond the queue. */
 
 import { expect, test } from 'vitest'
 
@@ -7,7 +7,7 @@ import { createFairGate } from '../../src/http/fair-gate.ts'
 const options = { total: 4, perOwner: 2, maxWaiting: 50, maxWaitMs: 1_000, what: 'tasks', onReject: () => undefined }
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('gives each owner its share and lets those that wait take turns', async () => {
+test('limits each owner to its share and serves waiting owners in turns', async () => {
   const gate = createFairGate(options)
   const order: string[] = []
   const leave: (() => void)[] = []
@@ -22,7 +22,7 @@ test('gives each owner its share and lets those that wait take turns', async () 
   for (let i = 0; i < 5; i++) enter('quiet')
   await settled()
   expect(order).toEqual(['hostile', 'hostile', 'quiet', 'quiet'])
-  // All places are taken. Each one that is left goes to whoever's turn it is.
+  // All places are taken. Each free place goes to the owner whose turn it is.
   for (let i = 0; i < 8; i++) {
     leave.shift()?.()
     await settled()
@@ -36,7 +36,7 @@ test('gives each owner its share and lets those that wait take turns', async () 
   expect(order).toHaveLength(25)
 })
 
-test('rejects beyond the queue at once, and who waits too long', async () => {
+test('rejects a task when the queue is full or its wait is too long', async () => {
   let rejected = 0
   const gate = createFairGate({ ...options, maxWaiting: 1, maxWaitMs: 50, onReject: () => rejected++ })
   const leave = await gate.enter('a')

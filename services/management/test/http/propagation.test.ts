@@ -20,7 +20,7 @@ beforeAll(async () => {
 beforeEach(() => harness.database.pool.query('delete from validators'))
 afterAll(() => harness.close())
 
-/** Writes what a validator writes after it has read the change log up to now. */
+/** Writes the heartbeat of a validator that has applied the whole change log. */
 async function report(id: string, name = id): Promise<void> {
   await harness.database.pool.query(
     `insert into validators (id, name, applied, ready) values ($1, $2, pg_current_snapshot()::text, true)
@@ -37,17 +37,17 @@ const create = (wait: number) => vendor.call('POST', 'access-rules', { body: new
 test('responds when every live validator has applied the change', async () => {
   const ids = [uuidv7(), uuidv7()]
   await Promise.all(ids.map((id) => report(id)))
-  let answered = false
-  const pending = create(10).finally(() => (answered = true))
+  let isResponded = false
+  const pending = create(10).finally(() => (isResponded = true))
   const value = `m${counter}`
   const isCommitted = async () =>
     (await harness.database.pool.query('select from access_rules where value = $1', [Buffer.from(value)])).rowCount ===
     1
   while (!(await isCommitted())) await sleep(10)
-  // They are live, but have not read the change log further.
+  // The validators are live but have not applied the change.
   await harness.database.pool.query('update validators set seen_at = now()')
   await sleep(200)
-  expect(answered).toBe(false)
+  expect(isResponded).toBe(false)
   await Promise.all(ids.map((id) => report(id)))
   const response = await pending
   expect(response.status).toBe(201)
@@ -101,7 +101,7 @@ test('parses the header as RFC 7240 requires', () => {
   for (const header of [undefined, '', 'wait', 'wait=x', 'await=3', 'wait=-1']) expect(parsePrefer(header)).toBeNull()
 })
 
-test('lists live validators with what each has applied and how far it is behind', async () => {
+test('lists live validators with their applied snapshots and their lag', async () => {
   const [late, current, dead] = [uuidv7(), uuidv7(), uuidv7()]
   await report(late, 'late')
   await vendor.rule(newRule())
@@ -123,7 +123,7 @@ test('lists live validators with what each has applied and how far it is behind'
   expect(loading.data[0]).toMatchObject({ applied: null, behindBy: null })
 })
 
-test('reads what validators have applied once for all requests that wait', async () => {
+test('reads the state of validators with one statement for all waiting requests', async () => {
   await report(uuidv7())
   let statements = 0
   const waits = Array.from({ length: 20 }, () => create(1))

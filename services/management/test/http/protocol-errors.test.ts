@@ -1,4 +1,4 @@
-/** Errors below the application: their responses are problems with a request id too. */
+/** Protocol errors: their responses are problems with a request id. */
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ let harness: Harness
 beforeAll(async () => {
   harness = await startHarness()
 })
-beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer responses these itself'))
+beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer responds to these requests itself'))
 afterAll(() => harness.close())
 
 /** Sends the bytes and returns everything received until the connection ends. */
@@ -30,11 +30,11 @@ async function exchange(...parts: string[]): Promise<string> {
 const line = 'GET /api/v1/organizations HTTP/1.1\r\n'
 
 test.each([
-  ['what is no HTTP', 'GARBAGE\r\n\r\n', 400, 'MALFORMED_HTTP'],
-  ['no host', `${line}\r\n`, 400, 'MALFORMED_HTTP'],
+  ['bytes that are not HTTP', 'GARBAGE\r\n\r\n', 400, 'MALFORMED_HTTP'],
+  ['a request without a host', `${line}\r\n`, 400, 'MALFORMED_HTTP'],
   ['headers that are too large', `${line}host: x\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
-  ['another expectation', `${line}host: x\r\nexpect: tea\r\n\r\n`, 417, 'EXPECTATION_FAILED'],
-])('%s', async (_, request, status, code) => {
+  ['an unknown expectation', `${line}host: x\r\nexpect: tea\r\n\r\n`, 417, 'EXPECTATION_FAILED'],
+])('returns a problem for %s', async (_, request, status, code) => {
   const [head = '', body = ''] = (await exchange(request)).split('\r\n\r\n')
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   const headers = new Headers(

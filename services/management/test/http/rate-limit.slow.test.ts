@@ -1,4 +1,4 @@
-/** Rate limits: what is counted together, what a rejected request costs, and who is not affected. */
+/** Rate limits: their scopes, the cost of rejected requests, and the callers that they do not affect. */
 
 import { createdToken } from '@keyward/contract'
 import { createDatabase } from '@keyward/database/kysely'
@@ -33,7 +33,7 @@ async function fileRequest(vendor: Vendor): Promise<(ip: string) => ReturnType<V
   return (ip) => vendor.call('POST', 'licenses/file', { token: vendor.apiKey, body, headers: from(ip) })
 }
 
-test('a stranger with the same API key does not use up the limit of others', () => {
+test('a flood with an API key from one address leaves the key usable from other addresses', () => {
   const run = async (harness: Harness): Promise<void> => {
     const vendor = await createVendor(harness)
     const file = await fileRequest(vendor)
@@ -44,12 +44,12 @@ test('a stranger with the same API key does not use up the limit of others', () 
     expect(count(flood, 429)).toBeGreaterThanOrEqual(200)
     expect(count(flood, 403) + count(flood, 429)).toBe(400)
     for (const ip of ['198.51.100.1', '198.51.100.2', '2001:db8::1']) expect((await file(ip)).status).toBe(200)
-    // Neither does it use up the vendor's own limit.
+    // The flood does not count toward the vendor's limit either.
     expect((await vendor.call('GET', 'products')).status).toBe(200)
     const { rows } = await harness.database.pool.query<{ key: string }>('select key from rate_limits')
     expect(JSON.stringify(rows)).not.toMatch(/203\.0\.113|3405803785/)
   }
-  // Validators decide who may have a license file.
+  // A license file requires the verdict of a validator.
   return withHarness({ MANAGEMENT_RATE_LIMIT: '100' }, run, startHarnessWithValidator)
 })
 
@@ -77,7 +77,7 @@ test('limits all tokens of an organization together, and no other organization',
     expect((await other.call('GET', 'licenses')).status).toBe(200)
   }))
 
-test('a rejected request reads and writes nothing in Postgres', () =>
+test('a request over the limit is rejected without a statement', () =>
   withHarness({ MANAGEMENT_RATE_LIMIT: '20' }, async (harness) => {
     const vendor = await createVendor(harness)
     await times(20, () => vendor.call('GET', 'organization'))
@@ -93,7 +93,7 @@ test('a rejected request reads and writes nothing in Postgres', () =>
     }
   }))
 
-test('no request waits for the counts in Postgres', () =>
+test('requests succeed while the counts in Postgres are locked', () =>
   withHarness({}, async (harness) => {
     const vendor = await createVendor(harness)
     const lock = await harness.database.pool.connect()
@@ -107,14 +107,14 @@ test('no request waits for the counts in Postgres', () =>
     }
   }))
 
-test('limits unknown credentials of one address, and nobody else', () =>
+test('limits unknown credentials of one address without an effect on other callers', () =>
   withHarness({}, async (harness) => {
     const vendor = await createVendor(harness)
     expect((await vendor.call('GET', 'products', { headers: from('203.0.113.9') })).status).toBe(200)
     const wrong = `${vendor.managementToken.slice(0, -1)}${vendor.managementToken.endsWith('0') ? '1' : '0'}`
     const guess = (token: string, ip: string) => harness.call('GET', 'products', { token, headers: from(ip) })
     let other: Vendor | undefined
-    // Repeated, because the guesses may lie in two windows.
+    // The guesses are repeated, because they may fall into two windows.
     await expect
       .poll(async () => {
         const malformed = await times(1_050, () => guess(wrong, '203.0.113.9'))
@@ -126,7 +126,7 @@ test('limits unknown credentials of one address, and nobody else', () =>
       .toBe('429 RATE_LIMITED')
     if (other === undefined) throw new Error('no vendor was created')
     expect((await guess(other.managementToken, '198.51.100.7')).status).toBe(200)
-    // Credentials that were valid before are not affected, and neither is the operator.
+    // The limit affects neither credentials that were valid before nor the operator.
     expect((await guess(vendor.managementToken, '203.0.113.9')).status).toBe(200)
     expect((await harness.call('GET', 'organizations', { headers: from('203.0.113.9') })).status).toBe(200)
   }))

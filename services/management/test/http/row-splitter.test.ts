@@ -1,4 +1,4 @@
-/** The rows of an import are split as JSON.parse reads them, however the bytes arrive. */
+/** The rows of an import are split as `JSON.parse` reads them, in whatever pieces the bytes arrive. */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -51,7 +51,7 @@ test.each<[string, Split | string]>([
   ['{"rules":[1]]}', 'MALFORMED_JSON'],
   [`{"rules":["${'x'.repeat(16 * 1024)}"]}`, 'PAYLOAD_TOO_LARGE'],
   [`{"rules":[],"x":"${'x'.repeat(64 * 1024)}"}`, 'PAYLOAD_TOO_LARGE'],
-])('%s', (body, expected) => {
+])('splits %s', (body, expected) => {
   expect(split(body)).toEqual(expected)
 })
 
@@ -92,7 +92,7 @@ test('reads every sequence of tokens as JSON.parse does, in any pieces', () => {
       expected = JSON.parse(body)
       wellFormed++
     } catch {
-      // As expected of most.
+      // Most sequences are malformed.
     }
     const got = split(body, pieces)
     const whole =

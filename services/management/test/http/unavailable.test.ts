@@ -1,4 +1,7 @@
-/** Without validators, 503 for what they decide. A Postgres outage: 503 with Retry-After and without internals, not ready during the outage, ready again after it. */
+/**
+ * Outages of Postgres and of all validators: responses are 503 with Retry-After and without internal details. Readiness follows the outage
+ * of Postgres.
+ */
 
 import { createTestDatabase, startProxy } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -32,7 +35,7 @@ test('returns 503 during a Postgres outage and recovers after it', { timeout: 30
   }
 })
 
-test('returns 503 for what only a validator can decide while none is reachable', async () => {
+test('returns 503 for evaluations and files for apps while no validator is reachable', async () => {
   const harness = await startHarness()
   const vendor = await createVendor(harness)
   const { id, key: licenseKey } = await vendor.license()

@@ -1,4 +1,4 @@
-/** Validation errors: plain sentences, one for each place, at most 100, and no text of a library. */
+/** Validation errors: one for each place, at most 100, in plain words instead of the texts of a library. */
 
 import { accessRule, customer as customerSchema, problem } from '@keyward/contract'
 import { product as productSchema } from '@keyward/contract/management/products'
@@ -49,11 +49,11 @@ test.each<[string, object, string[]]>([
   ['access-rules/import', {}, ['#/rules is required']],
   ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
   ['customers', { email: 'a\u200b@example.com' }, ['#/email must not contain invisible characters']],
-])('%s %j', async (path, body, expected) => {
+])('POST %s: describes the errors of %j', async (path, body, expected) => {
   expect(await errorsOf(path, body)).toEqual(expected)
 })
 
-test('counts characters as code points, as the OpenAPI document does', async () => {
+test('counts characters as code points', async () => {
   const rule = (note: string) =>
     vendor.call('POST', 'access-rules', { body: { ...blacklist, value: '192.0.2.9', note } })
   const note = '😀'.repeat(500)
@@ -77,7 +77,7 @@ test('describes errors of numbers', async () => {
   expect(await errorsOf('licenses', license('5'))).toEqual(['#/policy/maxMachines must be a number'])
 })
 
-test('lists at most a hundred validation errors and gives the number of all', async () => {
+test('lists at most a hundred validation errors and states their number', async () => {
   const many = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`f${i}`, i]))
   const response = await vendor.call('POST', 'products', { body: { name: 'a', ...many } })
   const { errors, detail } = problem.parse(response.body)
@@ -87,7 +87,7 @@ test('lists at most a hundred validation errors and gives the number of all', as
   expect(long.text.length).toBeLessThan(3_000)
 })
 
-test('names the methods that are allowed, and redirects /docs/ to /docs', async () => {
+test('lists the allowed methods, and redirects /docs/ to /docs', async () => {
   const detailOf = async (method: string, path: string) => problem.parse((await vendor.call(method, path)).body).detail
   expect(await detailOf('PUT', 'products')).toBe('Method PUT is not allowed here. Allowed: GET, HEAD, POST.')
   const response = await fetch(`${harness.origin}/docs/`, { redirect: 'manual' })
