@@ -1,4 +1,4 @@
-/** Sets of access rules: replacement by a list, versions, what is written, and rules outside of the set. */
+/** Sets of access rules: replacement by a list, versions, written differences, and rules outside the set. */
 
 import { accessRule, accessRuleSet, page, problem, replacedRuleSet } from '@keyward/contract'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -44,7 +44,7 @@ async function changedRows(run: () => Promise<unknown>): Promise<number> {
   return (await count()) - before
 }
 
-test('makes the set exactly the list, and writes only the differences', async () => {
+test('replaces the rules of a set by the list, and writes only the differences', async () => {
   const first = replaced(await put(['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((value) => ip(value))))
   expect(first).toMatchObject({ created: 3, updated: 0, unchanged: 0, removed: 0, skipped: 0, skippedIds: [] })
   const before = await rulesOf()
@@ -55,7 +55,7 @@ test('makes the set exactly the list, and writes only the differences', async ()
   ])
   const list = [ip('192.0.2.1/32'), ip('192.0.2.2', { note: 'seen twice' }), ip('::ffff:192.0.2.4')]
   let second: ReturnType<typeof replaced> | undefined
-  // One removal and one addition: the note is no part of a verdict.
+  // One removal and one addition are logged. No verdict depends on the note.
   expect(await changedRows(async () => (second = replaced(await put(list))))).toBe(2)
   expect(second).toMatchObject({ created: 1, updated: 1, unchanged: 1, removed: 1, skipped: 0 })
   expect(second!.version).not.toBe(first.version)
@@ -91,7 +91,7 @@ test('updates mode, expiry and option in place, and replaces expired rules', asy
   expect((await rulesOf()).map(({ id }) => id)).not.toContain(blacklist!.id)
 })
 
-test('never touches rules outside of the set, skips rows that equal one, and replaces expired duplicates', async () => {
+test('keeps unexpired rules outside the set and skips rows that equal one', async () => {
   const outside = await vendor.rule({ value: '192.0.2.1', note: 'mine' })
   const expired = await vendor.rule({ value: '192.0.2.2' })
   await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [expired.id])
@@ -124,7 +124,7 @@ test('adds rules to a set one by one and by import, and lists sets newest first'
 })
 
 describe('the version', () => {
-  test('changes with every change of a rule of the set, however it is made', async () => {
+  test('changes with every change of a rule of the set, including cascades', async () => {
     const license = await vendor.license()
     await put([ip('192.0.2.1'), ip('192.0.2.2'), ip('192.0.2.3', { scope: 'LICENSE', scopeId: license.id })])
     const [scoped, second, first] = await rulesOf()
@@ -146,7 +146,7 @@ describe('the version', () => {
     expect((await readSet()).version).toBe(seen.at(-1))
   })
 
-  test('of two concurrent writers with the same one, one gets 412', async () => {
+  test('is accepted from one of several concurrent writers, and the others get 412', async () => {
     const { version } = replaced(await put([ip('192.0.2.1')]))
     const lists = Array.from({ length: 6 }, (_, i) => [ip(`192.0.2.${i + 10}`)])
     const outcomes = await Promise.all(lists.map(async (rules) => outcome(await put(rules, { ifMatch: version }))))
@@ -160,7 +160,7 @@ describe('the version', () => {
   })
 })
 
-test('changes nothing when a row is bad, the list is too long, or a limit is passed', async () => {
+test('changes nothing when a row is invalid, the list is too long, or a limit is exceeded', async () => {
   await put([ip('192.0.2.1')])
   const before = [await readSet(), await rulesOf()]
   expect(problem.parse((await put([ip('192.0.2.2'), ip('300.0.0.1')], { more: 1 })).body).errors).toMatchObject([
@@ -181,13 +181,13 @@ test('changes nothing when a row is bad, the list is too long, or a limit is pas
   const many = Array.from({ length: 10 }, (_, i) => ip(`192.0.2.${i}`))
   const putFree = (rules: object[]) => free.call('PUT', 'access-rules/sets/feed', { body: { rules } })
   expect((await putFree(many)).status).toBe(200)
-  // The removed rule gives its place to the new one.
+  // The removal frees a place for the new rule.
   expect(replaced(await putFree([...many.slice(1), ip('192.0.2.99')]))).toMatchObject({ created: 1, removed: 1 })
   expect(outcome(await putFree([...many, ip('192.0.2.98')]))).toBe('403 RULE_LIMIT_REACHED')
   expect(outcome(await putFree([ip('DE', { type: 'COUNTRY' })]))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
 })
 
-test('deletes a set with its rules, and shows nothing of other organizations', async () => {
+test('deletes a set with its rules, and returns 404 for sets of other organizations', async () => {
   await put([ip('192.0.2.1'), ip('192.0.2.2')])
   const other = await createVendor(harness)
   expect((await other.call('GET', 'access-rules/sets/feed')).status).toBe(404)

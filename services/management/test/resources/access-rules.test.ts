@@ -1,4 +1,4 @@
-/** Access rules: canonical values, the rules of each field, duplicates, filters, changes, imports. */
+/** Access rules: canonical values, validation of each field, duplicates, filters, changes, imports. */
 
 import { accessRule, importedAccessRules, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -39,7 +39,7 @@ describe('one rule', () => {
     ['HWID', '  Kept exactly / Ünïcode \u0000', '  Kept exactly / Ünïcode \u0000'],
     ['COUNTRY', 'de', 'DE'],
     ['COUNTRY', 'xk', 'XK'],
-  ])('%s %j is kept as %j', async (type, value, canonical) => {
+  ])('with the type %s and the value %j is stored as %j', async (type, value, canonical) => {
     const rule = await vendor.rule({ type, value })
     expect(rule).toMatchObject({ value: canonical, scopeId: null, note: null, expiresAt: null, matchCount: 0 })
     expect(rule).toMatchObject({ lastMatchedAt: null, allowSuspendedOrExpired: false })
@@ -100,7 +100,7 @@ describe('one rule', () => {
     expect(named.value).toBe(license.customerId)
   })
 
-  test('is replaced by a new rule after it expires, which counts from zero', async () => {
+  test('is replaced after its expiry by a new rule with zero matches', async () => {
     const old = await vendor.rule({ value: '192.0.2.1' })
     await expire(old.id)
     await harness.database.pool.query('update access_rule_counters set match_count = 7 where rule_id = $1', [old.id])
@@ -127,7 +127,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('can be switched between monitoring and enforcing, and has one mode for all duplicates', async () => {
+  test('can change its mode, and conflicts with a duplicate of another mode', async () => {
     const rule = await vendor.rule({ kind: 'RESTRICTION', mode: 'MONITOR', value: '192.0.2.5' })
     expect(rule).toMatchObject({ kind: 'RESTRICTION', mode: 'MONITOR' })
     expect(outcome(await post({ ...base, kind: 'RESTRICTION', value: '192.0.2.5' }))).toBe('409 RULE_EXISTS')
@@ -228,7 +228,7 @@ test('finds the rules that would match a value, and sorts by matches', async () 
   expect(outcome(await vendor.call('GET', 'access-rules?sort=note'))).toBe('422 INVALID_REQUEST')
 })
 
-test('deletes many rules in one step, of its own organization alone', async () => {
+test('deletes many rules of the organization in one request', async () => {
   vendor = await createVendor(harness)
   const own = [await vendor.rule({ value: '192.0.2.1' }), await vendor.rule({ value: '192.0.2.2' })].map(({ id }) => id)
   const kept = await vendor.rule({ value: '192.0.2.3' })
@@ -292,7 +292,7 @@ describe('an import', () => {
     expect(await count()).toBe(3)
   })
 
-  test('adds nothing when a row is bad, and lists every bad row', async () => {
+  test('adds nothing when a row is invalid, and lists every invalid row', async () => {
     const before = await count()
     const other = await (await createVendor(harness)).license()
     const rows = [
@@ -328,7 +328,7 @@ describe('an import', () => {
     expect(await count()).toBe(before)
   })
 
-  test('lists a thousand bad rows, and unknown fields beside them', async () => {
+  test('lists a thousand invalid rows, and unknown fields beside them', async () => {
     const rows = Array.from({ length: 1_000 }, (_, i) => ({ ...base, value: i % 2 ? '' : `300.0.0.${i}` }))
     const response = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
     const pointers = problem.parse(response.body).errors?.map((error) => error.pointer)

@@ -1,4 +1,4 @@
-/** Credentials and permissions: what a token may do and grant, and when it becomes invalid. */
+/** Credentials and permissions: requests and grants that a token allows, and its revocation and expiry. */
 
 import { ALL_PERMISSIONS, member as memberSchema, page, type Permission, token } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
@@ -36,7 +36,7 @@ async function makeMember(permissions: Permission[]): Promise<string> {
   return expectBody(await vendor.call('POST', 'members', { body }), 201, memberSchema).id
 }
 
-test('secrets have a checksum, are returned once, and are stored as a hash', async () => {
+test('a secret is returned once and stored as a hash', async () => {
   const { id, secret } = await makeToken('tokens', { name: 't', permissions: [] })
   expect(parseSecret(secret)).toEqual({ kind: 'MANAGEMENT_TOKEN' })
   expect(parseSecret(vendor.apiKey)).toEqual({ kind: 'API_KEY' })
@@ -66,7 +66,7 @@ test('a credential grants only permissions that it has', async () => {
   expect(outcome(await patchCovered([]))).toBe('200')
 })
 
-test('a credential changes and revokes nothing that has permissions it lacks', async () => {
+test('a credential cannot change or revoke credentials and members with permissions that it lacks', async () => {
   const rogue = await makeToken('tokens', { name: 'rogue', permissions: ['credentials.write'] })
   const strong = await makeToken('tokens', { name: 'strong', permissions: ['licenses.write'] })
   const memberId = await makeMember(['licenses.write'])
@@ -88,7 +88,7 @@ test('a credential changes and revokes nothing that has permissions it lacks', a
   expect(outcome(await rogue.call('DELETE', `tokens/${rogue.id}`))).toBe('204')
 })
 
-test('a token cannot make one that expires later than itself', async () => {
+test('a token cannot create a token that expires later', async () => {
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const permissions = ['credentials.write', 'licenses.read']
   const { call } = await makeToken('tokens', { name: 'short', permissions, expiresAt })
@@ -102,11 +102,11 @@ test('a token cannot make one that expires later than itself', async () => {
     expect(later.text).toContain(expiresAt)
     expect(outcome(await make({ expiresAt }))).toBe('201')
   }
-  // An API key manages nothing, and apps depend on it.
+  // An API key may expire later, because it manages nothing and apps depend on it.
   expect(outcome(await call('POST', 'api-keys', { body: { name: 'apps' } }))).toBe('201')
 })
 
-test('lists show who created a credential, and the audit log who created an access token of somebody else', async () => {
+test('lists contain the creator of a credential, and the audit log contains the creator of an access token for another person', async () => {
   const memberId = await makeMember(['credentials.write', 'products.write'])
   const permissions = ['credentials.write', 'products.write']
   const given = await makeToken(`members/${memberId}/access-tokens`, { name: 'given', permissions })
@@ -148,7 +148,7 @@ test('removing a member revokes every token that descends from the member, and k
   })
 })
 
-test('the last token that manages credentials stays, also under concurrent requests', async () => {
+test('the last token that manages credentials cannot be revoked, even by concurrent requests', async () => {
   const alone = await createVendor(harness)
   const first = expectBody(await alone.call('GET', 'tokens'), 200, page(token)).data[0]?.id ?? ''
   expect(outcome(await alone.call('DELETE', `tokens/${first}`))).toBe('409 LAST_CREDENTIAL')
@@ -192,7 +192,7 @@ test('an organization keeps its last 1,000 revoked credentials', async () => {
   expect(rows).toEqual([{ count: 1_000, kept: true }])
 })
 
-test('signing keys have a permission of their own', async () => {
+test('signing keys require the permission signing-keys.write', async () => {
   const { call } = await makeToken('tokens', { name: 't', permissions: ['credentials.write'] })
   expect(outcome(await call('POST', 'signing-keys/rotate'))).toBe('403 FORBIDDEN')
   expect(outcome(await call('GET', 'signing-keys'))).toBe('403 FORBIDDEN')
@@ -230,7 +230,7 @@ test('a revoked or expired credential is rejected at once', async () => {
   expect(outcome(await vendor.call('POST', 'tokens', { body: past }))).toBe('422 INVALID_REQUEST')
 })
 
-test('the last use is written within seconds', async () => {
+test('the time of the last use is stored', async () => {
   const { id, call } = await makeToken('tokens', { name: 't', permissions: ['products.read'] })
   const lastUsedAt = async () =>
     expectBody(await vendor.call('GET', `tokens/${id}`), 200, z.object({ lastUsedAt: z.string().nullable() }))

@@ -1,4 +1,4 @@
-/** Merging customers (docs/api.md#m10): licenses and rules move in one step, duplicates are combined, the old id leads to the new one. */
+/** Merging customers (docs/api.md#m10): moved licenses and rules, combined duplicates, matches that are written late, and the old id. */
 
 import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
 import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
@@ -82,7 +82,7 @@ test('counts later matches of validators for the kept rule, also after two merge
   expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
 })
 
-/** A manual transaction. `blocks` waits until another transaction waits for it. */
+/** Begins a transaction by hand. `blocks` resolves when another transaction waits for it. */
 async function begin() {
   const client = await harness.database.pool.connect()
   await client.query('begin')
@@ -100,7 +100,7 @@ async function begin() {
   }
 }
 
-test('loses no matches that are written during the merge', async () => {
+test('keeps matches that are written during the merge', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
@@ -113,11 +113,11 @@ test('loses no matches that are written during the merge', async () => {
   expect((await readRule(remaining.id)).matchCount).toBe(5)
 })
 
-test('loses no matches that wait for two merges', async () => {
+test('keeps matches whose write waits for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
-  /** The changes that a merge makes to rules, left uncommitted. */
+  /** Makes the changes of a merge to rules, without a commit. */
   const fold = async (from: string | undefined, to: string | undefined) => {
     const merging = await begin()
     const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'
@@ -196,7 +196,7 @@ test('treats no expiry as the latest', async () => {
   expect((await readRule(remaining.id)).expiresAt).toBeNull()
 })
 
-test('gives the external id to the remaining customer unless it has one', async () => {
+test('copies the external id to the remaining customer unless that one has an external id', async () => {
   const read = async (id: string) => expectBody(await vendor.call('GET', `customers/${id}`), 200, customerSchema)
   const [gone, kept] = [await vendor.customer({ externalId: 'crm-1', name: 'Gone' }), await vendor.customer()]
   const response = expectBody(await merge(gone, kept), 200, customerSchema)
@@ -206,7 +206,7 @@ test('gives the external id to the remaining customer unless it has one', async 
   expect(expectBody(await merge(kept, other), 200, customerSchema).externalId).toBe('crm-2')
 })
 
-test('returns the remaining customer for the old id, also after a second merge', async () => {
+test('returns 404 with the id of the remaining customer for the old id, also after a second merge', async () => {
   const [a, b, c] = [await vendor.customer(), await vendor.customer(), await vendor.customer()]
   await merge(a, b)
   await merge(b, c)
@@ -235,7 +235,7 @@ test('rejects invalid merges', async () => {
   expect(outcome(await merge(other, mine))).toBe('404 NOT_FOUND')
 })
 
-test('lets one of two opposite concurrent merges win, and loses nothing', async () => {
+test('performs one of two opposite concurrent merges and keeps both licenses', async () => {
   for (let round = 0; round < 5; round++) {
     const [a, b] = [await vendor.license(), await vendor.license()]
     const responses = await Promise.all([merge(a.customerId, b.customerId), merge(b.customerId, a.customerId)])
@@ -249,7 +249,7 @@ test('lets one of two opposite concurrent merges win, and loses nothing', async 
   }
 })
 
-test('never loses a license created during a merge', async () => {
+test('keeps every license that is created during a merge', async () => {
   const productId = await vendor.product()
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const body = { productId, customerId: gone, policy: { type: 'PERPETUAL' } }

@@ -79,7 +79,7 @@ describe('entitlements', () => {
     expect((await vendor.license({ entitlements: { a: null } })).entitlements).toEqual({ a: null })
   })
 
-  test('of product and license together have at most 4 KiB, whichever of them changes', async () => {
+  test('of product and license together have at most 4 KiB after a change of either', async () => {
     const { id: productId } = await createProduct(longMembers(3000, 'p'))
     const customerId = await vendor.customer()
     const add = (entitlements: object) =>
@@ -87,8 +87,8 @@ describe('entitlements', () => {
     const excessive = await add(longMembers(2000, 'l'))
     expect(outcome(excessive)).toBe('422 INVALID_REQUEST')
     expect(excessive.body).toMatchObject({ errors: [{ pointer: '#/entitlements' }] })
-    expect(excessive.text).toMatch(/would have \d{4} bytes of entitlements as JSON, at most 4096 are allowed/)
-    // Overriding the product's own members adds nothing.
+    expect(excessive.text).toMatch(/would have \d{4} bytes of entitlements as JSON; at most 4096 are allowed/)
+    // Overrides of the product's members add no bytes.
     const { id } = expectBody(await add(longMembers(3000, 'p')), 201, license)
     const other = await createProduct(longMembers(2000, 'o'))
     expect(outcome(await vendor.call('PATCH', `licenses/${id}`, { body: { productId: other.id } }))).toBe(
@@ -130,7 +130,7 @@ describe('entitlements', () => {
     expect(rows).toEqual([{ excessive: 0 }])
   })
 
-  test('are in the license file, after its other members, when there are any', async () => {
+  test('are the last member of the license file, which omits them when there are none', async () => {
     const { id: productId } = await createProduct({ edition: 'pro', seats: 5 })
     const entitled = await vendor.license({ productId, entitlements: { seats: 9, edition: null, beta: true } })
     const text = (await vendor.call('GET', `licenses/${entitled.id}/file`)).text
@@ -183,7 +183,7 @@ describe('an API key for a product', () => {
     expect(outcome(await fetch(other.key, vendor.apiKey))).toBe('200')
   })
 
-  test('is revoked with its product, which the audit log says', async () => {
+  test('is revoked with its product, and the audit entry contains its id', async () => {
     const { id: productId } = await createProduct()
     const { id, secret } = await bound(productId)
     expect(outcome(await vendor.call('DELETE', `products/${productId}`))).toBe('204')
@@ -194,7 +194,7 @@ describe('an API key for a product', () => {
     expect(data).toMatchObject([{ action: 'product.deleted', changes: { revokedApiKeys: [id] } }])
   })
 
-  test('is never left unrevoked when its product is deleted meanwhile', async () => {
+  test('is revoked even if it is created while its product is deleted', async () => {
     for (let round = 0; round < 5; round++) {
       const { id: productId } = await createProduct()
       const keys = Array.from({ length: 4 }, () =>

@@ -41,7 +41,7 @@ describe('an import', () => {
     expect(expectBody(last, 200, licenseSchema)).toMatchObject({ status: 'expired', machines: { used: 0, max: 3 } })
   })
 
-  test('adds all rows or none, and lists every bad row', async () => {
+  test('adds all rows or none, and lists every invalid row', async () => {
     const before = await count()
     const other = await createVendor(harness)
     const bad = await importLicenses([
@@ -96,7 +96,7 @@ describe('an import', () => {
   })
 })
 
-test('accepts a limit of 100,000 machines, and shows a larger one of an earlier version', async () => {
+test('accepts a limit of 100,000 machines, and keeps a larger limit of an earlier version', async () => {
   const policy = (maxMachines: number) => ({ type: 'PERPETUAL', maxMachines })
   const tooMany = await vendor.call('POST', 'licenses', { body: { ...base, policy: policy(100_001) } })
   expect([outcome(tooMany), pointers(tooMany.body)]).toEqual(['422 INVALID_REQUEST', ['#/policy/maxMachines']])

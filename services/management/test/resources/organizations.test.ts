@@ -1,4 +1,4 @@
-/** The operator's actions on organizations: suspension, recovery, and the audit log of both. */
+/** The operator's actions on organizations: suspension, recovery tokens, and the operator's audit log. */
 
 import { ALL_PERMISSIONS, organizationDetails, page, token } from '@keyward/contract'
 import { auditEntry, operatorAuditEntry } from '@keyward/contract/management/audit'
@@ -18,7 +18,7 @@ afterAll(() => harness.close())
 
 const recovered = token.extend({ secret: z.string() })
 
-test('a suspended organization cannot manage, and its apps still get license files', async () => {
+test('a suspended organization gets 403, but its apps still get license files', async () => {
   const vendor = await createVendor(harness)
   const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
   const path = `organizations/${vendor.id}`
@@ -68,7 +68,7 @@ test('the operator issues a management token for an organization without one, be
   )
 })
 
-test('the operator reads what the operator did, also to deleted organizations, and nothing else', async () => {
+test("the operator's audit log contains only actions of the operator, including those on deleted organizations", async () => {
   const [vendor, gone] = [await createVendor(harness), await createVendor(harness)]
   await vendor.product()
   await harness.call('POST', `organizations/${vendor.id}/suspend`)
@@ -88,7 +88,7 @@ test('the operator reads what the operator did, also to deleted organizations, a
   expect((await read(`?organizationId=${gone.id}`)).map(({ action }) => action)).toContain('organization.created')
 })
 
-test('both operator tokens work while one replaces the other', async () => {
+test('the current and the previous operator token are accepted', async () => {
   for (const [secret, expected] of [
     [operatorToken, '200'],
     [PREVIOUS, '200'],
