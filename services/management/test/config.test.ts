@@ -1,4 +1,4 @@
-/** Configuration: every bad value stops the start with one line that names the variable. */
+/** Configuration: every invalid value throws an error of one line that names the variable. */
 
 import { ConfigError, readConfig } from '@keyward/process'
 import { expect, test } from 'vitest'
@@ -13,12 +13,12 @@ const required = {
 }
 const read = (env: Record<string, string>): ManagementConfig => readConfig(environment, { ...required, ...env })
 
-test('reads the environment', () => {
+test('reads header names in lower case', () => {
   const config = read({ CLIENT_IP_HEADER: 'X-Real-IP', COUNTRY_HEADER: 'cf-ipcountry' })
   expect(config.resolver).toMatchObject({ clientIpHeader: 'x-real-ip', countryHeader: 'cf-ipcountry' })
 })
 
-test('accepts the longest operator token that a header can carry', () => {
+test('accepts an operator token of 512 characters', () => {
   expect(read({ OPERATOR_TOKEN: '~'.repeat(512) }).operatorTokens[0]).toHaveLength(512)
 })
 

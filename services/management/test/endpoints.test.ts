@@ -90,13 +90,13 @@ describe('credentials', () => {
     },
   )
 
-  test.each(named())('%s: returns 403 for the wrong kind', async (_, endpoint) => {
+  test.each(named())('%s: returns 403 for another kind of credential', async (_, endpoint) => {
     const all = [operatorToken, api.vendor.managementToken, api.vendor.apiKey]
     for (const token of all.filter((one) => one !== api.credential(endpoint)))
       expect(outcome(await api.send(endpoint, unknownRequest(endpoint), { token }))).toBe('403 FORBIDDEN')
   })
 
-  test.each(permitted())('%s: names the missing permission', async (_, endpoint, needed) => {
+  test.each(permitted())('%s: returns 403 that names the missing permission', async (_, endpoint, needed) => {
     const permissions = ALL_PERMISSIONS.filter((permission) => permission !== needed)
     const token = await tokenWith(permissions)
     const response = await api.send(endpoint, unknownRequest(endpoint), { token })
@@ -110,44 +110,53 @@ describe('credentials', () => {
   })
 })
 
-describe('another organization', () => {
+describe('tenants', () => {
   const isWalled = (endpoint: Endpoint) => endpoint.access.kind !== 'operator'
 
-  test.each(named((one) => isWalled(one) && hasParams(one)))('%s: returns 404 for its ids', async (_, endpoint) => {
-    const token = api.credential(endpoint, api.stranger)
-    const response = await api.send(endpoint, await api.make(endpoint), { token })
-    expect(outcome(response)).toBe('404 NOT_FOUND')
-    expect(response.text).not.toContain(api.vendor.id)
-  })
+  test.each(named((one) => isWalled(one) && hasParams(one)))(
+    '%s: returns 404 for ids of another organization',
+    async (_, endpoint) => {
+      const token = api.credential(endpoint, api.stranger)
+      const response = await api.send(endpoint, await api.make(endpoint), { token })
+      expect(outcome(response)).toBe('404 NOT_FOUND')
+      expect(response.text).not.toContain(api.vendor.id)
+    },
+  )
 
-  test.each(named((one) => isWalled(one) && !hasParams(one)))('%s: never returns its rows', async (_, endpoint) => {
-    const token = api.credential(endpoint, api.stranger)
-    const response = await api.send(endpoint, await api.make(endpoint), { token })
-    const { rows } = await api.harness.database.pool.query<{ id: string }>(
-      `select id from products where organization_id = $1 union all select id from customers where organization_id = $1
+  test.each(named((one) => isWalled(one) && !hasParams(one)))(
+    '%s: returns no row of another organization',
+    async (_, endpoint) => {
+      const token = api.credential(endpoint, api.stranger)
+      const response = await api.send(endpoint, await api.make(endpoint), { token })
+      const { rows } = await api.harness.database.pool.query<{ id: string }>(
+        `select id from products where organization_id = $1 union all select id from customers where organization_id = $1
        union all select id from licenses where organization_id = $1 union all select id from access_rules where organization_id = $1
        union all select id from credentials where organization_id = $1 union all select id from members where organization_id = $1
        union all select id from alerts where organization_id = $1 union all select id from activity where organization_id = $1
        union all select id from audit_log where organization_id = $1 union all select id from signing_keys where organization_id = $1`,
-      [api.vendor.id],
-    )
-    expect(rows.length).toBeGreaterThan(10)
-    expect(rows.filter(({ id }) => response.text.includes(id))).toEqual([])
-  })
+        [api.vendor.id],
+      )
+      expect(rows.length).toBeGreaterThan(10)
+      expect(rows.filter(({ id }) => response.text.includes(id))).toEqual([])
+    },
+  )
 
-  test.each(named((one) => isWalled(one) && isList(one)))('%s: rejects its cursors', async (_, endpoint) => {
-    const { path } = await api.make(endpoint)
-    const cursor = encodeCursor({ name: 'products', organizationId: api.vendor.id }, UNKNOWN_ID)
-    const expected = endpoint.definition.path === '/products' ? '200' : '422 INVALID_REQUEST'
-    expect(outcome(await api.send(endpoint, { path: `${path}?cursor=${cursor}` }))).toBe(expected)
-    const token = api.stranger.managementToken
-    const foreign = await api.send(endpoint, { path: `${path}?cursor=${cursor}` }, { token })
-    expect(outcome(foreign)).toBe(hasParams(endpoint) ? '404 NOT_FOUND' : '422 INVALID_REQUEST')
-  })
+  test.each(named((one) => isWalled(one) && isList(one)))(
+    '%s: rejects cursors of another organization',
+    async (_, endpoint) => {
+      const { path } = await api.make(endpoint)
+      const cursor = encodeCursor({ name: 'products', organizationId: api.vendor.id }, UNKNOWN_ID)
+      const expected = endpoint.definition.path === '/products' ? '200' : '422 INVALID_REQUEST'
+      expect(outcome(await api.send(endpoint, { path: `${path}?cursor=${cursor}` }))).toBe(expected)
+      const token = api.stranger.managementToken
+      const foreign = await api.send(endpoint, { path: `${path}?cursor=${cursor}` }, { token })
+      expect(outcome(foreign)).toBe(hasParams(endpoint) ? '404 NOT_FOUND' : '422 INVALID_REQUEST')
+    },
+  )
 })
 
 describe('malformed requests', () => {
-  test.each(named(hasParams))('%s: returns 404 for an unknown and for a malformed id', async (_, endpoint) => {
+  test.each(named(hasParams))('%s: returns 404 for an unknown or malformed id', async (_, endpoint) => {
     const { path, body } = await api.make(endpoint)
     for (const id of [UNKNOWN_ID, 'x']) {
       const wrong = { path: path.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, id), ...(body && { body }) }
@@ -175,10 +184,13 @@ describe('malformed requests', () => {
     ['415 UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'application/x-www-form-urlencoded' }, ['a=b']],
     ['415 UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'application/json; charset=latin1' }, ['{}']],
   ]
-  test.each(['products', 'access-rules/import'])('POST %s rejects every other kind of body', async (path) => {
-    for (const [expected, headers, list] of bodies)
-      for (const raw of list) expect(outcome(await api.vendor.call('POST', path, { raw, headers }))).toBe(expected)
-  })
+  test.each(['products', 'access-rules/import'])(
+    'POST %s: rejects malformed JSON, values that are no object, and other content types',
+    async (path) => {
+      for (const [expected, headers, list] of bodies)
+        for (const raw of list) expect(outcome(await api.vendor.call('POST', path, { raw, headers }))).toBe(expected)
+    },
+  )
 
   test.each(named())('%s: rejects an unknown parameter', async (_, endpoint) => {
     const { path } = unknownRequest(endpoint)
@@ -217,15 +229,15 @@ const UNBOUND: readonly RegExp[] = [
   // Housekeeping of all organizations: retention, and a new master key.
   /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules)"? where (?:ctid|id) /,
   /^select .* from "signing_keys" where "master_key_id" <> \$1 /,
-  // The uses of credentials that were authenticated, of all organizations in one statement.
+  // One statement records the uses of authenticated credentials of all organizations.
   /^insert into credential_uses /,
   // A range of one organization: both values are its id.
   /^select r\.id from access_rules r where r\.organization_id >= \$1 and r\.organization_id <= \$2\s/,
-  // The operator's own entries. They show no content of an organization.
+  // The entries of the operator contain no data of an organization.
   /^select \* from "audit_log" where actor ->> 'type' = 'OPERATOR' /,
 ]
 
-test('every statement about the rows of a tenant names its organization', () => {
+test('every statement on rows of a tenant has a condition on its organization', () => {
   expect(statements.count()).toBeGreaterThan(100)
   expect(statements.unbound().filter((text) => !UNBOUND.some((one) => one.test(text.trim())))).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** The start of the service: it requires every migration, and drops partitions past their retention. */
+/** The start and the stop of the service: required migrations, dropped partitions, and draining. */
 
 import { Agent, get } from 'node:http'
 
@@ -31,7 +31,7 @@ const start = (env: Record<string, string> = {}) =>
     }),
   )
 
-test('does not start on a database without a migration, and names it', async () => {
+test('the start fails with an error that names the missing migration', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
     'delete from kysely_migration where name = (select max(name) from kysely_migration) returning name',
   )
@@ -44,7 +44,7 @@ test('does not start on a database without a migration, and names it', async () 
 })
 
 test.skipIf(process.platform !== 'linux')(
-  'listens for operators on MANAGEMENT_ADMIN_HOST alone (needs 127.0.0.2)',
+  'the admin port is open only on MANAGEMENT_ADMIN_HOST (needs 127.0.0.2)',
   async () => {
     const management = await start({ MANAGEMENT_ADMIN_HOST: '127.0.0.2' })
     const statusOf = (host: string): Promise<number> =>
@@ -80,7 +80,7 @@ test('drops partitions past their retention and keeps younger ones', async () =>
   expect(young.length).toBeGreaterThan(before.length)
 })
 
-test('a stopping service responds while balancers notice, and closes each connection after its response', async () => {
+test('a stopping service still responds while it reports not ready, and closes each connection after its response', async () => {
   const management = await start()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const send = () =>
@@ -94,7 +94,7 @@ test('a stopping service responds while balancers notice, and closes each connec
     })
   expect(await send()).toEqual({ status: 401, connection: 'keep-alive' })
   const stopped = management.close()
-  // On the idle connection of before, and on a new one.
+  // The first request uses the idle connection, and the second a new one.
   expect(await send()).toEqual({ status: 401, connection: 'close' })
   expect(await send()).toEqual({ status: 401, connection: 'close' })
   const ready = await fetch(`http://127.0.0.1:${management.adminPort}/readyz`)

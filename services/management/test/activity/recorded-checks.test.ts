@@ -1,4 +1,4 @@
-/** Activity, alerts and analytics as vendors read them. The tests write to the tables what validators would write. */
+/** Activity, alerts and analytics as vendors read them. The tests insert the rows that validators would write. */
 
 import { activityEntry, alert } from '@keyward/contract/management/activity'
 import { analytics } from '@keyward/contract/management/analytics'
@@ -48,7 +48,7 @@ test('lists changes, machines and checks in the activity of a license', async ()
   expect(all.data).toEqual(data)
 })
 
-test('acknowledges an alert once', async () => {
+test('keeps the first acknowledgement of an alert', async () => {
   const license = await vendor.license()
   const id = uuidv7()
   await query(
@@ -65,7 +65,7 @@ test('acknowledges an alert once', async () => {
 test('counts checks by hour, day, code and product', async () => {
   const productId = await vendor.product()
   const now = new Date()
-  // The month before last: it has no counts yet and is within the retention.
+  // The month before last has no counts yet and is within the retention.
   const month = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 2)).toISOString().slice(0, 7)
   const rows: [string, string | null, string, number][] = [
     [`${month}-01T22:00:00Z`, productId, 'VALID', 5],
@@ -106,7 +106,7 @@ test('counts checks by hour, day, code and product', async () => {
     { start: `${month}-01T22:00:00.000Z`, count: 5 },
     { start: `${month}-01T23:00:00.000Z`, count: 2 },
   ])
-  // When the period begins within an hour, only whole hours count.
+  // An hour is counted when its beginning is in the period.
   const part = `from=${month}-01T22:30:00Z&to=${month}-02T00:30:00Z&interval=hour`
   const inPart = await vendor.call('GET', `analytics/checks?${part}`)
   expect(expectBody(inPart, 200, analytics).data.map((bucket) => bucket.count)).toEqual([2, 1])

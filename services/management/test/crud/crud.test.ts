@@ -39,7 +39,7 @@ describe('products', () => {
 })
 
 describe('customers', () => {
-  test('may share an e-mail address, not an external id', async () => {
+  test('may share an e-mail address but not an external id', async () => {
     const { call } = vendor
     const first = await vendor.customer({ email: 'SHARED@example.com', externalId: 'crm-1', name: 'Ada' })
     const second = await vendor.customer({ email: 'shared@example.com' })
@@ -66,7 +66,7 @@ describe('licenses', () => {
     expect(outcome(await vendor.call('POST', 'licenses', { body }))).toBe('409 LICENSE_KEY_EXISTS')
   })
 
-  test('change their status as documented', async () => {
+  test('change their status by actions, and return 409 for actions after a revocation', async () => {
     const { call } = vendor
     const expiresAt = new Date(Date.now() - 1_000).toISOString()
     const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
@@ -89,7 +89,7 @@ describe('licenses', () => {
     expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
   })
 
-  test('get another key, which is generated or given, and keep everything else', async () => {
+  test('get a generated or given key on replacement and keep everything else', async () => {
     const { call } = vendor
     const license = await vendor.license({ metadata: { a: 1 } })
     const other = await vendor.license()
@@ -132,7 +132,7 @@ describe('licenses', () => {
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
   })
 
-  test('have a term that starts with first use instead of an expiry', async () => {
+  test('accept durationDays instead of an expiry, and reject it together with one', async () => {
     const { call } = vendor
     const policy = { type: 'TRIAL', durationDays: 14 }
     const { id, ...license } = await vendor.license({ policy })

@@ -1,5 +1,5 @@
 /**
- * The plans of lists and of cascades at a large number of rows: each statement reads about as many rows as it returns, not all rows of the
+ * Query plans of lists and cascades over many rows. Each statement reads about as many rows as it returns, instead of all rows of its
  * organization or of others.
  */
 
@@ -22,7 +22,7 @@ import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/st
 import { searchCustomers, searchLicenses } from '../../src/search/search.ts'
 
 const ROWS = 60_000
-/** Statuses and kinds that only 20 of all rows have. */
+/** Every row of this distance has a rare status, kind or type, so that 20 of all rows have it. */
 const RARE = 3_000
 
 let database: TestDatabase
@@ -40,7 +40,7 @@ async function fill(organizationId: string): Promise<{ product: string; customer
   const owner = await insertCustomer(pool, { organizationId })
   const client = await pool.connect()
   try {
-    // Without triggers, which would write a log entry for each row.
+    // Disables triggers, which would write a log entry for each row.
     await client.query('set session_replication_role = replica')
     await client.query(
       `insert into licenses (id, organization_id, product_id, customer_id, key, status, policy_type, expires_at)
@@ -153,7 +153,7 @@ const explained = z.array(z.object({ 'QUERY PLAN': z.array(z.object({ Plan: plan
 interface Cost {
   /** The most rows that one node returned or removed. */
   rows: number
-  /** The large tables that were read from beginning to end. */
+  /** The large tables that were scanned sequentially. */
   scanned: string[]
 }
 
@@ -214,7 +214,7 @@ const licenseFilters: [string, () => Partial<LicenseQuery>][] = [
   ['key', () => ({ key: 'key 7' })],
 ]
 
-test.each(licenseFilters)('licenses by %s', async (_, filter) => {
+test.each(licenseFilters)('reads few rows to list licenses by %s', async (_, filter) => {
   const { rows, scanned } = await costOfList(() => listLicenses(context, { limit: 50, ...filter() }))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(500)
@@ -244,7 +244,7 @@ const ruleFilters: [string, () => Partial<RuleQuery>][] = [
   ['expired=false', () => ({ expired: false })],
 ]
 
-test.each(ruleFilters)('access rules by %s', async (_, filter) => {
+test.each(ruleFilters)('reads few rows to list access rules by %s', async (_, filter) => {
   const { rows, scanned } = await costOfList(() => listRules(context, { limit: 50, ...filter() }))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(1_000)
@@ -260,19 +260,19 @@ const auditFilters: [string, () => Partial<AuditQuery>][] = [
   ['to', () => ({ to: new Date(Date.now() - 86_400_000) })],
 ]
 
-test.each(auditFilters)('audit entries by %s', async (_, filter) => {
+test.each(auditFilters)('reads few rows to list audit entries by %s', async (_, filter) => {
   const { rows, scanned } = await costOfList(() => listEntries(context, { limit: 50, ...filter() }))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(500)
 })
 
-test.each(['key 7', 'KEY59', 'nothing'])('the search for licenses by %s', async (q) => {
+test.each(['key 7', 'KEY59', 'nothing'])('reads few rows to search licenses by %s', async (q) => {
   const { rows, scanned } = await costOfList(() => searchLicenses(context, q))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(20_000)
 })
 
-test('the search for customers reads the newest ones, or those of an index', async () => {
+test('searches customers among the newest ones, then with an index', async () => {
   sent.length = 0
   expect(await searchCustomers(context, 'customer 59999@')).toHaveLength(1)
   for (const query of sent) {
@@ -282,7 +282,7 @@ test('the search for customers reads the newest ones, or those of an index', asy
   }
 })
 
-test('analytics read the counts of one organization', async () => {
+test('counts checks without a scan of all organizations', async () => {
   const { scanned } = await explain(
     `select sum(count) from check_counts where organization_id = $1 and hour >= now() - interval '1 hour' and hour < now()`,
     [context.organizationId],
@@ -290,7 +290,7 @@ test('analytics read the counts of one organization', async () => {
   expect(scanned).toEqual([])
 })
 
-test('the cascade of a license reads its own alerts', async () => {
+test('deletes the alerts of a license without a scan of others', async () => {
   const { rows, scanned } = await explain('delete from alerts where license_id = $1', [
     (await listLicenses(context, { limit: 1 })).data[0]?.id,
   ])
@@ -298,12 +298,12 @@ test('the cascade of a license reads its own alerts', async () => {
   expect(rows).toBeLessThan(10)
 })
 
-test('no rule has a combination that cannot exist', async () => {
+test('returns no rule for an impossible combination of kind and type', async () => {
   const page = await listRules(context, { limit: 50, kind: 'EXCLUSION', type: 'COUNTRY' })
   expect(page).toEqual({ data: [], nextCursor: null })
 })
 
-test('pages of rules by kind, type and scope are those of the whole list', async () => {
+test('returns the rules of a whole list when it is read in pages', async () => {
   for (const filter of [{ kind: 'EXCLUSION' }, { scope: 'PRODUCT' }, { type: 'COUNTRY', kind: 'BLACKLIST' }] as const) {
     const all = await listRules(context, { limit: 100, ...filter })
     const ids: string[] = []

@@ -1,4 +1,4 @@
-/** A PATCH that changes nothing writes nothing: the same `updatedAt`, no audit entry, no entry of the change log. */
+/** A PATCH without a difference writes nothing: `updatedAt` stays the same, and the audit log and the change log get no entry. */
 
 import { member as memberSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -53,7 +53,7 @@ const cases: [string, () => Promise<string>, object, object][] = [
   ['members', member, { permissions: ['audit.read', 'audit.read'] }, { permissions: [] }],
 ]
 
-test.each(cases)('%s: writes nothing', async (path, make, same, other) => {
+test.each(cases)('%s: a PATCH without a difference writes nothing', async (path, make, same, other) => {
   const id = await make()
   const patch = async (body: object) => expectBody(await vendor.call('PATCH', `${path}/${id}`, { body }), 200, shape)
   const before = expectBody(await vendor.call('GET', `${path}/${id}`), 200, shape)
@@ -67,7 +67,7 @@ test.each(cases)('%s: writes nothing', async (path, make, same, other) => {
   expect(await traces()).not.toEqual(standing)
 })
 
-test('organizations: writes nothing', async () => {
+test('organizations: a PATCH without a difference writes nothing', async () => {
   const patch = (body: object) => harness.call('PATCH', `organizations/${vendor.id}`, { body })
   const standing = await traces()
   expect((await patch({ name: 'Acme', plan: 'STANDARD' })).status).toBe(200)

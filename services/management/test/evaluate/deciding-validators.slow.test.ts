@@ -1,4 +1,4 @@
-/** Which validator management asks, and what happens when one does not respond. */
+/** The choice of the validator that decides a check, and the fallback when it does not respond. */
 
 import { createServer, type Server } from 'node:http'
 
@@ -25,7 +25,7 @@ interface Fake {
   close(): Promise<void>
 }
 
-/** A program at the address of a validator. It does not respond without a status. */
+/** Starts a server in place of a validator. Without `status`, the server never responds. */
 async function startFake(status?: number, body = '{}'): Promise<Fake> {
   const received: string[] = []
   const server: Server = createServer((request, response) => {
@@ -48,7 +48,7 @@ async function startFake(status?: number, body = '{}'): Promise<Fake> {
 
 const evaluate = (given: Vendor, body: object) => given.call('POST', 'access-rules/evaluate', { body })
 
-test('sees each change of the vendor in the next request', async () => {
+test('applies each change of the vendor in the next evaluation', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const check = { licenseId: license.id, machineId: 'm1', ip: '203.0.113.9' }
   const codeOf = async () => expectBody(await evaluate(vendor, check), 200, evaluation).code
@@ -64,7 +64,7 @@ test('sees each change of the vendor in the next request', async () => {
   }
 })
 
-test('sees a slot that a check has just taken', async () => {
+test('issues a file to a machine whose slot a check has just taken', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const file = (fingerprint: string) =>
     harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey: license.key, fingerprint } })
@@ -83,7 +83,7 @@ test('sees a slot that a check has just taken', async () => {
   expect(outcome(await file('m2'))).toBe('409 TOO_MANY_MACHINES')
 })
 
-test('asks another validator when one is silent, broken, redirects, or has ended', { timeout: 20_000 }, async () => {
+test('uses another validator when one is silent, fails, redirects or has ended', { timeout: 20_000 }, async () => {
   const fakes = await Promise.all([startFake(), startFake(200, '{"code":"VALID"}'), startFake(302), startFake(401)])
   const ended = await startFake(200)
   await ended.close()
@@ -101,7 +101,7 @@ test('asks another validator when one is silent, broken, redirects, or has ended
   for (const fake of fakes) await fake.close()
 })
 
-test('prefers validators that are ready, and ignores an address that is not one', async () => {
+test('prefers ready validators and ignores invalid addresses', async () => {
   const fake = await startFake(503)
   const { pool } = harness.database
   const add = (ready: boolean, adminUrl: string) =>

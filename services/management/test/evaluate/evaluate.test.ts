@@ -22,7 +22,7 @@ async function evaluate(body: object) {
   return expectBody(await vendor.call('POST', 'access-rules/evaluate', { body }), 200, evaluation)
 }
 
-test('returns the rule of the most specific scope as decider, exclusions first, and all matching rules', async () => {
+test('returns the deciding rule of the most specific scope, and all matching rules', async () => {
   const license = await vendor.license()
   const check = { licenseKey: license.key, ip: '203.0.113.7', machineId: 'm1', country: 'de' }
   const nothing = { decidedBy: null, matched: [], monitored: [], restricted: null }
@@ -48,7 +48,7 @@ test('returns the rule of the most specific scope as decider, exclusions first, 
   expect(rows).toEqual([{ n: 0 }])
 })
 
-test('lists monitored rules apart, and names the scope and the types whose restrictions reject a check', async () => {
+test('lists monitored rules separately, and names the restrictions that reject a check', async () => {
   const own = await createVendor(harness)
   const license = await own.license({ policy: { type: 'PERPETUAL' } })
   const rule = (fields: object) => own.rule({ kind: 'RESTRICTION', ...fields })
@@ -106,7 +106,7 @@ test('keeps concurrent evaluations of several vendors apart', async () => {
   }
 })
 
-test('returns the verdict on machines and limits that a check would get', async () => {
+test('returns the verdict of a check on machines and limits', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const of = (machineId?: string | null) => evaluate({ licenseId: license.id, machineId })
   for (const absent of [undefined, null, '']) expect(await of(absent)).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
@@ -136,7 +136,7 @@ test('does not match an expired rule', async () => {
   expect(await evaluate(check)).toMatchObject({ code: 'VALID', decidedBy: null, matched: [] })
 })
 
-test('distinguishes rules whose addresses begin alike, in both families', async () => {
+test('distinguishes IPv4 and IPv6 ranges with a common prefix', async () => {
   const license = await vendor.license()
   const networks = [
     '10.20.30.0/24',
@@ -161,7 +161,7 @@ test('matches exactly the addresses that the canonical value contains', async ()
   const { int } = random(11)
   const own = await createVendor(harness)
   const license = await own.license({ policy: { type: 'PERPETUAL' } })
-  // Few different bytes, so that ranges overlap and contain the addresses.
+  // The addresses have few different bytes, so that ranges overlap and contain them.
   const four = () => [10, 20 + int(2), int(3) * 100, int(256)].join('.')
   const six = () => ['2001', 'db8', int(2), 0, int(2), 0, int(3), int(4)].map((group) => group.toString(16)).join(':')
   const spellings = Array.from({ length: 80 }, (_, i) => {
@@ -184,7 +184,7 @@ test('matches exactly the addresses that the canonical value contains', async ()
 })
 
 // A balancer replaces the header with the address of its caller.
-test.skipIf(isBehindBalancer)('my-ip is what the validators would see', async () => {
+test.skipIf(isBehindBalancer)('my-ip returns the address and country that a validator would determine', async () => {
   const get = async (headers: Record<string, string>) => {
     const response = await vendor.call('GET', 'access-rules/my-ip', { headers })
     expect(response.headers.get('cache-control')).toBe('no-store')

@@ -172,13 +172,13 @@ describe('the license file for an app', () => {
       expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
-  test('is in the activity of the license: one entry for a machine and a day', async () => {
+  test('is recorded in the activity of the license with one entry per machine and day', async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
     await insertMachine({ harness, vendor }, license.id, 'm1')
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await Promise.all(Array.from({ length: 6 }, () => request(license.key, 'm1')))
     await download(license.id)
-    // The machine of a license without a limit may be invented.
+    // A caller can invent machines of a license without a limit.
     for (const invented of ['a', 'b', 'c']) expect((await request(unlimited.key, invented)).status).toBe(200)
     expect(outcome(await request(license.key, 'm2'))).toBe('409 MACHINE_NOT_ACTIVE')
     const issued = async (id: string) => {
@@ -213,7 +213,7 @@ describe('the license file for an app', () => {
 })
 
 describe('signing keys', () => {
-  test('rotate: files of the older key stay valid, new files name the new key', async () => {
+  test('keep older files valid after a rotation, and sign new files with the new key', async () => {
     const { id } = await vendor.license()
     const [before] = await publicKeys()
     const old = await download(id)
@@ -228,7 +228,7 @@ describe('signing keys', () => {
     expect(expectBody(withdrawn, 200, signingKey).withdrawnAt).not.toBeNull()
   })
 
-  test('are prepared before they sign: the next rotation makes the prepared key current', async () => {
+  test('become current at the next rotation after they are prepared', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license()
     const headers = { prefer: 'wait=10' }
@@ -258,7 +258,7 @@ describe('signing keys', () => {
     expect(await list()).toHaveLength(4)
   })
 
-  test('have one current key after concurrent rotations', async () => {
+  test('include exactly one current key after concurrent rotations', async () => {
     const own = await createVendor(harness)
     const responses = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
     expect(responses.map((response) => response.status)).toEqual(Array.from({ length: 10 }, () => 200))
@@ -267,7 +267,7 @@ describe('signing keys', () => {
     expect(data).toHaveLength(11)
   })
 
-  test('are sealed for their organization and open under no other master key or in another row', () => {
+  test('cannot be opened in another row or after a modification', () => {
     const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
     const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.from('secret'))
     const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
@@ -281,7 +281,7 @@ describe('signing keys', () => {
     }
   })
 
-  test('are sealed again when the master key changes; the start fails without the old one', async () => {
+  test('are sealed again when the master key changes, which requires the old master key at the start', async () => {
     const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
     const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }
     const start = (env: Record<string, string>) => startManagement(environment.parse({ ...base, ...ports, ...env }))

@@ -1,6 +1,4 @@
-/**
- * The documentation page in a browser: it renders, requests sent from it as offered succeed, and it loads nothing from another host.
- */
+/** The documentation page in a browser: the page renders, its offered requests succeed, and it loads nothing from another host. */
 
 import { existsSync } from 'node:fs'
 
@@ -26,12 +24,12 @@ async function sendAsOffered(page: Page, method: string, path: string, token: st
 }
 
 test.skipIf(!existsSync(executablePath))(
-  `calls can be made from /docs as offered (skipped without ${executablePath})`,
+  `the offered requests of /docs succeed in a browser (skipped without ${executablePath})`,
   { timeout: 60_000 },
   async () => {
     const harness = await startHarness()
     const vendor = await createVendor(harness, 'LITE', 'Acme in the browser')
-    // Without a sandbox, because tests may run as root. The browser opens only this page.
+    // The sandbox is disabled, because tests may run as root. The browser opens only this page.
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
     try {
       const page = await browser.newPage()

@@ -103,7 +103,7 @@ const operationSchema = z.looseObject({
   security: z.array(z.record(z.string(), z.tuple([]))),
 })
 
-test('every operation has a unique id, a summary, its permission and every error code it can return', () => {
+test('every operation documents its credential and every error code that it can return', () => {
   const ids = endpoints.map((endpoint) => {
     const { path, method, operationId, status } = endpoint.definition
     const operation = operationSchema.parse(document.paths[`/api/v1${path}`]?.[method])
@@ -128,7 +128,7 @@ test('every error code and every permission is used by some endpoint', () => {
 
 const record = z.record(z.string(), z.unknown())
 
-/** Yields every field of every object schema in the document, with its place. */
+/** Yields every field of every object schema in the document, with its place in the document. */
 function* fieldsOf(node: unknown, place: string): Generator<{ place: string; field: Record<string, unknown> }> {
   if (Array.isArray(node)) for (const [i, member] of node.entries()) yield* fieldsOf(member, `${place}/${i}`)
   const parsed = record.safeParse(node)
@@ -140,7 +140,7 @@ function* fieldsOf(node: unknown, place: string): Generator<{ place: string; fie
     if (name !== 'example' && name !== 'examples') yield* fieldsOf(member, `${place}/${name}`)
 }
 
-/** Whether the field has fields of its own, which have the examples. */
+/** Returns whether the field contains other fields, which have the examples. */
 function isComposite(field: Record<string, unknown>): boolean {
   const items = record.safeParse(field['items']).data
   return '$ref' in field || 'properties' in field || (items !== undefined && ('$ref' in items || 'properties' in items))
@@ -161,7 +161,7 @@ test('every field has a description, and an example or fields with examples', ()
   expect(count).toBeGreaterThan(200)
 })
 
-test('the document and the page require no credential and load nothing from other hosts', async () => {
+test('the documentation page requires no credential and refers to no other host', async () => {
   const page = await harness.call('GET', '/docs', { token: null })
   expect(page.status).toBe(200)
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")

@@ -1,6 +1,6 @@
 /**
  * The OpenAPI document passes the recommended rules of Redocly and Spectral without an error. Spectral's rules for examples take half a
- * minute on it; the last test checks every example instead.
+ * minute, so the last test checks every example instead.
  */
 
 import { execFile } from 'node:child_process'
@@ -38,7 +38,7 @@ test('passes the recommended rules of Redocly', async () => {
   })
   const { totals, problems } = report.parse(JSON.parse(stdout))
   expect(totals.errors).toBe(0)
-  // Records by name are described by their names alone.
+  // The schema of a record with fixed names requires these names without listing them as properties.
   expect(problems.filter(({ ruleId }) => ruleId !== 'no-required-schema-properties-undefined')).toEqual([])
 })
 
@@ -47,13 +47,13 @@ test('passes the recommended rules of Spectral', async () => {
   const rules = { 'oas3-valid-media-example': 'off', 'oas3-valid-schema-example': 'off' } as const
   linter.setRuleset({ extends: [[{ extends: [], ...rulesets.oas }, 'recommended']], rules })
   const found = await linter.run(document)
-  // An installation has no contact that this document could name.
+  // The document cannot name a contact, because each installation has another.
   expect(found.map(({ code }) => code)).toEqual(['info-contact'])
 })
 
 const object = z.record(z.string(), z.unknown())
 
-/** Yields every example of the document with its schema, as JSON pointers. */
+/** Yields every example of the document with the JSON pointer to its schema. */
 function* examplesOf(node: unknown, place: string): Generator<{ schema: string; value: unknown }> {
   if (Array.isArray(node)) for (const [i, item] of node.entries()) yield* examplesOf(item, `${place}/${i}`)
   const fields = object.safeParse(node).data
@@ -71,7 +71,7 @@ function* examplesOf(node: unknown, place: string): Generator<{ schema: string; 
       yield* examplesOf(item, `${place}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
 }
 
-/** Returns what a reference into the document refers to. */
+/** Returns the value to which a reference into the document points. */
 function at(reference: string): unknown {
   const parts = reference.split('/').slice(1)
   return parts.reduce<unknown>((node, part) => object.parse(node)[part], document)

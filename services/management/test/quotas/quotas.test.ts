@@ -1,4 +1,4 @@
-/** Quotas (docs/api.md#m13): what an organization may have, also under concurrent requests, and how it is counted. */
+/** Quotas (docs/api.md#m13): their limits, also under concurrent requests, and their counters. */
 
 import { DEFAULT_QUOTAS, organizationDetails, ownOrganization, problem, type Quota } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -23,7 +23,7 @@ async function quotasOf(vendor: Vendor) {
   return expectBody(await vendor.call('GET', 'organization'), 200, ownOrganization).quotas
 }
 
-/** The number of rows in the tables, counted one by one. */
+/** Returns the number of rows in each table, without the counters. */
 async function countRows(vendor: Vendor): Promise<unknown> {
   const { rows } = await harness.database.pool.query(
     `select (select count(*)::integer from licenses where organization_id = $1) as licenses,
@@ -48,7 +48,7 @@ async function used(vendor: Vendor): Promise<unknown> {
 let counter = 0
 const unique = () => `${++counter}`
 
-/** Adds one row that counts for the quota. */
+/** The requests that add one row to each quota. */
 const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Promise<ApiResponse>> = {
   licenses: async (vendor) => {
     const body = { productId: await vendor.product(), customerId: await vendor.customer() }
@@ -85,7 +85,7 @@ test.each(Object.entries(ADD))(
   },
 )
 
-test('concurrent requests, single and in imports, add exactly as many rows as the quota allows', async () => {
+test('concurrent requests and imports never add more rows than the quota allows', async () => {
   const vendor = await createVendor(harness)
   const ids = { productId: await vendor.product(), customerId: await vendor.customer() }
   const license = { ...ids, policy: { type: 'PERPETUAL' } }
@@ -101,7 +101,7 @@ test('concurrent requests, single and in imports, add exactly as many rows as th
   expect((await quotasOf(vendor))['licenses']).toEqual({ used: created + 3 * imported, limit: 30 })
 })
 
-test('a deletion, a merge and a revocation give places back', async () => {
+test('a deletion, a merge or a revocation lowers the used number', async () => {
   const vendor = await createVendor(harness)
   const [from, into] = [await vendor.customer(), await vendor.customer()]
   const license = await vendor.license({ customerId: from })
@@ -171,7 +171,7 @@ test('only the operator changes quotas, and other organizations keep theirs', as
     )
 })
 
-test('a counter stays short, however many rows are added and deleted', async () => {
+test('a counter has few rows after many additions', async () => {
   const vendor = await createVendor(harness)
   const insert = `insert into products (id, organization_id, name) values (gen_random_uuid(), $1, 'p')`
   for (let i = 0; i < 150; i++) await harness.database.pool.query(insert, [vendor.id])
@@ -184,14 +184,14 @@ test('a counter stays short, however many rows are added and deleted', async () 
   expect(await used(vendor)).toEqual(await countRows(vendor))
 })
 
-test('a truncated table is counted anew', async () => {
+test('the counter of a truncated table is reset', async () => {
   const vendor = await createVendor(harness)
   await vendor.rule({})
   await harness.database.pool.query('truncate access_rules cascade')
   expect(await used(vendor)).toEqual(await countRows(vendor))
 })
 
-test('bounds the responses that an organization stores for repeated requests, and only those', async () => {
+test('returns 429 to an idempotency key when the organization has stored 1 GiB of responses', async () => {
   const [full, other] = [await createVendor(harness), await createVendor(harness)]
   await harness.database.pool.query(
     `insert into idempotency_keys (owner, key, request_hash, organization_id, bytes) values ('x', 'y', '', $1, 1024 ^ 3)`,

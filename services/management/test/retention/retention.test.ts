@@ -1,4 +1,4 @@
-/** Retention (docs/api.md#d6): what is deleted, what stays, in batches, by one process at a time. */
+/** Retention (docs/api.md#d6): deletes only old rows, in batches, in one process at a time. */
 
 import { createDatabase } from '@keyward/database/kysely'
 import pg from 'pg'
@@ -34,10 +34,10 @@ async function count(text: string, values: unknown[] = []): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** The service's own login applies it, so its grants suffice. */
+/** Applies retention with the login of the service, whose grants must suffice. */
 const apply = (batchRows: number) => applyRetention(createDatabase(pool), { days, batchRows })
 
-test('deletes what is past its retention, in batches, and keeps the rest', async () => {
+test('deletes only rows past their retention, in batches', async () => {
   const vendor = await createVendor(harness)
   const license = await vendor.license()
   await query(
@@ -89,7 +89,7 @@ test('deletes what is past its retention, in batches, and keeps the rest', async
   expect(rows).toEqual([{ deleted: 11 }])
 })
 
-test('only one process works at a time', async () => {
+test('deletes nothing while another process applies retention', async () => {
   const vendor = await createVendor(harness)
   await query(
     `insert into merged_customers (id, organization_id, merged_into, merged_at) values (gen_random_uuid(), $1, $1, now() - interval '500 days')`,
@@ -104,7 +104,7 @@ test('only one process works at a time', async () => {
   expect(await apply(10)).toEqual({ mergedCustomers: 1 })
 })
 
-test('a deleted organization leaves only what the operator did', async () => {
+test('deletes all rows of a deleted organization except audit entries of the operator', async () => {
   const [vendor, kept] = [await createVendor(harness), await createVendor(harness)]
   for (const { id, call } of [vendor, kept]) {
     await call('POST', 'products', { body: { name: 'p' } })

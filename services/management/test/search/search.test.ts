@@ -24,7 +24,7 @@ const find = async (q: string, token = vendor.managementToken) =>
 const list = z.object({ data: z.array(z.looseObject({ id: z.string() })) })
 const ids = async (path: string) => expectBody(await vendor.call('GET', path), 200, list).data.map(({ id }) => id)
 
-test('finds licenses, customers, products and rules by what a person has at hand', async () => {
+test('finds licenses, customers, products and rules by parts of their names and values', async () => {
   const customerId = await vendor.customer({
     email: 'Grace@Example.org',
     name: 'Grace 100%_Hopper',

@@ -37,7 +37,7 @@ function request(page: Page, method: string, path: string, body?: unknown): Prom
 const optionsOf = ({ body }: PageResponse) =>
   z.object({ options: z.record(z.string(), z.unknown()) }).parse(body).options
 
-/** Answers options with the browser's authenticator. The script is text, because these types are those of a browser. */
+/** Passes the options to the browser's authenticator. The script is a text, because its types exist only in a browser. */
 function authenticate(page: Page, kind: 'create' | 'get', options: Record<string, unknown>): Promise<unknown> {
   const parse = kind === 'create' ? 'parseCreationOptionsFromJSON' : 'parseRequestOptionsFromJSON'
   const publicKey = `PublicKeyCredential.${parse}(${JSON.stringify(options)})`
@@ -96,7 +96,7 @@ describe.skipIf(!existsSync(executablePath))(
       return request(page, 'POST', 'sessions', { passkey: response })
     }
 
-    test('a member registers one and signs in with it; a response counts once', async () => {
+    test('a passkey signs its member in, and a repeated response gets 401', async () => {
       const id = await enter('ada@example.com')
       const registered = await register('work laptop')
       expect(registered.status).toBe(201)
@@ -118,7 +118,7 @@ describe.skipIf(!existsSync(executablePath))(
       expect(passkeys.parse((await request(page, 'GET', 'me/passkeys')).body).data).toEqual([])
     })
 
-    test('a changed signature, an old challenge and a challenge for a registration are rejected', async () => {
+    test('a changed signature and an unsuitable challenge get 401', async () => {
       await enter('grace@example.com')
       expect((await register('phone')).status).toBe(201)
       const options = optionsOf(await request(page, 'POST', 'sessions/passkey-options'))
@@ -132,9 +132,9 @@ describe.skipIf(!existsSync(executablePath))(
       )
 
       const late = optionsOf(await request(page, 'POST', 'sessions/passkey-options'))
-      const answered = await authenticate(page, 'get', late)
+      const expired = await authenticate(page, 'get', late)
       await harness.database.pool.query('update passkey_challenges set expires_at = now()')
-      expect((await signInWith(answered)).status).toBe(401)
+      expect((await signInWith(expired)).status).toBe(401)
 
       const { challenge } = optionsOf(await request(page, 'POST', 'me/passkeys/options'))
       expect((await signInWith(await authenticate(page, 'get', { ...late, challenge }))).status).toBe(401)

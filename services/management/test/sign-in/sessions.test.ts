@@ -47,7 +47,7 @@ async function addMember(permissions: string[] = ['licenses.read', 'credentials.
 }
 
 describe('an invitation', () => {
-  test('signs its member in, once', async () => {
+  test('signs its member in once', async () => {
     const { id, email, invitation } = await addMember()
     expect(invitation.path).toBe(`/console/invitation#${invitation.secret}`)
     const call = await signIn({ invitation: invitation.secret })
@@ -59,7 +59,7 @@ describe('an invitation', () => {
     expect(outcome(again)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is used once by simultaneous requests', async () => {
+  test('is accepted from one of several concurrent requests', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const responses = await Promise.all(
@@ -69,7 +69,7 @@ describe('an invitation', () => {
     expect(statuses.toSorted((a, b) => a - b)).toEqual([201, ...Array.from({ length: 7 }, () => 401)])
   })
 
-  test('replaces the one before, and ends after its time', async () => {
+  test('replaces the previous invitation, and expires', async () => {
     const { id, invitation } = await addMember()
     const path = `members/${id}/invitation`
     const next = expectBody(await vendor.call('POST', path), 200, invited.shape.invitation)
@@ -80,7 +80,7 @@ describe('an invitation', () => {
     expect(outcome(late)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('names its sender in what the member does', async () => {
+  test('adds its sender to the audit entries of the member', async () => {
     const { id, invitation } = await addMember(['products.write'])
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('POST', 'products', { body: { name: 'Studio' } })).status).toBe(201)
@@ -98,7 +98,7 @@ describe('an invitation', () => {
     expect(outcome(await harness.as(secret)('POST', `members/${id}/invitation`))).toBe('403 FORBIDDEN')
   })
 
-  test('of another organization is not found', async () => {
+  test('returns 404 to another organization', async () => {
     const { id } = await addMember()
     const stranger = await createVendor(harness)
     expect(outcome(await stranger.call('POST', `members/${id}/invitation`))).toBe('404 NOT_FOUND')
@@ -108,7 +108,7 @@ describe('an invitation', () => {
 })
 
 describe('the cookie', () => {
-  test('is out of reach of scripts and of other sites', async () => {
+  test('is HttpOnly and SameSite=Strict', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const response = await harness.call('POST', 'sessions', { token: null, body })
@@ -122,7 +122,7 @@ describe('the cookie', () => {
   })
 
   test.each([undefined, 'https://evil.example', 'null', 'http://127.0.0.1'])(
-    'changes nothing with the origin %s',
+    'returns 403 to a change with the origin %s',
     async (origin) => {
       const { invitation } = await addMember(['products.read', 'products.write'])
       const call = await signIn({ invitation: invitation.secret }, origin ?? null)
@@ -131,7 +131,7 @@ describe('the cookie', () => {
     },
   )
 
-  test('is no secret for the header Authorization', async () => {
+  test('is rejected as a secret in the header Authorization', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const response = await harness.call('POST', 'sessions', { token: null, body })
@@ -139,14 +139,14 @@ describe('the cookie', () => {
     expect(outcome(await harness.as(secret)('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('gives way to the header Authorization', async () => {
+  test('is ignored when the request has the header Authorization', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const response = await call('GET', 'me', { headers: { authorization: `Bearer ${vendor.managementToken}` } })
     expect(expectBody(response, 200, me)).toMatchObject({ kind: 'TOKEN', session: null })
   })
 
-  test('of a page of another site signs nobody in', async () => {
+  test('is not set for a page of another site', async () => {
     const { invitation } = await addMember()
     const options = {
       token: null,
@@ -158,7 +158,7 @@ describe('the cookie', () => {
 })
 
 describe('a session', () => {
-  test('ends when its member signs out, and stays ended', async () => {
+  test('ends when its member signs out', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const response = await call('DELETE', 'sessions/current')
@@ -201,7 +201,7 @@ describe('a session', () => {
     expect(outcome(await second('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('of the member of another organization cannot be ended', async () => {
+  test('cannot be ended by another member', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const { session } = expectBody(await call('GET', 'me'), 200, me)
@@ -211,7 +211,7 @@ describe('a session', () => {
     expect((await call('GET', 'me')).status).toBe(200)
   })
 
-  test('is the oldest that ends when a member opens more than 20', async () => {
+  test('ends when its member opens 20 newer ones', async () => {
     const { id, invitation } = await addMember()
     const first = await signIn({ invitation: invitation.secret })
     const body = { name: 'laptop', permissions: ['licenses.read'] }
@@ -238,14 +238,14 @@ describe('a personal access token', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is what a management token and an API key are not', async () => {
+  test('cannot be replaced by a management token or an API key', async () => {
     for (const token of [vendor.managementToken, vendor.apiKey])
       expect(outcome(await harness.call('POST', 'sessions', { token: null, body: { token } }))).toBe('403 FORBIDDEN')
   })
 })
 
 describe('the operator token', () => {
-  test('signs the operator in, whose session ends with it', async () => {
+  test('signs the operator in until the token is replaced', async () => {
     const call = await signIn({ token: operatorToken })
     expect(expectBody(await call('GET', 'me'), 200, me)).toMatchObject({ kind: 'OPERATOR', organization: null })
     expect((await call('GET', 'organizations')).status).toBe(200)
@@ -254,7 +254,7 @@ describe('the operator token', () => {
       'select operator_seal as seal from sessions where operator_seal is not null',
     )
     expect(rows).toHaveLength(1)
-    // A session that another token opened, as if the token had been replaced.
+    // Another seal simulates a session that a replaced token opened.
     await harness.database.pool.query(
       'update sessions set operator_seal = sha256(operator_seal) where member_id is null',
     )
@@ -263,14 +263,14 @@ describe('the operator token', () => {
 })
 
 test.each([{}, { token: 'a', invitation: 'b' }, { passkey: 1 }, { token: 5 }, { other: 'x' }])(
-  'a sign-in with %j is invalid',
+  'a sign-in with %j returns 422',
   async (body) => {
     expect(outcome(await harness.call('POST', 'sessions', { token: null, body }))).toBe('422 INVALID_REQUEST')
   },
 )
 
 test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' }, { passkey: {} }])(
-  'a sign-in with %j is rejected',
+  'a sign-in with %j opens no session',
   async (body) => {
     const response = await harness.call('POST', 'sessions', { token: null, body })
     expect([401, 422]).toContain(response.status)
@@ -278,7 +278,7 @@ test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' 
   },
 )
 
-test('one address cannot use up the sign-ins of others', () => {
+test('a flood of sign-ins from one address leaves other addresses unaffected', () => {
   let counted = 0
   const count = () => ({ used: ++counted, remainingMs: 10_000 })
   const counts = { count, close: () => Promise.resolve() }

@@ -19,7 +19,7 @@ export const documentSchema = z.looseObject({
 })
 export type Document = z.output<typeof documentSchema>
 
-/** Returns where a response is described, as parts of a JSON pointer, and the description. */
+/** Returns the description of a response, and its place as the parts of a JSON pointer. */
 export function findResponse(document: Document, route: string, method: string, status: string) {
   const own = document.paths[route]?.[method]?.responses[status]
   const name = own?.$ref?.replace('#/components/responses/', '')

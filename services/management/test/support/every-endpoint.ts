@@ -61,7 +61,7 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
   }
 }
 
-/** Returns a request whose path names no resource. A check that comes before the handler rejects it as any other. */
+/** Returns a request for resources that do not exist. Checks before the handler treat it as any other request. */
 export function unknownRequest({ definition }: Endpoint): Request {
   return { path: definition.path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
 }
@@ -70,10 +70,10 @@ export const takesBody = ({ definition }: Endpoint) => definition.body !== undef
 export const canHaveBody = ({ definition }: Endpoint) => definition.method !== 'get' && definition.method !== 'delete'
 export const isList = ({ definition }: Endpoint) => definition.query?.shape['cursor'] !== undefined
 export const isRepeatable = ({ definition }: Endpoint) => definition.method === 'post' && definition.readOnly !== true
-/** Whether the path has ids. A set of rules is named by its vendor. */
+/** Returns whether the path contains ids. The path of a set contains its name instead. */
 export const hasParams = ({ definition: { params } }: Endpoint) => params !== undefined && !('set' in params.shape)
 
-/** Returns the endpoints that fulfil the condition, except those of a person, with their names, as `test.each` takes them. */
+/** Returns the endpoints that satisfy the condition, except those of a person, with their names for `test.each`. */
 export function named(condition: (endpoint: Endpoint) => boolean = () => true): [string, Endpoint][] {
   return endpoints
     .filter((endpoint) => !isOfPerson(endpoint) && condition(endpoint))

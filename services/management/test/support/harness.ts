@@ -1,4 +1,4 @@
-/** A management service with a database of its own, and a client for it. */
+/** Starts a management service with a separate database, and creates callers of its API. */
 
 import {
   createTestDatabase,
@@ -37,7 +37,7 @@ export interface Harness {
   origin: string
   adminOrigin: string
   call: Caller
-  /** A caller with another default credential. */
+  /** Returns a caller with another default credential. */
   as(token: string | null): Caller
   close(): Promise<void>
 }
@@ -69,7 +69,7 @@ function createCaller(origin: string, defaultToken: string | null): Caller {
   }
 }
 
-/** As `startHarness`, with a validator, which decides evaluations and license files for apps. */
+/** Starts a harness with a validator, which decides evaluations and license files for apps. */
 export async function startHarnessWithValidator(
   env: Record<string, string> = {},
 ): Promise<Harness & { validator: ValidatorProcess }> {

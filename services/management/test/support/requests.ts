@@ -215,12 +215,15 @@ const makers: Record<string, Maker> = {
   listValidators: fixed('validators'),
 }
 
-/** Whether the endpoint signs in, or acts on the person who is signed in. test/sign-in tests these, with sessions. */
+/**
+ * Returns whether the endpoint signs a person in or acts on the signed-in person. The tests in test/sign-in send these requests with
+ * sessions.
+ */
 export function isOfPerson({ access, definition }: Endpoint): boolean {
   return access.kind === 'person' || access.kind === 'anyone' || definition.path.startsWith('/me/')
 }
 
-/** Returns the operation ids without a request and the requests without an operation. Both should be none. */
+/** Returns the operation ids without a request, and the requests without an operation. */
 export function unmatched(): string[] {
   const operations = endpoints
     .filter((endpoint) => !isOfPerson(endpoint))

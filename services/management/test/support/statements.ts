@@ -1,5 +1,5 @@
 /**
- * The statements that the management service sends to Postgres, as text without values, and which of them name a table of a tenant
+ * Collects the statements that the management service sends to Postgres, as text without values. Finds those that use a table of a tenant
  * without a condition on the organization.
  */
 
@@ -19,13 +19,13 @@ const OWNED = [
   'products',
   'signing_keys',
 ]
-/** Belong to an organization through the row that they name. */
+/** Tables whose rows belong to an organization through another row. */
 const DEPENDENT = ['access_rule_counters', 'folded_rules', 'license_slots', 'machines']
 const TENANT_TABLE = new RegExp(
   `\\b(?:from|join|update|into|using)\\s+"?(?:${[...OWNED, ...DEPENDENT].join('|')})\\b`,
   'i',
 )
-/** A comparison of the column with a value, or with the column of another table that is compared with one. */
+/** Matches a comparison of the column with a value or with a column of another table. */
 const CONDITION = /"?organization_id"?\s*(?:=|in\b|is not distinct from)|"?organizations"?(?:"?\.)?"?id"?\s*=/i
 const INSERTED_COLUMN = /insert\s+into\s+"?\w+"?\s*(?:as\s+"?\w+"?\s*)?\([^)]*"?organization_id"?/i
 

@@ -25,7 +25,7 @@ export function expectBody<Schema extends z.ZodType>(
 const strings = createdOrganization.required()
 const coded = z.object({ code: z.string() })
 
-/** Returns the status, and for an error also the code: `409 IN_USE`. */
+/** Returns the status, followed by the code for an error, as in `409 IN_USE`. */
 export function outcome(response: ApiResponse): string {
   const parsed = coded.safeParse(response.body)
   return response.status >= 400 && parsed.success ? `${response.status} ${parsed.data.code}` : String(response.status)
