@@ -16,9 +16,10 @@ import { untilReady } from '../shared/service-process.ts'
 import { configSchema, portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
-import { readyMessage } from './message.ts'
+import { alreadyRunsAt, readyMessage, startedAt } from './message.ts'
 import { startServiceProcesses, type Secrets } from './service-processes.ts'
-import { FOLDER, openState, type StateStore } from './state.ts'
+import { type DemoFile, FOLDER, openState, type StateStore } from './state.ts'
+import { isRunning, verdictOf } from './verdict.ts'
 
 /** The functions that stop the running parts, in the order of their start. */
 const stops: (() => Promise<void>)[] = []
@@ -29,6 +30,11 @@ async function main(): Promise<void> {
   const given = readStartConfig(process.env)
   report('Starting …')
   const store = await openState(home)
+  const earlier = await store.readDemoFile()
+  if (earlier !== null && (await isRunning(earlier))) {
+    await print(alreadyRunsAt(earlier), earlier)
+    return stop(0)
+  }
   const config = { ...given, ...(await choosePorts(portsOf(given))) }
   const [database] = await Promise.all([startDatabase(config, home, report), buildConsole()])
   stops.push(database.stop)
@@ -59,9 +65,16 @@ async function main(): Promise<void> {
   const { operatorToken } = secrets
   const file = { baseUrl, validatorUrl, managementUrl, operatorToken, ...demo, databaseUrl: database.url }
   await store.writeDemoFile(file)
+  await print(startedAt(file, performance.now()), file)
+  process.stdout.write('Stop with Ctrl-C.\n')
+}
+
+/** Prints what can be done with a running installation. */
+async function print(headline: string, demo: DemoFile): Promise<void> {
+  const invitation = await inviteDemoMember({ url: demo.managementUrl, operatorToken: demo.operatorToken }, demo)
   // Passkeys need a host name such as localhost. An address such as 127.0.0.1 does not suffice.
-  const signIn = `http://localhost:${gateway.port}${await inviteDemoMember(access, demo)}`
-  process.stdout.write(readyMessage(file, signIn, performance.now()))
+  const signIn = `http://localhost:${new URL(demo.baseUrl).port}${invitation}`
+  process.stdout.write(readyMessage(headline, demo, signIn, await verdictOf(demo)))
 }
 
 function chooseSecrets(config: StartConfig, store: StateStore): Secrets {

@@ -33,6 +33,8 @@ export interface StateStore {
   readonly state: State
   /** Saves the demo. Resolves when `state.json` is on disk. */
   saveDemo(demo: DemoState): Promise<void>
+  /** Returns the `demo.json` of an earlier start; null when there is none that can be read. */
+  readDemoFile(): Promise<DemoFile | null>
   writeDemoFile(file: DemoFile): Promise<void>
 }
 
@@ -53,6 +55,7 @@ export async function openState(parent: string): Promise<StateStore> {
       demo = next
       await replaceFile(path, { ...secrets, demo })
     },
+    readDemoFile: () => readDemoFile(join(folder, 'demo.json')),
     writeDemoFile: (file) => replaceFile(join(folder, 'demo.json'), file),
   }
 }
@@ -97,7 +100,15 @@ async function readState(path: string): Promise<State | null> {
   }
 }
 
-/** Writes a temporary file and renames it, so that the file has the old or the new content even after a crash. */
+async function readDemoFile(path: string): Promise<DemoFile | null> {
+  try {
+    return demoFileSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+  } catch {
+    return null
+  }
+}
+
+/** Writes a temporary file and renames it, so that readers find the old or the new content, also after a crash. */
 async function replaceFile(path: string, value: object): Promise<void> {
   const unfinished = `${path}.unfinished`
   const file = await open(unfinished, 'w', 0o600)

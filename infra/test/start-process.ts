@@ -88,11 +88,16 @@ export class StartProcess {
 
 /** Sends the request of a printed `curl` command. */
 export async function runCurl(line: string): Promise<{ status: number; body: Record<string, unknown> }> {
-  const url = /^curl (\S+)/.exec(line)?.[1] ?? ''
+  const url = /^curl (?:-X DELETE )?(\S+)/.exec(line)?.[1] ?? ''
   const headers = [...line.matchAll(/-H '([^:]+): ([^']*)'/g)].map(([, name = '', value = '']): [string, string] => [
     name,
     value,
   ])
-  const response = await fetch(url, { method: 'POST', headers, body: / -d '(.*)'$/.exec(line)?.[1] ?? '' })
-  return { status: response.status, body: z.record(z.string(), z.unknown()).parse(await response.json()) }
+  const body = / -d '(.*)'$/.exec(line)?.[1]
+  const response = await fetch(
+    url,
+    body === undefined ? { method: 'DELETE', headers } : { method: 'POST', headers, body },
+  )
+  const text = await response.text()
+  return { status: response.status, body: z.record(z.string(), z.unknown()).parse(JSON.parse(text || '{}')) }
 }

@@ -60,19 +60,22 @@ describe('npm start', { timeout: 60_000 }, () => {
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
-  test('prints commands that show a verdict and a rule that changes it', async () => {
-    const [, blacklist = ''] = started.curlLines()
+  test('prints commands that show a verdict, a rule that changes it, and how to delete the rule', async () => {
+    const [, blacklist = '', remove = ''] = started.curlLines()
     expect(await check()).toMatchObject({ status: 200, body: { valid: true, code: 'VALID' } })
     const rule = await runCurl(blacklist)
     expect(rule.status).toBe(201)
     const rejected = await until(check, ({ body }) => body['code'] === 'BLACKLISTED')
     expect(rejected).toMatchObject({ status: 400, body: { valid: false, code: 'BLACKLISTED' } })
-    const { baseUrl, managementToken } = await started.demo()
-    const deleted = await fetch(`${baseUrl}/api/v1/access-rules/${String(rule.body['id'])}`, {
-      method: 'DELETE',
-      headers: { authorization: `Bearer ${managementToken}` },
-    })
-    expect(deleted.status).toBe(204)
+
+    const second = start()
+    expect(await second.ended.then(() => second.child.exitCode), second.errors).toBe(0)
+    expect(second.output).toMatch(/^\nKeyward already runs in this folder, at http:/)
+    expect(second.output).toContain('The verdict is BLACKLISTED:')
+    const [again = '', undo = ''] = second.curlLines()
+    expect(again).toBe(started.curlLines()[0])
+    expect(undo).toBe(remove.replace('/ID ', `/${String(rule.body['id'])} `))
+    expect((await runCurl(undo)).status).toBe(204)
     expect(await until(check, ({ status }) => status === 200)).toMatchObject({ body: { code: 'VALID' } })
   })
 

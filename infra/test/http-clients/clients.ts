@@ -66,7 +66,7 @@ const PROGRAMS: readonly Program[] = [
   { clients: ['Ruby Net::HTTP'], command: ifRuns('ruby', ['--version'], ['ruby', at('client.rb')]) },
   { clients: ['Perl HTTP::Tiny'], command: ifRuns('perl', ['-MHTTP::Tiny', '-e1'], ['perl', at('client.pl')]) },
   {
-    clients: ['Node fetch', 'Node http'],
+    clients: ['Node fetch', 'Node http', 'axios'],
     command: () => Promise.resolve([process.execPath, at('node.mjs')]),
   },
 ]

@@ -58,8 +58,9 @@ export function describeIssue(issue: Issue): string {
       return 'is not known'
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
-    case 'invalid_union':
     case 'invalid_key':
+      return `is not a valid name: it ${issue.issues[0]?.message ?? 'is not allowed'}`
+    case 'invalid_union':
     case 'invalid_element':
     case 'custom':
       return 'is not valid'

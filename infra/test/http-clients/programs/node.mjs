@@ -1,8 +1,11 @@
-/** Sends checks with fetch (undici) and node:http. */
+/** Sends checks with fetch (undici), node:http and axios. */
 
 import { Agent, request } from 'node:http'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+
+import axios from 'axios'
 
 const [apiKey, license, idle, ...paths] = process.argv.slice(2)
 const json = JSON.stringify({ license })
@@ -26,6 +29,11 @@ function viaHttp(url, body, given = {}, agent = false) {
       sent.end(body.slice(5))
     } else sent.end(body)
   })
+}
+
+async function viaAxios(url, body, given = {}, httpAgent = undefined) {
+  const options = { headers: { ...headers, ...given }, httpAgent, validateStatus: null, maxRedirects: 0 }
+  return (await axios.post(url, body, options)).status
 }
 
 async function twice(send, seconds) {
@@ -56,6 +64,15 @@ for (const [path, url] of paths.map((one) => one.split('='))) {
       bom: () => viaHttp(url, bodies.bom),
       large: () => viaHttp(url, bodies.large, { 'content-length': bodies.large.length }),
       idle: () => twice(() => viaHttp(url, json, length, agent), Number(idle)),
+    },
+    axios: {
+      length: () => viaAxios(url, json),
+      chunked: () => viaAxios(url, Readable.from([json.slice(0, 5), json.slice(5)])),
+      reuse: () => twice(() => viaAxios(url, json, {}, agent), 0),
+      gzip: () => viaAxios(url, bodies.gzip, { 'content-encoding': 'gzip' }),
+      bom: () => viaAxios(url, bodies.bom),
+      large: () => viaAxios(url, bodies.large),
+      idle: () => twice(() => viaAxios(url, json, {}, agent), Number(idle)),
     },
   }
   for (const [client, cases] of Object.entries(clients))

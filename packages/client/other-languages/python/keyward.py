@@ -67,7 +67,8 @@ class LicenseClient:
 
     `public_keys` maps key ids to public keys as `GET /api/v1/public-keys` returns them; ship them with the app.
     `storage` is the path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now`
-    returns the device's time in milliseconds since 1970. With `product_id`, files of other products are refused. Raises ValueError for options that cannot work.
+    returns the device's time in milliseconds since 1970. With `product_id`, files of other products are refused. Raises
+    ValueError for options that cannot work.
     """
 
     def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,

@@ -73,6 +73,12 @@ describe('entitlements', () => {
     expect(rejected.body).toMatchObject({ errors: [{ pointer }] })
   })
 
+  test('with a wrong name are rejected with the rule of names', async () => {
+    const rejected = await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements: { Seats: 1 } } })
+    const detail = 'is not a valid name: it must match ^[a-z][a-z0-9_.-]{0,63}$'
+    expect(rejected.body).toMatchObject({ errors: [{ detail }] })
+  })
+
   test('of a product cannot be null, and those of a license can', async () => {
     const body = { name: 'Studio', entitlements: { a: null } }
     expect(outcome(await vendor.call('POST', 'products', { body }))).toBe('422 INVALID_REQUEST')
