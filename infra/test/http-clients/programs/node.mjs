@@ -31,7 +31,7 @@ function viaHttp(url, body, given = {}, agent = false) {
   })
 }
 
-async function viaAxios(url, body, given = {}, httpAgent = undefined) {
+async function viaAxios(url, body, given = {}, httpAgent) {
   const options = { headers: { ...headers, ...given }, httpAgent, validateStatus: null, maxRedirects: 0 }
   return (await axios.post(url, body, options)).status
 }
@@ -70,8 +70,9 @@ for (const [path, url] of paths.map((one) => one.split('='))) {
       chunked: () => viaAxios(url, Readable.from([json.slice(0, 5), json.slice(5)])),
       reuse: () => twice(() => viaAxios(url, json, {}, agent), 0),
       gzip: () => viaAxios(url, bodies.gzip, { 'content-encoding': 'gzip' }),
-      bom: () => viaAxios(url, bodies.bom),
-      large: () => viaAxios(url, bodies.large),
+      // Given a text, axios would serialize it as JSON again.
+      bom: () => viaAxios(url, Buffer.from(bodies.bom)),
+      large: () => viaAxios(url, Buffer.from(bodies.large)),
       idle: () => twice(() => viaAxios(url, json, {}, agent), Number(idle)),
     },
   }
