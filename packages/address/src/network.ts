@@ -25,7 +25,7 @@ export const noAddress = (): Address => ({ addressFamily: 0, a0: 0, a1: 0, a2: 0
 
 const DOT = 46
 
-/** Sets `out` to no address. Returns false, so that a failing parser can return the call. */
+/** Clears `out`, which then contains no address. Returns false, the result of a parser for invalid text. */
 export function clearAddress(out: Address): false {
   out.addressFamily = 0
   out.a0 = out.a1 = out.a2 = out.a3 = 0
@@ -156,7 +156,7 @@ export function parseNetwork(text: string): Network | null {
   }
 }
 
-/** Returns whether the address is in the network. Addresses of the other family never are. */
+/** Returns whether the address is in the network. An address of the other family never is. */
 export function contains(network: Network, address: Address): boolean {
   if (network.family !== address.addressFamily) return false
   const bits = network.prefixLength

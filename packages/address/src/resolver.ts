@@ -72,7 +72,7 @@ function parseForwarded(text: string, out: Address, from = 0, to = text.length):
       : clearAddress(out)
   }
   const colon = text.indexOf(':', start)
-  // A single colon precedes a port after IPv4; several belong to an IPv6 address.
+  // A single colon separates an IPv4 address from its port. Several colons belong to an IPv6 address.
   if (colon > 0 && colon < end && text.lastIndexOf(':', end - 1) === colon) {
     if (!isPort(text, colon, end)) return clearAddress(out)
     end = colon

@@ -48,7 +48,7 @@ describe('parseNetwork', () => {
     const next = generator(20_261)
     for (let round = 0; round < 20_000; round++) {
       const six = next() % 2 === 0
-      // Two of three bytes are zero, so that most IPv6 addresses are compressed.
+      // About two of three bytes are zero, so that most IPv6 addresses are compressed.
       const bytes = Array.from({ length: six ? 16 : 4 }, () => (next() % 3 === 0 ? next() >>> 24 : 0))
       if (six && bytes.slice(0, 12).every((byte, i) => byte === (i < 10 ? 0 : 255))) continue
       const reference = ipaddr.fromByteArray(bytes)

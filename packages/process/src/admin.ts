@@ -156,7 +156,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     ...(allow === undefined ? {} : { allow }),
-    // The rest of a body that is too large is not read.
+    // The rest of a body that is too large is not read, so the connection must close.
     ...(status === 413 ? { connection: 'close' } : {}),
   })
   response.end(request.method === 'HEAD' ? undefined : body)

@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 
 /**
  * Excludes the memory of this process from core dumps. The function has no effect outside Linux or where `/proc` is
- * read-only. There the system's core dump limit decides.
+ * read-only. In these cases the core dump limit of the system applies.
  */
 export function leaveMemoryOutOfCoreDumps(): void {
   try {

@@ -9,7 +9,7 @@ export const LAUNCH = {
     /**
      * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. The space
      * of young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its maximum of
-     * 16 MiB, one collection would copy more objects. The memory reducer is off: it runs full collections on idle processes.
+     * 16 MiB, one collection would copy more objects. The memory reducer is off, because it runs full collections when idle.
      */
     nodeArguments: [
       '--single-threaded-gc',

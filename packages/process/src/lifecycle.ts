@@ -71,7 +71,7 @@ export function explainStart(error: unknown, variables: Variables = {}): string 
   const explained = code === undefined ? undefined : explainListening(error, code, variables)
   if (explained !== undefined) return explained
   if (MISTAKES.some((mistake) => error instanceof mistake)) return stack ?? message
-  // The error of an attempt that tried several addresses of a host has no message itself.
+  // After attempts with several addresses of a host, only the errors of the attempts have messages.
   const reasons = error instanceof AggregateError ? error.errors.map((one) => describeError(one).message) : [message]
   return `The start failed: ${reasons.join('; ')}${code === undefined || reasons.join().includes(code) ? '' : ` (${code})`}`
 }

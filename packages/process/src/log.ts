@@ -19,7 +19,7 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
   }
-  // Writes are synchronous. A flush at the exit would never end when no process reads the pipe any more.
+  // Writes are synchronous, because a flush at the exit would never end when no process reads the pipe any more.
   return pino(options, pino.destination({ dest: 1, sync: true }))
 }
 

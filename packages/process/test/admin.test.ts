@@ -60,7 +60,7 @@ test('/metrics contains the readiness that /readyz returns', async () => {
   expect(await (await fetch(`${base}/metrics`)).text()).toContain('keyward_ready 0')
 })
 
-test('responds to HEAD like to GET, without a body', async () => {
+test('returns the headers of GET without a body for HEAD', async () => {
   const response = await fetch(`${base}/readyz`, { method: 'HEAD' })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-length')).toBe('27')

@@ -39,7 +39,7 @@ export interface ValidatorConfig {
   logLevel: LogLevel
   /** The index file, or null to write none. */
   indexFile: { path: string; intervalMs: number } | null
-  /** The time for which a stopping validator still accepts connections, so that a balancer can notice that it is not ready. */
+  /** The time for which a stopping validator still accepts connections, until balancers detect that it is not ready. */
   drainMs: number
 }
 

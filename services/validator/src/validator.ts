@@ -49,7 +49,7 @@ export interface RunningValidator {
   close(): Promise<void>
 }
 
-/** The time that a stop leaves to open requests. It is longer than the deadline of a request. */
+/** The time in which a stopping validator finishes open requests. It is longer than the deadline of a request. */
 const STOP_GRACE_MS = 2_500
 
 /**
@@ -283,7 +283,7 @@ class Validator {
       },
       onLoadProgress: () => this.#freshness.loadProgress(),
       onLoaded: (tookMs, rows, rowsOverCapacity) => {
-        if (!this.#freshness.isLoaded) collectGarbage() // no checks are decided yet that it could delay
+        if (!this.#freshness.isLoaded) collectGarbage() // no checks are decided yet, so none is delayed
         this.#metrics.reloads.inc()
         this.#log.info({ tookMs: Math.round(tookMs), rows, rowsOverCapacity }, 'index loaded')
       },

@@ -25,7 +25,7 @@ import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import { RingWriter } from './usage/ring.ts'
 import { MainThreadClient } from './workers/main-thread-client.ts'
 
-/** The interval at which a stopping worker looks for open requests. A connection may still arrive before the first look. */
+/** The interval at which a stopping worker counts its open requests. A connection may still arrive before the first count. */
 const STOP_TICK_MS = 20
 
 function errorMessage(error: unknown, fatal: boolean): MessageToMain {

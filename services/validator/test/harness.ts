@@ -201,7 +201,7 @@ export function raw(
   })
 }
 
-/** Returns a function that returns whether a text contains this number of responses with complete bodies. */
+/** Returns a predicate for texts that contain this number of responses with complete bodies. */
 export const responses =
   (count: number) =>
   (text: string): boolean => {

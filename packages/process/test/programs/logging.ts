@@ -1,4 +1,4 @@
-/** Program for log.test.ts. It logs an error with fields that must never be stored. */
+/** Logs an error with fields that must never be stored. The program is run by log.test.ts. */
 
 import { createLogger } from '../../src/index.ts'
 

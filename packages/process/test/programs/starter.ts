@@ -1,4 +1,4 @@
-/** Program for lifecycle.test.ts. It forks `stoppable.ts` with its own argument. Both write to the same output. */
+/** Forks `stoppable.ts` with the same argument and output. The program is run by lifecycle.test.ts. */
 
 import { fork } from 'node:child_process'
 

@@ -1,4 +1,4 @@
-/** Program for lifecycle.test.ts. The first argument selects how it stops. It prints a line when a stop begins. */
+/** Stops as the first argument selects, and prints a line when a stop begins. The program is run by lifecycle.test.ts. */
 
 import { announceListening, onStop } from '../../src/index.ts'
 

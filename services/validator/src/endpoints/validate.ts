@@ -136,10 +136,10 @@ export class Validation {
     else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
   }
 
-  /** Returns whether to claim a slot in Postgres. For a full license, this is so only when a recheck is due (docs/api.md#s5). */
+  /** Returns whether to claim a slot in Postgres. A full license needs a claim only when a recheck is due (docs/api.md#s5). */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
-    // A lease may have ended since, so without Postgres the license may have a free slot.
+    // Only Postgres can determine whether a lease has ended, so during an outage the check claims and receives a 503.
     if (verdict.leaseSeconds > 0 && !this.#parts.control.isDatabaseReachable) return true
     return this.#parts.control.isDatabaseReachable && this.#parts.recheckThrottle.isDue(verdict.license, nowMs)
   }

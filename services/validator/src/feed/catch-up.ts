@@ -5,7 +5,7 @@
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
-/** The reads for which a caller waits. The read in progress may be older than the caller's snapshot; the next one is not. */
+/** The number of reads that a caller may need. The read in progress may be older than its snapshot, but the next one is not. */
 const MAX_READS = 2
 
 interface Waiting {

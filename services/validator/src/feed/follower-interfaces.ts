@@ -6,7 +6,7 @@ import type { Change } from '@keyward/engine'
 import type { SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 
-/** Receives one batch of a load, with the snapshot that the load reads at. */
+/** Receives one batch of a load, with the snapshot of the load. */
 export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
 
 /** A load of every row over a separate connection. */
@@ -38,9 +38,9 @@ export interface FeedConnection {
    * log no longer contains all of them. `large` lists organizations with too many changes, which must be read apart.
    */
   read(snapshot: string, options?: FeedReadOptions): Promise<FeedReading>
-  /** Reads the changes of organizations after `since` in pages of one snapshot, while `read` goes on. */
+  /** Reads the changes of organizations after `since` in pages of one snapshot. `read` can be called meanwhile. */
   readLarge(since: string, organizations: readonly Id[], onPage: (page: LargePage) => void): LargeChange
-  /** Loads every row from the server with this identity, while `read` goes on. It may outlast this connection. */
+  /** Loads every row from the server with this identity. `read` can be called meanwhile. The load may outlast this connection. */
   load(identity: string, onBatch: OnBatch): Load
   close(): void
 }
@@ -60,7 +60,7 @@ export interface Since {
 /** The target that applies changes. Methods that receive rows return those that could not be stored. */
 export interface FeedTarget {
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  /** Applies a page of a large change. `endPages` follows the last one, or `abandonPages`. */
+  /** Applies a page of a large change. The caller ends the change by `endPages` or `abandonPages`. */
   applyPage(
     changes: readonly Change[],
     signingKeys: readonly SigningKeyChange[],
@@ -83,7 +83,7 @@ export interface FeedTarget {
   readonly isInPlace: boolean
   /** Whether so many rows have changed since the reload began that it should be abandoned. */
   readonly isTooLong: boolean
-  /** Searches a part of the index for rows that the reload did not contain. Returns whether all of it has been searched. */
+  /** Searches a part of the index for rows that the reload did not contain. Returns whether the search has ended. */
   search(): boolean
   /** Ends a reload. The changes since its snapshot are written in the same batch. */
   endReload(since: Since): SkippedRow[]
@@ -93,7 +93,7 @@ export interface FeedTarget {
 /** The state up to which a load or a read has applied changes. */
 export interface Position {
   snapshot: string
-  /** The server that the snapshot is of. */
+  /** The identity of the server to which the snapshot belongs. */
   identity: string
   /** The time at which the load or read began, on the clock of the follower. Later changes may be missing. */
   asOfMs: number

@@ -231,7 +231,7 @@ export class Follower {
     this.#events.onCaughtUp(position)
   }
 
-  /** Begins, continues or ends a reload of an index with a position. Called after each read. */
+  /** Begins, continues or ends a reload of an index with a position, after each read. */
   async #check(connection: FeedConnection, { reloads, snapshot }: FeedReading): Promise<void> {
     const comparison = this.#comparison
     if (comparison === null) {
@@ -271,7 +271,7 @@ export class Follower {
       throw outcome.error
     }
     if (outcome === null) return
-    // Until the index has been searched, the event loop runs between the parts.
+    // The index is searched in parts, and the event loop runs between them.
     if (!this.#target.search()) return this.#wakeLater()
     const readMs = this.#clock.nowMs()
     const since = this.#target.isInPlace ? null : await this.#readSince(connection, outcome.snapshot)

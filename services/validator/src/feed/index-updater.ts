@@ -16,7 +16,7 @@ import { Trail } from './trail.ts'
 /** The maximum number of differing rows that a reload keeps. They take about 200 MB. */
 const MAX_DIFFERENCES = 500_000
 
-/** A reload is abandoned when more rows than this change during it. Their ids take about 100 MB. */
+/** The number of rows that may change during a reload before it is abandoned. Their ids take about 100 MB. */
 const MAX_WRITTEN = 1_000_000
 
 /** The number of rows that one call of `search` visits, in about a millisecond. */
@@ -36,7 +36,7 @@ export class IndexUpdater implements FeedTarget {
   readonly #trail = new Trail()
   /** The rows that the index lacks because it is full, with their latest change. */
   readonly #missing = new Map<string, Change>()
-  /** The number of rows that did not fit into `#missing` either: now, and when the reload began. */
+  /** The number of missing rows that did not fit into `#missing`: now, and when the reload began. */
   #forgotten = { now: 0, atReload: 0 }
   #isLoaded = false
   /** Whether the rows of the reload are written as they arrive. */
@@ -197,7 +197,7 @@ export class IndexUpdater implements FeedTarget {
     this.#isPaging = false
   }
 
-  /** Forgets the rows that did not fit before the reload began, because the reload contains them. Returns those in `#missing`. */
+  /** Discards the rows that did not fit before the reload, because the reload contains them. Returns those in `#missing`. */
   #forgetMissing(): Change[] {
     const missing = [...this.#missing.values()]
     this.#missing.clear()

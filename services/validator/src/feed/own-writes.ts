@@ -13,7 +13,7 @@ interface OwnWrite {
   used: number
 }
 
-/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. The result returns whether the snapshot contains a transaction. */
+/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. Returns a predicate for the transactions that it contains. */
 export function parseSnapshot(text: string): (xid: bigint) => boolean {
   const [xmin = '0', xmax = '0', running = ''] = text.split(':')
   const min = BigInt(xmin)
@@ -32,7 +32,7 @@ export class OwnWrites {
     return this.#machines.size
   }
 
-  /** Forgets all writes, because the transaction numbers of one server are meaningless on another. */
+  /** Discards all writes, because the transaction numbers of one server are meaningless on another. */
   clear(): void {
     this.#machines.clear()
     this.#licenses.clear()
@@ -49,7 +49,7 @@ export class OwnWrites {
     this.#machines.set(key, { xid, licenseId: license, used })
   }
 
-  /** Returns the changes of a feed read that may be applied, and forgets the writes that the snapshot contains. */
+  /** Returns the changes of a feed read that may be applied, and discards the writes that the snapshot contains. */
   filter(changes: readonly Change[], snapshot: string): readonly Change[] {
     if (this.#machines.size === 0) return changes
     const contains = parseSnapshot(snapshot)

@@ -15,7 +15,7 @@ export class Parking {
   readonly #clock: Clock
   /** Receives the position when the loop has stopped. Null while no caller waits for a pause. */
   #onParked: ((position: IndexPosition | null) => void) | null = null
-  /** Ends the pause, or null when the loop runs. */
+  /** Ends the pause. Null while the loop runs. */
   #resume: (() => void) | null = null
 
   constructor(clock: Clock) {
@@ -38,7 +38,7 @@ export class Parking {
     this.#resume?.()
   }
 
-  /** Pauses the loop, which calls it, until `resume` if a caller waits and there is a position. Returns at once otherwise. */
+  /** Waits until `resume` if a pause was requested and there is a position. The loop calls it between two reads. */
   async stop(position: IndexPosition | null): Promise<void> {
     const onParked = this.#onParked
     if (onParked === null) return

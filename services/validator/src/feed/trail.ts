@@ -26,7 +26,7 @@ export class Trail {
   #segments: Segment[] = []
   /** This validator's own claims and releases, with the numbers of their transactions. */
   #own: { xid: bigint; suspect: Suspect }[] = []
-  /** The greatest number of a forgotten transaction of `#own`. */
+  /** The greatest transaction number that was removed from `#own`. */
   #forgottenOwn = -1n
   #size = 0
   /** A snapshot in which everything applied before the first segment is visible. Null when there is none. */
@@ -36,7 +36,7 @@ export class Trail {
     this.#maxSuspects = maxSuspects
   }
 
-  /** Forgets all changes. `snapshot` is the state that the index contains, or null when it is unknown. */
+  /** Discards all changes. `snapshot` is the state that the index contains, or null when it is unknown. */
   restart(snapshot: string | null): void {
     this.#segments = []
     this.#own = []
@@ -66,7 +66,7 @@ export class Trail {
 
   /**
    * Returns the rows whose changes were applied and are not visible in `landmark`, or null when they are unknown. `landmark`
-   * is a snapshot that this validator has published. Up to it, the history of the validator equals that of the server.
+   * is a snapshot that this validator has published. The histories of the validator and the server are equal up to `landmark`.
    */
   since(landmark: string): Suspect[] | null {
     const [xmin = '0'] = landmark.split(':')

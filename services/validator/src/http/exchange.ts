@@ -44,12 +44,12 @@ export interface ExchangeHost {
 
 const NO_HEADERS: readonly string[] = []
 
-/** One request in this number is timed. Reading the clock for every request would reduce the throughput measurably. */
+/** One request in 64 is timed. Reading the clock for every request would reduce the throughput measurably. */
 const TIMED_EVERY = 64
 let opened = 0
 
 export class Exchange implements Expiring {
-  /** The time at which the headers had arrived, for one in 64 requests. A fractional number would be allocated as well. */
+  /** The time at which the headers had arrived. Null for most requests, because reading the clock is expensive. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
   /** The slot of this request in Deadlines, which alone uses it. */
@@ -65,7 +65,7 @@ export class Exchange implements Expiring {
   preflightMethods = ''
   /** Whether the connection closes after the response. */
   isLast = false
-  /** The response to send at the deadline while the exchange waits. Null stands for a 503. */
+  /** The response to send at the deadline while the exchange waits. If it is null, the exchange sends a 503. */
   fallback: PreparedResponse | null = null
   /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
@@ -135,7 +135,7 @@ export class Exchange implements Expiring {
   send(response: PreparedResponse): void {
     if (this.isDone) return
     if ((this.isLast || response.closes) && this.#isInNative) {
-      // The delay by one turn ensures that a pipelined request receives no response: it closes the connection instead.
+      // The response is delayed by one turn. A pipelined request then closes the connection and receives no response.
       this.wait()
       // The body is copied, because a later response may be written into the same bytes.
       const later = { ...response, body: response.body.slice() }

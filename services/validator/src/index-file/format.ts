@@ -102,7 +102,7 @@ export type RestoreParts = (sizes: readonly number[], fill: (parts: readonly Uin
 
 /**
  * Reads an index file of the given program. Returns its header and the public keys. Throws the reason if the file cannot be
- * used. `restore` provides the memory of the index, which is undefined if this function throws.
+ * used. `restore` provides the memory of the index. The content of this memory is undefined if the function throws.
  */
 export function readIndexFile(
   path: string,

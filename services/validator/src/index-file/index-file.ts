@@ -36,7 +36,7 @@ export interface IndexFileOptions {
   readonly databaseUrl: string
 }
 
-/** The parts of the validator that the file is a copy of, and its callbacks. */
+/** The parts of the validator that the file contains, and the callbacks of the file. */
 export interface IndexFileParts {
   readonly index: IndexWriter
   readonly publicKeys: PublicKeyStore

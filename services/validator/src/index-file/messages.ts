@@ -8,7 +8,7 @@ export interface WriteRequest {
   readonly content: IndexFileContent
 }
 
-/** A message of the thread. After `ready` it expects a request. After `copied` the index may change. The others end it. */
+/** `ready` means that the thread expects a request, and `copied` that the index may change. The others are the outcome. */
 export type WriterMessage =
   | { type: 'ready' }
   | { type: 'copied' }

@@ -9,7 +9,7 @@ import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 import { z } from 'zod'
 
-/** A change of the change feed. `row` is null when the row was deleted. */
+/** A changed signing key of the change feed. `row` is null when the key was deleted. */
 export interface SigningKeyChange {
   id: Uint8Array
   row: SigningKeyRow | null

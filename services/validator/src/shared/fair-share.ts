@@ -27,7 +27,7 @@ export class FairShare {
     return true
   }
 
-  /** Returns an amount that `take` has taken to the capacity. */
+  /** Releases an amount that the organization has taken. */
   release(organization: number, amount = 1): void {
     this.#used -= amount
     const count = (this.#counts.get(organization) ?? 0) - amount

@@ -8,7 +8,7 @@
  * entry is written. A reader reads the deadline before and after the other words, so it never combines two machines.
  */
 
-/** Identifies a machine and a license in this process, as a verdict does. */
+/** Identifies a machine and a license in this process, by the fields of a verdict. */
 export interface LeaseKey {
   /** The row of the license in the index, and its generation. */
   license: number
@@ -79,12 +79,12 @@ export class Leases {
     Atomics.store(words, at + DEADLINE, Math.floor((sentMs + 1_000 * leaseSeconds) / TICK_MS))
   }
 
-  /** Forgets every lease that was renewed until now. Postgres may have lost them. */
+  /** Clears every lease that was renewed until now, because Postgres may have lost them. */
   clear(nowMs: number): void {
     this.#clearedMs = nowMs
     const words = this.#words
     for (let at = DEADLINE; at < words.length; at += ENTRY_WORDS) {
-      // The read first avoids allocating pages that were never written.
+      // Reading first avoids the allocation of pages that were never written.
       if (words[at] !== 0) Atomics.store(words, at, 0)
     }
   }

@@ -1,7 +1,7 @@
 /**
  * Defines the messages between a worker and the main thread. Ids and machine ids are sent as bytes. The worker chooses a
- * request id, which assigns a response to its request. Requests are collected for one turn of the event loop, because each
- * message costs about 30 us.
+ * request id, which the response repeats. Requests are collected for one turn of the event loop, because each message costs
+ * about 30 us.
  */
 
 import type { MessagePort } from 'node:worker_threads'

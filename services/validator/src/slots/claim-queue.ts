@@ -85,7 +85,7 @@ export class ClaimQueue {
   readonly #options: Required<ClaimQueueOptions>
   /** Every entry that is not settled, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
-  /** The entries that are in no batch yet. Settled ones are skipped when a batch is formed. */
+  /** The entries that are in no batch yet. Settled entries are skipped when a batch is formed. */
   readonly #queue = new FairQueue<Entry>((entry) => entry.isSettled)
   /** The number of entries that are not settled, by organization. */
   readonly #open = new Tally()
@@ -152,7 +152,7 @@ export class ClaimQueue {
         Math.min(organization.maxBatch, organization.maxExecuting - this.#executing.of(row)),
       )
       if (batch.length > 0) void this.#run(batch)
-      // Without a batch, every waiting organization has reached its limit. The end of an executing batch then continues.
+      // Without a batch, every waiting organization has reached its limit. The end of an executing batch then opens a window.
       if (batch.length > 0 || this.#running === 0) this.#schedule()
     })
   }

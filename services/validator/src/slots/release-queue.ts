@@ -45,11 +45,11 @@ interface License {
 }
 
 interface Organization {
-  /** Whether it takes part in a batch that is executing. */
+  /** Whether the organization takes part in a batch that is executing. */
   isExecuting: boolean
   /** The licenses with waiting releases or a rest, by license id in hexadecimal. */
   licenses: Map<string, License>
-  /** The number of waiting releases of all its licenses. */
+  /** The number of waiting releases of the organization. */
   waiting: number
   pace: Pace
 }
@@ -89,7 +89,7 @@ class Pace {
     return nowMs >= this.#notBeforeMs && this.#restedAtMs - nowMs <= (BURST - 1) * this.#restMs
   }
 
-  /** Returns whether the pace is equal to a new one, because all rests have passed. */
+  /** Returns whether all rests have passed. The pace then equals a new one. */
   isRested(nowMs: number): boolean {
     return nowMs >= this.#notBeforeMs && nowMs >= this.#restedAtMs
   }
@@ -218,7 +218,7 @@ export class ReleaseQueue {
     else license.unknown.push(entry)
   }
 
-  /** Returns the next batch, in which organizations take turns. Forgets organizations that neither wait nor rest. */
+  /** Returns the next batch, in which organizations take turns. Removes organizations that neither wait nor rest. */
   #take(nowMs: number): Entry[] {
     this.#expire(nowMs)
     const batch: Entry[] = []

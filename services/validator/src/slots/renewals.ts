@@ -1,5 +1,5 @@
 /**
- * Renews leases after the checks that requested it (docs/api.md#l4). Renewals are collected, so that many machines cost few
+ * Renews leases after the checks that requested this (docs/api.md#l4). Renewals are collected, so that many machines cost few
  * statements, and then executed as claims. Equal renewals are combined. The number of renewals per organization is limited,
  * so that they leave capacity for claims of machines that wait for a response. The next check requests a dropped renewal
  * again.

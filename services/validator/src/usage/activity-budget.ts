@@ -13,15 +13,15 @@ const DAY_MS = 86_400_000
 const MAX_STEPS = 64
 
 export interface ActivityLimits {
-  /** Machines of one license and minute with `VALID` checks. Machine limits bound how many of them can be invented. */
+  /** The maximum number of machines with `VALID` checks per license and minute. Machine limits make them hard to invent. */
   valid: number
-  /** Machines of one license and minute with other checks. */
+  /** The maximum number of machines with other checks per license and minute. */
   rejected: number
-  /** Machines of one organization and day (UTC), counted once a minute. */
+  /** The maximum number of machines per organization and day (UTC). A machine counts once per minute. */
   day: number
-  /** Entries of licenses of one organization and day (UTC), counted in each flush. */
+  /** The maximum number of license entries per organization and day (UTC). An entry counts in each flush. */
   dayLicenses: number
-  /** Machines of all organizations in a minute. */
+  /** The maximum number of machines of all organizations per minute. */
   minute: number
 }
 

@@ -21,7 +21,7 @@ export interface Machine {
   machineHash1: number
 }
 
-/** A machine of a license in this process. */
+/** Identifies a machine of a license in this process. */
 export interface MachineRow {
   license: number
   generation: number
@@ -32,7 +32,7 @@ export interface MachineRow {
 const NONE = -1
 /** The maximum distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
 const MAX_STEPS = 64
-/** The average capacity for machine ids. */
+/** The average capacity for machine ids, in bytes per entry. */
 export const BYTES_PER_ENTRY = 64
 
 /** The columns of the entries in the form that is written to Postgres. */

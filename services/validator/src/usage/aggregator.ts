@@ -34,7 +34,7 @@ export interface AggregatorLimits {
   machines: number
   /** The capacity for activity of licenses without a machine. */
   licenses: number
-  /** The capacity for rules, and the same again for analytics and for overuse. */
+  /** The capacity for rules. Analytics and overuse have the same capacity each. */
   entries: number
   /** The maximum number of machines whose last use is written in one flush. */
   seen: number
@@ -85,7 +85,7 @@ export class Aggregator {
   #rules = new Map<number, Rule & { generation: number }>()
   /** The matches of rules whose row belongs to another rule now. */
   #formerRules: Rule[] = []
-  /** The tallies of the current hour, by the product's row. For unknown keys the index is -1 minus the organization's row. */
+  /** The tallies of the current hour, by the product's row. For unknown keys the key is -1 minus the organization's row. */
   #tallies = new Map<number, Tally>()
   /** The tallies of earlier hours, and of products whose row belongs to another product now. */
   #finished: Tally[] = []

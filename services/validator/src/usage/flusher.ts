@@ -5,7 +5,7 @@
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
-/** The number of attempts after which a batch that Postgres rejects for its data is dropped. It blocks the batches after it. */
+/** The number of attempts for a batch that Postgres rejects for its data. The batch is then dropped, so others can follow. */
 const MAX_REJECTIONS = 3
 
 export interface FlusherEvents {

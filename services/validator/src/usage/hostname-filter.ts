@@ -8,7 +8,7 @@ const ENTRIES = 1 << 16
 const PERIOD_MS = 5 * 60_000
 
 export class HostnameFilter {
-  /** The second words of machine hashes, at an index from the first word. */
+  /** The second word of a machine's hash, at an index that the first word determines. */
   readonly #machines = new Int32Array(ENTRIES)
   #sinceMs = 0
 

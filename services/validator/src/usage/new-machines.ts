@@ -52,7 +52,7 @@ export class NewMachines {
     return this.#waiting.size
   }
 
-  /** The number of machines that did not fit. The next check of such a machine adds it again. */
+  /** The number of machines that did not fit. The next check of a dropped machine adds it again. */
   get dropped(): number {
     return this.#dropped
   }

@@ -30,7 +30,7 @@ export interface RecorderOptions {
   index: SharedIndex
   /** Records machines of licenses without a machine limit in Postgres. */
   recordMachines: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
-  /** Receives the result for each of these machines. */
+  /** Receives the result for each recorded machine. */
   onMachine: (claim: Claim, result: ClaimAnswer) => void
   onError: (error: unknown) => void
 }

@@ -9,7 +9,7 @@ import type { ActivityTable } from './activity-table.ts'
 
 const PERIOD_MS = 5 * 60_000
 const CAPACITY = 200_000
-/** The maximum distance of a pair from its slot. A machine that finds no slot within it is due again at its next check. */
+/** The maximum distance of a pair from its slot. A machine without a free slot in this range is due at each check. */
 const MAX_STEPS = 64
 
 export class SeenMachines {
@@ -24,7 +24,7 @@ export class SeenMachines {
     this.#previous = new HashSet(capacity)
   }
 
-  /** Returns whether the last use of the entry's machine is due, about once per period. Counts the machine as written then. */
+  /** Returns true about once per period for the machine of the entry, and then counts the machine as written. */
   isDue(activity: Pick<ActivityTable, 'machineOf'>, entry: number): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) this.#rotate()
     const { license, generation, machineHash0, machineHash1 } = activity.machineOf(entry)

@@ -33,7 +33,7 @@ async function decide(check: object, sent: { secret?: string; port?: number } = 
   return send(sent.port ?? validator.adminPort, '/decide', { secret: sent.secret ?? secret, body })
 }
 
-test('considers all changes that were committed before, even without a notification', async () => {
+test('considers changes that were committed before the request, even without a notification', async () => {
   const { pool } = world.database
   for (let round = 0; round < 10; round++) {
     const { id, key } = await world.license({ maxMachines: 1 })
@@ -70,7 +70,7 @@ test('takes no slot and records nothing', async () => {
   expect(metrics.text).toMatch(/^keyward_records_waiting 0$/m)
 })
 
-test('accepts only the current key of the installation, including a key that was just replaced', async () => {
+test('accepts only the current key of the installation, also right after its replacement', async () => {
   const { pool } = world.database
   const { secret: first } = await current()
   const check = { licenseKey: 'k' }

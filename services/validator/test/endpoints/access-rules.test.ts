@@ -142,7 +142,7 @@ describe('access rules', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime())
   })
 
-  test('apply when other rows are unreadable, which are skipped and counted', async () => {
+  test('apply when unreadable rows are skipped and counted', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '300.1.2.3' }), await rule({ value: Buffer.from([0xff]) })]
     const good = await rule({ value: '127.0.0.1' })

@@ -64,7 +64,7 @@ test('ignores the result of a claim whose transaction a read has already deliver
   expect(machines()).toBe(1)
 })
 
-test('forgets own claims on a reload from another server', () => {
+test('discards own claims on a reload from another server', () => {
   const { updater, machines } = createWorld()
   updater.applyOwn(machine(true, 1), 500n)
   updater.changeHistory()

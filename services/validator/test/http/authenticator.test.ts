@@ -53,7 +53,7 @@ test('returns 401 without a valid API key', async () => {
   expect([onV1.status, onV1.body]).toEqual([401, { code: 'UNAUTHORIZED', detail: someText }])
 })
 
-test('names the mistake in the credential', async () => {
+test('describes the error in the credential', async () => {
   const messageFor = async (header?: string): Promise<unknown> => {
     const { text } = await check(header)
     expect(text).not.toContain(world.secret)

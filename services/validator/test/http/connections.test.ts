@@ -113,7 +113,7 @@ test('sends nothing after a 413', async () => {
   expect(closed).toBe(true)
 })
 
-test('responds in order before a request that waits for Postgres, and closes when the packet contains another one', async () => {
+test('responds in order up to a request that waits for Postgres, and closes if another one follows in the packet', async () => {
   const { key } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)

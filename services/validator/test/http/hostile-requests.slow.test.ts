@@ -114,7 +114,7 @@ test('rejects bodies over the limit, with and without a length', async () => {
   expect(responsesIn(much.text)).toBeLessThanOrEqual(1)
 })
 
-test('rejects too many headers and too large ones', async () => {
+test('rejects requests with too many or too large headers', async () => {
   const { port } = validator
   const headers = Array.from({ length: 200 }, (_, i) => `X-${i}: y`).join('\r\n')
   expect((await raw(port, message(`${headers}\r\nContent-Length: 2`))).text.slice(0, 12)).not.toBe('HTTP/1.1 200')

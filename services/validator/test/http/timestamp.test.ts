@@ -12,7 +12,7 @@ function written(ms: number): string | null {
   return decoder.decode(out.subarray(1, 1 + TIMESTAMP_BYTES))
 }
 
-test('writes the limits of days, months, leap years and the calendar', () => {
+test('formats the limits of days, months, leap years and the calendar', () => {
   for (const text of [
     '0000-01-01T00:00:00.000Z',
     '0000-02-29T23:59:59.999Z',
@@ -39,7 +39,7 @@ test('equals toISOString for random times of the years 0 to 9999', () => {
   }
 })
 
-test('writes nothing for times outside the years 0 to 9999', () => {
+test('returns false for times outside the years 0 to 9999', () => {
   for (const ms of [-62_167_219_200_001, 253_402_300_800_000, Infinity, -Infinity, Number.NaN])
     expect(written(ms)).toBeNull()
 })

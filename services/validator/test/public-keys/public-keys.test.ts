@@ -47,7 +47,7 @@ test('returns every published change at once, also from a replica that was opene
     return { current: current && text(current), all: keyIds }
   }
   expect(published(early)).toEqual({ current: null, all: [] })
-  // Everything happens in one turn, so the event loop has delivered no message.
+  // All steps run in one turn of the event loop, so no message has been delivered.
   store.apply([signingKey(2)])
   expect(published(early)).toMatchObject({ current: expect.stringContaining('"key-2"') as unknown, all: ['key-2'] })
   store.apply([signingKey(2, { retiredAtMs: 3 }), signingKey(3)])

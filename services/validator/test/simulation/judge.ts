@@ -53,7 +53,7 @@ export interface Shown {
 /** The result of a claim or release of this validator, with the version that was current when it committed. */
 interface OwnMachine {
   readonly version: number
-  /** Whether the transaction wrote the machine. If it only read it, the feed may still deliver an older state. */
+  /** Whether the transaction wrote the machine. After a read, the feed may still deliver an older state. */
   readonly isWrite: boolean
 }
 
@@ -107,7 +107,7 @@ export class Judge {
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
   }
 
-  /** Returns the problem of the current verdicts, or null. `isWritten` means that the index has changed since the last call. */
+  /** Returns the problem with the current verdicts, or null. `isWritten` means that the index has changed since the last call. */
   judge(condition: Condition, isWritten: boolean): Finding | null {
     const bound = this.#boundVersion(condition)
     const applied = this.#appliedVersion(condition.nowMs)

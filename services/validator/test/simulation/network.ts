@@ -330,7 +330,7 @@ export class SimulatedSlots implements SlotStore {
     })
   }
 
-  /** Begins a transaction and locks the licenses that are not locked. After a random time it calls `decide`, which commits. */
+  /** Begins a transaction and locks its licenses, unless others lock them. Later it calls `decide`, which commits. */
   async #transact<T>(
     licenses: readonly number[],
     decide: (transaction: Transaction, isBusy: (license: number) => boolean) => T,

@@ -208,7 +208,7 @@ class Run {
     })
   }
 
-  /** Handles a request of an app like the endpoints. */
+  /** Simulates the endpoints: handles a request of an app. */
   #request({ kind, license, machine }: Extract<Step, { kind: 'check' | 'deactivate' }>): void {
     if (!this.#freshness.isLoaded) return
     const [licenseId, machineId] = [idOf('license', license), bytesOf(machine)]

@@ -62,7 +62,7 @@ test('treats claims of the same machine and license as one claim', async () => {
   expect(await claimAll([claim(id, 'a'), claim(id, 'b')])).toEqual(['known', 'limit'])
 })
 
-test('ends only the claim undecided that Postgres rejects', async () => {
+test('returns null for a claim that Postgres rejects, and grants the others of its batch', async () => {
   const { id } = await world.license({ maxMachines: 100 })
   const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? 'x'.repeat(513) : `machine ${i}`))
   const outcomes = await claimAll(claims)
@@ -147,7 +147,7 @@ describe('beside a flood of one organization', () => {
     await Promise.all(hostile)
   })
 
-  test('ends claims beyond the limit of an organization undecided', async () => {
+  test('returns null for claims beyond the limit of an organization', async () => {
     const hostile = Array.from({ length: 10_001 }, (_, i) => add(HOSTILE, i))
     expect(await hostile.at(-1)).toBeNull()
     expect(fair.size).toBe(10_000)

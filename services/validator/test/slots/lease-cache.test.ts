@@ -29,7 +29,7 @@ test('replaces the leases that end first when it is full', () => {
   expect(kept).toEqual(kept.map((_, n) => n >= 4))
 })
 
-test('forgets every lease, and ignores renewals that were sent before', () => {
+test('clears every lease, and ignores renewals that were sent before', () => {
   const leases = small()
   for (let n = 0; n < 20; n++) leases.set(keyOf(n), 60, 1_000)
   leases.clear(2_000)

@@ -53,7 +53,7 @@ const end = (licenseId: string, machine: string) =>
     [licenseId, machine],
   )
 
-test('decides a machine with a lease from memory in the validator that renewed the lease', async () => {
+test('decides checks from memory in the validator that has renewed the lease of the machine', async () => {
   const { id, key } = await world.license({ maxMachines: 1, leaseSeconds: 600 })
   await followed()
   expect(await codeOf(0, key, 'a')).toBe('VALID')
@@ -61,7 +61,7 @@ test('decides a machine with a lease from memory in the validator that renewed t
   for (let i = 0; i < 20; i++) expect(await codeOf(0, key, 'a')).toBe('VALID')
   expect(await renewals(id)).toEqual(granted)
   await followed()
-  // The change log tells the other validator that the machine holds a slot, but it does not contain the end of the lease.
+  // The other validator has received the slot from the change log, which does not contain the end of the lease.
   expect(await codeOf(1, key, 'a')).toBe('VALID')
   const renewed = await renewals(id)
   expect(renewed).not.toEqual(granted)

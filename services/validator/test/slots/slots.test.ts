@@ -94,7 +94,7 @@ test('counts the monitored rules of a new machine, although other checks match m
   expect(await count(watched)).toBe(20)
 })
 
-test('decides known machines without Postgres', async () => {
+test('decides checks of known machines without Postgres', async () => {
   const license = await world.license({ maxMachines: 5 })
   await loaded(license.key)
   for (let i = 0; i < 2; i++) expect(codeOf(await check(i, license.key, 'known'))).toBe('VALID')

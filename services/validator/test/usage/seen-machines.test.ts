@@ -17,7 +17,7 @@ function isDue(seen: SeenMachines, license: string, machine: string): boolean {
   return seen.isDue({ machineOf: () => rowOf(license, machine) }, 0)
 }
 
-test('returns true once per machine and license, like a set of strings', () => {
+test('returns true once per machine and license', () => {
   const { int } = random(11)
   const seen = new SeenMachines(100_000)
   const model = new Set<string>()
