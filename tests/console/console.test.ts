@@ -35,6 +35,7 @@ const EVERYTHING = [
   'audit.read',
   'credentials.write',
   'signing-keys.write',
+  'webhooks.read',
 ]
 
 describe.skipIf(!existsSync(executablePath))(

@@ -30,6 +30,7 @@ export const peopleText = {
       'audit.read': 'See the audit log',
       'credentials.write': 'Manage members and credentials',
       'signing-keys.write': 'Rotate signing keys',
+      'webhooks.read': 'See events',
     } as Record<string, string>,
     readOnly: 'Read only',
     everything: 'Everything',

@@ -239,6 +239,8 @@ export interface Database {
     firstAt: Moment
     lastAt: Moment
     acknowledgedAt: Moment | null
+    /** When the last event about it was noted. */
+    notedAt: DefaultMoment
   }
   flushes: { validatorId: string; number: number; at: DefaultMoment }
   auditLog: {
@@ -252,6 +254,29 @@ export interface Database {
     changes: ColumnType<Json | null, string | null | undefined, string | null>
     before: ColumnType<Json | null, string | null | undefined, string | null>
   }
+  /** `data` is JSON text, which Postgres stores as it is. */
+  events: {
+    id: string
+    organizationId: string
+    type: string
+    resourceId: string | null
+    data: ColumnType<JsonObject, string, never>
+  }
+  /** Changes that validators made, until they are events. Triggers write them. */
+  occurrences: {
+    id: string
+    xid: string
+    kind: string
+    organizationId: string | null
+    licenseId: string
+    machineId: Buffer | null
+    details: JsonObject | null
+  }
+  usedLicenses: { licenseId: string }
+  eventSchedules: { name: string; until: Moment }
+  /** Events of the scheduler that are written, by resource and name. */
+  eventMarks: { resourceId: string; mark: string; due: Moment }
+  quotaLevels: { organizationId: string; quota: string; percent: number }
   idempotencyKeys: {
     owner: string
     key: string

@@ -4,6 +4,7 @@ import { activity } from './activity/activity.ts'
 import { analytics } from './analytics/analytics.ts'
 import { auditLog } from './audit/audit-log.ts'
 import { evaluate } from './evaluate/evaluate.ts'
+import { events } from './events/events.ts'
 import type { Endpoint } from './http/endpoint.ts'
 import { licenseFiles } from './license-files/license-files.ts'
 import { accessRuleSets } from './resources/access-rule-sets/access-rule-sets.ts'
@@ -37,6 +38,7 @@ export const endpoints: readonly Endpoint[] = [
   ...alerts,
   ...analytics,
   ...auditLog,
+  ...events,
   ...credentials,
   ...members,
   ...sessions,

@@ -24,6 +24,7 @@ import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
+import { startJobs } from './jobs/jobs.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
@@ -185,6 +186,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () =>
     deleteOld(config, pool, db, log, housekeeping.signal),
   )
+  const stopJobs = startJobs({ databaseUrl: config.databaseUrl, log, onError })
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
@@ -206,6 +208,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
       health.stop()
       await closeServer(server, config.drainMs)
       await stopHousekeeping()
+      await stopJobs()
       await uses.close()
       await counts.close()
       await admin.close()

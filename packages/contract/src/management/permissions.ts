@@ -13,6 +13,7 @@ export const ALL_PERMISSIONS = [
   'audit.read',
   'credentials.write',
   'signing-keys.write',
+  'webhooks.read',
 ] as const
 
 export const permission = z.enum(ALL_PERMISSIONS).meta({ description: 'A permission.', example: 'licenses.read' })

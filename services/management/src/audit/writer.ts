@@ -1,7 +1,12 @@
-/** Writes the audit log. An entry is written in the transaction of its change. It never contains a secret or the address of a check. */
+/**
+ * Writes the audit log, and with an entry the events of the change (docs/api.md#w1). Both are written in the transaction of the change,
+ * by one statement. An entry never contains a secret or the address of a check.
+ */
 
 import { uuidv7 } from '@keyward/database'
+import { sql } from 'kysely'
 
+import { insertEvents, type NewEvent } from '../events/writer.ts'
 import type { WriteContext } from '../http/context.ts'
 
 export interface AuditedChange {
@@ -13,6 +18,8 @@ export interface AuditedChange {
   changes?: object
   /** The values that the change replaced. */
   before?: object
+  /** What systems of the vendor receive. Absent where there is nothing for them. */
+  event?: NewEvent | undefined
 }
 
 /** Returns JSON text that jsonb accepts. It replaces NUL, which a machine id may contain, by U+2400. */
@@ -23,20 +30,14 @@ export function toJsonb(value: object): string {
 }
 
 export async function audit({ db, organizationId, actor }: WriteContext, entry: AuditedChange): Promise<void> {
-  const { action, resourceType, resourceId, changes, before } = entry
-  await db
-    .insertInto('auditLog')
-    .values({
-      id: uuidv7(),
-      organizationId,
-      actor: toJsonb(actor),
-      action,
-      resourceType,
-      resourceId,
-      changes: changes === undefined ? null : toJsonb(changes),
-      before: before === undefined ? null : toJsonb(before),
-    })
-    .execute()
+  const { action, resourceType, resourceId, changes, before, event } = entry
+  const json = (value: object | undefined) => sql`${value === undefined ? null : toJsonb(value)}::jsonb`
+  const insertion = sql`
+    insert into audit_log (id, organization_id, actor, action, resource_type, resource_id, changes, before)
+    values (${uuidv7()}, ${organizationId}, ${toJsonb(actor)}, ${action}, ${resourceType}, ${resourceId}, ${json(changes)},
+      ${json(before)})`
+  const both = event && sql`with audited as (${insertion}) ${insertEvents([{ ...event, organizationId, actor }])}`
+  await (both ?? insertion).execute(db)
 }
 
 /** Returns the row's values of the fields in `changes`. A field that the row lacks is null. */

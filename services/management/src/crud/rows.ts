@@ -5,10 +5,12 @@
  */
 
 import type { ProblemCode } from '@keyward/contract'
+import type { EventType } from '@keyward/contract/management/events'
 import { type Database, uuidv7, violatedConstraint } from '@keyward/database'
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 
 import { audit, valuesBefore } from '../audit/writer.ts'
+import type { NewEvent } from '../events/writer.ts'
 import type { ReadContext, WriteContext } from '../http/context.ts'
 import { listPage, type Page, type PageQuery } from '../http/pagination.ts'
 import { ApiError, notFound } from '../http/problem.ts'
@@ -35,6 +37,8 @@ export interface OwnedRows<Table extends OwnedTable, Shown> {
   conflicts?: Conflicts
   /** The quota that a new row counts for. */
   quota?: CountedQuota
+  /** The types of the events about a row. Absent: there are none, or the caller writes them. */
+  events?: Partial<Record<'created' | 'updated' | 'deleted', EventType>>
   /** Throws the error for an unknown id. Default: NOT_FOUND. */
   missing?: (context: ReadContext, id: string) => Promise<never>
 }
@@ -125,6 +129,21 @@ function rethrow({ conflicts }: { conflicts?: Conflicts }, error: unknown): neve
   throw conflict ? new ApiError(conflict.code, conflict.detail) : error
 }
 
+/** Returns the event about a row, or undefined where its table has none of this kind. */
+function eventOf<Table extends OwnedTable>(
+  { events, show }: OwnedRows<Table, unknown>,
+  change: 'created' | 'updated' | 'deleted',
+  row: Row<Table>,
+  before?: Row<Table>,
+): NewEvent | undefined {
+  const type = events?.[change]
+  if (type === undefined) return undefined
+  const resource = show(row)
+  const former = before && show(before)
+  if (typeof resource !== 'object' || resource === null) return undefined
+  return { type, resource, ...(typeof former === 'object' && former !== null && { before: former }) }
+}
+
 /** Inserts a row with a new id. An undefined field gets the column's default. Throws QUOTA_EXCEEDED. */
 export async function insertRow<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
@@ -139,8 +158,16 @@ export async function insertRow<Table extends OwnedTable, Shown>(
     values (${sql.join(columns.map(({ value }) => value))}) returning *`
     .execute(context.db)
     .catch((error: unknown) => rethrow(rows, error))
-  await audit(context, { action: `${rows.type}.created`, resourceType: rows.type, resourceId: id, changes: input })
-  return rows.show(only(inserted.rows))
+  const row = only(inserted.rows)
+  const event = eventOf(rows, 'created', row)
+  await audit(context, {
+    action: `${rows.type}.created`,
+    resourceType: rows.type,
+    resourceId: id,
+    changes: input,
+    event,
+  })
+  return rows.show(row)
 }
 
 function only<Found>(rows: readonly Found[]): Found {
@@ -187,6 +214,7 @@ export async function changeRow<Table extends OwnedTable, Shown>(
     resourceId: id,
     changes: input,
     before: valuesBefore(before, changed),
+    event: eventOf(rows, 'updated', row, before),
   })
   return rows.show(row)
 }
@@ -198,22 +226,25 @@ export interface Deletion<Table extends OwnedTable> {
   audited: (row: Row<Table>) => object
   /** Returns the rows that Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
   cascade?: (context: WriteContext, id: string) => Promise<object>
+  /** Returns the event, from what the rows themselves do not have. Runs while the row is locked. Default: as `events` says. */
+  event?: (context: WriteContext, id: string) => Promise<NewEvent>
 }
 
 export async function deleteRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   context: WriteContext,
   id: string,
-  { check, audited, cascade }: Deletion<Table>,
+  { check, audited, cascade, event: ownEvent }: Deletion<Table>,
 ): Promise<void> {
   const { db, organizationId } = context
   const row = await selectRow(rows, context, id, 'delete')
   check?.(row)
+  const event = ownEvent ? await ownEvent(context, id) : eventOf(rows, 'deleted', row)
   const changes = { ...audited(row), ...(await cascade?.(context, id)) }
   await sql`delete from ${sql.table(rows.table)} where id = ${id} and organization_id = ${organizationId}`
     .execute(db)
     .catch((error: unknown) => rethrow(rows, error))
-  await audit(context, { action: `${rows.type}.deleted`, resourceType: rows.type, resourceId: id, changes })
+  await audit(context, { action: `${rows.type}.deleted`, resourceType: rows.type, resourceId: id, changes, event })
 }
 
 /** Returns the ids that belong to no row of the organization. */

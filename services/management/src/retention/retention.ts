@@ -24,6 +24,8 @@ export interface RetentionOptions {
   days: RetentionDays
   /** The most rows of one batch. */
   batchRows?: number
+  /** The most events of one organization. */
+  maxEvents?: number
   /** Aborted when the process stops. */
   signal?: AbortSignal
 }
@@ -31,6 +33,9 @@ export interface RetentionOptions {
 const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
 const IDEMPOTENCY_DAYS = 1
+const EVENT_DAYS = 30
+/** The most events of one organization. The oldest are deleted earlier. */
+const MAX_EVENTS = 1_000_000
 /** The days for which combined rules are kept. A validator writes its matches much sooner. */
 const FOLDED_RULE_DAYS = 7
 const MS_PER_DAY = 86_400_000
@@ -75,16 +80,39 @@ function expiredRules(days: number): Batch {
   }
 }
 
-/** Returns a batch that deletes audit entries. Their ids are UUIDv7, so the primary key finds the oldest entries. */
-function auditEntries(days: number): Batch {
+/** Returns a batch that deletes the oldest rows of a table whose ids are UUIDv7, so that its primary key finds them. */
+function oldestIds(table: 'audit_log' | 'events', days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')
   const first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
-      delete from audit_log where id in (select id from audit_log where id < ${first}::uuid order by id limit ${rows})`.execute(
-      db,
-    )
+      delete from ${sql.table(table)} where id in (
+        select id from ${sql.table(table)} where id < ${first}::uuid order by id limit ${rows})`.execute(db)
+    return Number(numAffectedRows ?? 0)
+  }
+}
+
+/** The scheduler does not look back so far, even after a pause. */
+const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
+
+/** Deletes the oldest events of organizations that have too many. Counts only when all organizations together have so many. */
+function excessEvents(most: number): Batch {
+  return async (db, rows) => {
+    const { numAffectedRows } = await sql`
+      with large as materialized (
+        select organization_id from events
+        where (select count(*) from (select from events limit ${most + 1}) counted) > ${most}
+        group by organization_id having count(*) > ${most} limit 10
+      ), kept as (
+        select organization_id, (select e.id from events e where e.organization_id = l.organization_id
+          order by e.id desc offset ${most - 1} limit 1) as id
+        from large l
+      )
+      delete from events where id in (
+        select e.id from kept k join lateral (
+          select id from events e where e.organization_id = k.organization_id and e.id < k.id order by e.id limit ${rows}
+        ) e on true limit ${rows})`.execute(db)
     return Number(numAffectedRows ?? 0)
   }
 }
@@ -125,8 +153,9 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
     return Number(numAffectedRows ?? 0)
   }
   const own = sql`organization_id = ${organizationId} and actor ->> 'type' <> 'OPERATOR'`
+  const events = batchOf('events', sql`organization_id = ${organizationId}`, sql``)
   // The service has no permission to update the audit log, so it cannot lock its rows.
-  for (const batch of [activity, batchOf('audit_log', own, sql``)])
+  for (const batch of [activity, events, batchOf('audit_log', own, sql``)])
     if ((await runAll(db, batch, options)) === null) return false
   // Each statement deletes the counts of one day, which bounds its duration.
   const { rows } = await sql<{ day: Date }>`
@@ -153,7 +182,10 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['expiredRules', expiredRules(days.expiredRules)],
     ['revokedCredentials', batchOf('credentials', sql`revoked_at < ${before(days.revokedCredentials)}`)],
     ['acknowledgedAlerts', batchOf('alerts', sql`acknowledged_at < ${before(days.acknowledgedAlerts)}`)],
-    ['auditEntries', auditEntries(days.audit)],
+    ['auditEntries', oldestIds('audit_log', days.audit)],
+    ['events', oldestIds('events', EVENT_DAYS)],
+    ['excessEvents', excessEvents(options.maxEvents ?? MAX_EVENTS)],
+    ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],
     [

@@ -1,6 +1,7 @@
 /** One valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
 
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
+import { event as eventSchema } from '@keyward/contract/management/events'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import { uuidv7 } from '@keyward/database'
 
@@ -110,6 +111,11 @@ async function ruleSet({ vendor }: World): Promise<string> {
   return path
 }
 
+async function event({ vendor }: World): Promise<string> {
+  await vendor.product()
+  return expectBody(await vendor.call('GET', 'events'), 200, page(eventSchema)).data[0]!.id
+}
+
 const makers: Record<string, Maker> = {
   listOrganizations: fixed('organizations'),
   createOrganization: fixed('organizations', () => ({ name: 'Acme', plan: 'LITE' })),
@@ -187,6 +193,8 @@ const makers: Record<string, Maker> = {
   acknowledgeAlert: below('alerts', alert, '/acknowledge'),
   countChecks: fixed('analytics/checks'),
   listAuditLog: fixed('audit-log'),
+  listEvents: fixed('events'),
+  readEvent: below('events', event),
   listOperatorAuditLog: fixed('operator/audit-log'),
   listApiKeys: fixed('api-keys'),
   createApiKey: fixed('api-keys', () => ({ name: 'k', expiresAt: inFuture() })),

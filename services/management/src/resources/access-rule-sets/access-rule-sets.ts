@@ -47,6 +47,7 @@ async function deleteSet(context: WriteContext, name: string): Promise<void> {
     resourceType: 'access_rule_set',
     resourceId: null,
     changes,
+    event: { type: 'access_rule_set.deleted', resource: set },
   })
 }
 

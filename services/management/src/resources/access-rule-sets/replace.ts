@@ -9,6 +9,7 @@ import { type CreateAccessRule, MAX_IMPORT_ROWS, type ReplacedRuleSet, ruleSetNa
 import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
+import { readRow } from '../../crud/rows.ts'
 import type { WriteContext } from '../../http/context.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
 import type { Rows } from '../../http/rows.ts'
@@ -23,7 +24,7 @@ import {
   withoutRepeats,
 } from '../access-rules/add.ts'
 import { lockPlan, requireWithinPlan } from '../access-rules/plan-limits.ts'
-import { findSet, requireSets } from '../access-rules/set-rows.ts'
+import { findSet, requireSets, ruleSetRows } from '../access-rules/set-rows.ts'
 
 const MAX_SKIPPED_IDS = 100
 /** The number of rules that are compared before the process serves other requests. */
@@ -149,7 +150,8 @@ export async function replaceSet(
   }
   const version = (await findSet(context, name))?.version ?? ''
   const isChanged = version !== before?.version
-  if (isChanged) await auditReplacement(context, { set: name, version, ...counts }, { created, removed, updated })
+  if (isChanged)
+    await auditReplacement(context, setId, { set: name, version, ...counts }, { created, removed, updated })
   const ruleIds = unexpired.map(({ ruleId }) => ruleId)
   return { version, ...counts, skippedIds: ruleIds.slice(0, MAX_SKIPPED_IDS) }
 }
@@ -157,7 +159,8 @@ export async function replaceSet(
 /** Writes the audit entry. It contains at most MAX_IMPORT_ROWS ids each of created, updated and removed rules. */
 async function auditReplacement(
   context: WriteContext,
-  summary: object,
+  setId: string,
+  summary: { set: string; version: string } & Omit<ReplacedRuleSet, 'version' | 'skippedIds'>,
   { created, updated, removed }: { created: NewRule[]; updated: NewRule[]; removed: string[] },
 ): Promise<void> {
   const first = (ids: readonly string[]): readonly string[] => ids.slice(0, MAX_IMPORT_ROWS)
@@ -168,5 +171,15 @@ async function auditReplacement(
     resourceType: 'access_rule_set',
     resourceId: null,
     changes,
+    event: {
+      type: 'access_rule_set.replaced',
+      resource: await readRow(ruleSetRows, context, setId),
+      more: {
+        created: summary.created,
+        updated: summary.updated,
+        removed: summary.removed,
+        unchanged: summary.unchanged,
+      },
+    },
   })
 }

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
+import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
@@ -207,13 +208,15 @@ export async function addRule(context: WriteContext, input: CreateAccessRule): P
   const [added] = await addRules(context, { rows: [{ input, pointer: '#' }], errors: [] }, 'reject')
   if (!added) throw new Error('a new rule was not added')
   const { pointer: _pointer, setId: _setId, ...rule } = added
+  const created = await readRule(context, rule.id)
   await audit(context, {
     action: 'access_rule.created',
     resourceType: 'access_rule',
     resourceId: rule.id,
     changes: rule,
+    event: { type: 'access_rule.created', resource: created },
   })
-  return readRule(context, rule.id)
+  return created
 }
 
 /** Adds all rows or none. Unexpired duplicates and repeated rows are skipped. */
@@ -224,6 +227,15 @@ export async function importRules(
   const added = await addRules(context, given, 'skip')
   const ids = added.map(({ id }) => id)
   const changes = { created: added.length, skipped: given.rows.length - added.length, ids }
-  await audit(context, { action: 'access_rule.imported', resourceType: 'access_rule', resourceId: null, changes })
+  const { created, skipped } = changes
+  const more = { created, skipped, ruleIds: ids.slice(0, MAX_EVENT_IDS) }
+  const event = created > 0 ? ({ type: 'access_rules.imported', more } as const) : undefined
+  await audit(context, {
+    action: 'access_rule.imported',
+    resourceType: 'access_rule',
+    resourceId: null,
+    changes,
+    event,
+  })
   return changes
 }

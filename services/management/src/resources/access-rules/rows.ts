@@ -3,9 +3,10 @@
 import { type AccessRule, actor } from '@keyward/contract'
 
 import type { OwnedRows } from '../../crud/rows.ts'
-import type { ReadContext } from '../../http/context.ts'
+import type { Db, ReadContext } from '../../http/context.ts'
 
-export function selectRules({ db, organizationId }: ReadContext) {
+/** Selects the rules of all organizations. */
+export function selectAllRules(db: Db) {
   return db
     .selectFrom('accessRules')
     .leftJoin('accessRuleCounters', 'accessRuleCounters.ruleId', 'accessRules.id')
@@ -28,7 +29,10 @@ export function selectRules({ db, organizationId }: ReadContext) {
       'accessRuleCounters.matchCount',
       'accessRuleCounters.lastMatchedAt',
     ])
-    .where('accessRules.organizationId', '=', organizationId)
+}
+
+export function selectRules({ db, organizationId }: ReadContext) {
+  return selectAllRules(db).where('accessRules.organizationId', '=', organizationId)
 }
 
 export type RuleRow = Awaited<ReturnType<ReturnType<typeof selectRules>['executeTakeFirstOrThrow']>>

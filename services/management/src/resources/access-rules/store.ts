@@ -1,6 +1,7 @@
 /** Reads, changes and deletes access rules. The kind, type, value and scope of a rule never change (docs/api.md#r8). */
 
 import type { AccessRule, updateAccessRule } from '@keyward/contract'
+import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
 import type { z } from 'zod'
 
 import { audit, valuesBefore } from '../../audit/writer.ts'
@@ -50,19 +51,22 @@ export async function changeRule(
   if (changed === null) return rule
   await requireRenewalWithinPlan(context, rule, expiresAt)
   await updateRow(accessRuleRows, context, id, { ...changed, updatedAt: new Date() })
+  const after = await readRule(context, id)
   await audit(context, {
     action: 'access_rule.changed',
     resourceType: 'access_rule',
     resourceId: id,
     changes: input,
     before: valuesBefore(row, changed),
+    event: { type: 'access_rule.updated', resource: after, before: rule },
   })
-  return readRule(context, id)
+  return after
 }
 
 export async function deleteRule(context: WriteContext, id: string): Promise<void> {
   await deleteRow(accessRuleRows, context, id, {
     audited: ({ kind, type, value, scope, scopeId }) => ({ kind, type, value: value.toString('utf8'), scope, scopeId }),
+    event: async () => ({ type: 'access_rule.deleted', resource: await readRule(context, id) }),
   })
 }
 
@@ -87,6 +91,14 @@ export async function deleteRulesById(
   await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', found).execute()
   const rules = rows.map((row) => Object.assign(row, { value: row.value.toString('utf8') }))
   const changes = { deleted: found.length, rules }
-  await audit(context, { action: 'access_rules.deleted', resourceType: 'access_rule', resourceId: null, changes })
+  const more = { deleted: found.length, ruleIds: found.slice(0, MAX_EVENT_IDS) }
+  const event = { type: 'access_rules.deleted', more } as const
+  await audit(context, {
+    action: 'access_rules.deleted',
+    resourceType: 'access_rule',
+    resourceId: null,
+    changes,
+    event,
+  })
   return result
 }

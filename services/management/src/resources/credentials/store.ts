@@ -7,6 +7,7 @@ import { actor, type Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
+import type { NewEvent } from '../../events/writer.ts'
 import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
@@ -31,6 +32,16 @@ const RESOURCES: Record<CredentialKind, { type: string; label: string }> = {
   API_KEY: { type: 'api_key', label: 'API key' },
   MANAGEMENT_TOKEN: { type: 'management_token', label: 'token' },
   ACCESS_TOKEN: { type: 'access_token', label: 'access token' },
+}
+
+function eventOf(
+  change: 'created' | 'revoked',
+  { kind, memberId }: CredentialFilter,
+  resource: ShownCredential,
+): NewEvent {
+  const { permissions: _, ...apiKey } = resource
+  if (kind === 'API_KEY') return { type: `api_key.${change}`, resource: apiKey }
+  return { type: `token.${change}`, resource, more: { memberId } }
 }
 
 function select({ db, organizationId }: ReadContext, { kind, memberId }: CredentialFilter) {
@@ -146,8 +157,10 @@ export async function addCredential(
     .execute()
   const { type } = RESOURCES[filter.kind]
   const changes = { ...fields, ...memberOf(filter), ...(productId !== null && { productId }) }
-  await audit(context, { action: `${type}.created`, resourceType: type, resourceId: id, changes })
-  return { ...(await readCredential(context, filter, id)), secret }
+  const created = await readCredential(context, filter, id)
+  const event = eventOf('created', filter, created)
+  await audit(context, { action: `${type}.created`, resourceType: type, resourceId: id, changes, event })
+  return { ...created, secret }
 }
 
 /**
@@ -165,7 +178,8 @@ export async function revokeCredential(context: GrantContext, filter: Credential
   if (kind !== 'API_KEY') await requireManager(context)
   await deleteOldestRevoked(context)
   const changes = { name: row.name, prefix: row.prefix, ...memberOf(filter) }
-  await audit(context, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes })
+  const event = eventOf('revoked', filter, show(row))
+  await audit(context, { action: `${type}.revoked`, resourceType: type, resourceId: id, changes, event })
 }
 
 async function revoke({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {

@@ -113,6 +113,12 @@ export async function mergeCustomers(context: WriteContext, id: string, into: st
     .execute()
   await db.insertInto('mergedCustomers').values({ id, organizationId, mergedInto: into }).execute()
   await db.deleteFrom('customers').where('organizationId', '=', organizationId).where('id', '=', id).execute()
-  await audit(context, { action: 'customer.merged', resourceType: 'customer', resourceId: id, changes: { into } })
+  await audit(context, {
+    action: 'customer.merged',
+    resourceType: 'customer',
+    resourceId: id,
+    changes: { into },
+    event: { type: 'customer.merged', resource: showCustomer(merged), more: { into } },
+  })
   return showCustomer(await inheritExternalId(context, remaining, merged))
 }

@@ -30,6 +30,7 @@ export const customerRows: OwnedRows<'customers', Customer> = {
   table: 'customers',
   type: 'customer',
   quota: 'customers',
+  events: { created: 'customer.created', updated: 'customer.updated', deleted: 'customer.deleted' },
   show: showCustomer,
   conflicts: {
     customers_organization_id_external_id_key: { code: 'EXTERNAL_ID_EXISTS' },

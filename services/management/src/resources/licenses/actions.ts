@@ -5,6 +5,7 @@
  */
 
 import type { License } from '@keyward/contract'
+import type { EventType } from '@keyward/contract/management/events'
 import type { ActivityEntry } from '@keyward/database/kysely'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
@@ -23,9 +24,9 @@ export type Action =
   | { type: 'renew'; expiresAt: Date }
 
 interface Effect {
-  event: ActivityEntry['type']
-  /** The action in the audit log. */
-  audited: string
+  activity: ActivityEntry['type']
+  /** The action in the audit log, and the type of the event. */
+  audited: EventType
   set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt'>>
 }
 
@@ -37,25 +38,25 @@ function effectOf(action: Action, row: LicenseRow): Effect | null {
     case 'suspend':
       if (row.status === 'suspended') return null
       return {
-        event: 'LICENSE_SUSPENDED',
+        activity: 'LICENSE_SUSPENDED',
         audited: 'license.suspended',
         set: { status: 'suspended', suspendedAt: now },
       }
     case 'reinstate':
       if (row.status === 'active') return null
       return {
-        event: 'LICENSE_REINSTATED',
+        activity: 'LICENSE_REINSTATED',
         audited: 'license.reinstated',
         set: { status: 'active', suspendedAt: null },
       }
     case 'revoke':
       if (row.status === 'revoked') return null
-      return { event: 'LICENSE_REVOKED', audited: 'license.revoked', set: { status: 'revoked', revokedAt: now } }
+      return { activity: 'LICENSE_REVOKED', audited: 'license.revoked', set: { status: 'revoked', revokedAt: now } }
     case 'renew':
       if (row.policyType === 'PERPETUAL')
         throw invalid('#/expiresAt', 'is not allowed, because a perpetual license never expires')
       if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return null
-      return { event: 'LICENSE_RENEWED', audited: 'license.renewed', set: { expiresAt: action.expiresAt } }
+      return { activity: 'LICENSE_RENEWED', audited: 'license.renewed', set: { expiresAt: action.expiresAt } }
     default:
       return action satisfies never
   }
@@ -67,9 +68,11 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   if (effect === null) return showLicense(row)
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
   const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
-  await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes })
-  await recordLicenseActivity(context, effect.event, [id])
-  return showLicense(await readLicenseRow(context, id))
+  const license = showLicense(await readLicenseRow(context, id))
+  const event = { type: effect.audited, resource: license, before: showLicense(row) }
+  await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes, event })
+  await recordLicenseActivity(context, effect.activity, [id])
+  return license
 }
 
 /** Replaces the license key by the given one or by a generated one. Everything else stays unchanged (docs/api.md#m8). */
@@ -83,7 +86,9 @@ export async function replaceLicenseKey(
   if (given === row.key) return showLicense(row)
   await updateRow(licenseRows, context, id, { key: given ?? generateLicenseKey(), updatedAt: new Date() })
   const changes = { previousKey: row.key, ...(given === undefined ? {} : { key: given }) }
-  await audit(context, { action: 'license.key_replaced', resourceType: 'license', resourceId: id, changes })
+  const license = showLicense(await readLicenseRow(context, id))
+  const event = { type: 'license.key_replaced', resource: license, before: showLicense(row) } as const
+  await audit(context, { action: 'license.key_replaced', resourceType: 'license', resourceId: id, changes, event })
   await recordLicenseActivity(context, 'LICENSE_KEY_REPLACED', [id])
-  return showLicense(await readLicenseRow(context, id))
+  return license
 }

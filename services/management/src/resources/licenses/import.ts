@@ -7,12 +7,21 @@ import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
 import { audit } from '../../audit/writer.ts'
+import { writeEvents } from '../../events/writer.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
 import { excessiveEntitlements } from '../products/entitlements.ts'
 import { generateLicenseKey } from './key.ts'
-import { entitled, insertLicenses, missingParents, requireLicensesWithinQuotas, withStoredJson } from './store.ts'
+import { selectLicenses, showLicense } from './rows.ts'
+import {
+  entitled,
+  insertLicenses,
+  missingParents,
+  type NewLicense,
+  requireLicensesWithinQuotas,
+  withStoredJson,
+} from './store.ts'
 
 /** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */
 export const importedLicense = createLicense.transform(withStoredJson)
@@ -60,6 +69,17 @@ async function requireValid(context: WriteContext, { rows, errors }: Rows<Import
   })
 }
 
+/** Writes an event for each license. */
+async function writeCreated(context: WriteContext, part: readonly NewLicense[]): Promise<void> {
+  const { db, organizationId, actor } = context
+  const ids = part.map(({ id }) => id)
+  const created = await selectLicenses(context).where('licenses.id', 'in', ids).orderBy('licenses.id').execute()
+  const events = created.map(
+    (row) => ({ type: 'license.created', resource: showLicense(row), organizationId, actor }) as const,
+  )
+  await writeEvents(db, events)
+}
+
 export async function importLicenses(context: WriteContext, given: Rows<ImportedLicense>) {
   await requireValid(context, given)
   const rows = given.rows.map(({ input }) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
@@ -67,7 +87,7 @@ export async function importLicenses(context: WriteContext, given: Rows<Imported
     context,
     rows.map(({ policy }) => policy.maxMachines),
   )
-  await insertLicenses(context, rows)
+  await insertLicenses(context, rows, (part) => writeCreated(context, part))
   const ids = rows.map((row) => row.id)
   const changes = { created: rows.length, ids }
   await audit(context, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })

@@ -3,14 +3,15 @@
 import type { License, LicenseStatus } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import type { ReadContext } from '../../http/context.ts'
+import type { Db, ReadContext } from '../../http/context.ts'
 import { notFound } from '../../http/problem.ts'
 
 /** A machine whose lease has ended holds no slot, although its row remains until the next claim (docs/api.md#l3). */
 const USED = sql<number>`license_slots.used - case when licenses.lease_seconds is null then 0 else (
   select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now()) end`
 
-export function selectLicenses({ db, organizationId }: ReadContext) {
+/** Selects the licenses of all organizations. */
+export function selectAllLicenses(db: Db) {
   return db
     .selectFrom('licenses')
     .innerJoin('licenseSlots', 'licenseSlots.licenseId', 'licenses.id')
@@ -34,7 +35,10 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
       'licenses.revokedAt',
     ])
     .select(USED.as('used'))
-    .where('licenses.organizationId', '=', organizationId)
+}
+
+export function selectLicenses({ db, organizationId }: ReadContext) {
+  return selectAllLicenses(db).where('licenses.organizationId', '=', organizationId)
 }
 
 export type LicenseRow = Awaited<ReturnType<ReturnType<typeof selectLicenses>['executeTakeFirstOrThrow']>>

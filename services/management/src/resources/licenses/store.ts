@@ -147,13 +147,23 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   if (part.length > 0) yield part
 }
 
-/** Inserts the licenses. Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when a license with one of the keys exists. */
-export async function insertLicenses(context: WriteContext, rows: readonly NewLicense[]): Promise<void> {
+/**
+ * Inserts the licenses. `onPart` is called with those of each statement. Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when a license
+ * with one of the keys exists.
+ */
+export async function insertLicenses(
+  context: WriteContext,
+  rows: readonly NewLicense[],
+  onPart?: (part: readonly NewLicense[]) => Promise<void>,
+): Promise<void> {
   await requireFeatures(
     context,
     rows.map(({ policy }) => policy),
   )
-  for (const part of parts(rows)) await insertPart(context, part)
+  for (const part of parts(rows)) {
+    await insertPart(context, part)
+    await onPart?.(part)
+  }
 }
 
 async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
@@ -194,9 +204,16 @@ export async function addLicense(context: WriteContext, input: CreateLicense): P
   const row = { ...withStoredJson(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
   await requireEntitlementsFit(context, row)
   await insertLicenses(context, [row])
-  await audit(context, { action: 'license.created', resourceType: 'license', resourceId: row.id, changes: input })
+  const license = showLicense(await readLicenseRow(context, row.id))
+  await audit(context, {
+    action: 'license.created',
+    resourceType: 'license',
+    resourceId: row.id,
+    changes: input,
+    event: { type: 'license.created', resource: license },
+  })
   await recordLicenseActivity(context, 'LICENSE_CREATED', [row.id])
-  return showLicense(await readLicenseRow(context, row.id))
+  return license
 }
 
 export const licenseRows: OwnedRows<'licenses', string> = {
@@ -243,9 +260,11 @@ export async function changeLicense(
   if (changed.maxMachines !== undefined) await requireMachinesWithinQuota(context, [policy.maxMachines])
   await requireFeatures(context, [policy])
   await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })
-  await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input })
+  const license = showLicense(await readLicenseRow(context, id))
+  const event = { type: 'license.updated', resource: license, before: showLicense(row) } as const
+  await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input, event })
   await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])
-  return showLicense(await readLicenseRow(context, id))
+  return license
 }
 
 /** Deletes a license with its machines, its alerts and the access rules of its scope (docs/api.md#m9). */
@@ -253,5 +272,6 @@ export async function deleteLicense(context: WriteContext, id: string): Promise<
   await deleteRow(licenseRows, context, id, {
     audited: ({ key }) => ({ key }),
     cascade: deletedRules('licenseId'),
+    event: async () => ({ type: 'license.deleted', resource: showLicense(await readLicenseRow(context, id)) }),
   })
 }

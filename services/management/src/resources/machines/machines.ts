@@ -3,7 +3,8 @@
  */
 
 import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
-import { sql } from 'kysely'
+import type { Database } from '@keyward/database'
+import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
@@ -27,6 +28,17 @@ async function requireLicense(context: ReadContext, licenseId: string): Promise<
   if ((await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
 }
 
+function showMachine(row: Omit<Selectable<Database['machines']>, 'licenseId'>): Machine {
+  return {
+    id: row.id,
+    machineId: row.machineId.toString('utf8'),
+    hostname: row.hostname,
+    firstSeenAt: row.firstSeenAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+    leaseEndsAt: row.leaseEndsAt?.toISOString() ?? null,
+  }
+}
+
 async function listMachines(context: ReadContext, licenseId: string, query: PageQuery): Promise<Page<Machine>> {
   await requireLicense(context, licenseId)
   const { db, organizationId } = context
@@ -38,14 +50,7 @@ async function listMachines(context: ReadContext, licenseId: string, query: Page
       licenses.selectFrom('licenses').select('id').where('organizationId', '=', organizationId),
     )
     .where(HOLDS_SLOT)
-  return selectPage({ name: `machines of ${licenseId}`, organizationId }, query, select, (row) => ({
-    id: row.id,
-    machineId: row.machineId.toString('utf8'),
-    hostname: row.hostname,
-    firstSeenAt: row.firstSeenAt.toISOString(),
-    lastSeenAt: row.lastSeenAt.toISOString(),
-    leaseEndsAt: row.leaseEndsAt?.toISOString() ?? null,
-  }))
+  return selectPage({ name: `machines of ${licenseId}`, organizationId }, query, select, showMachine)
 }
 
 async function removeMachine(context: WriteContext, licenseId: string, id: string): Promise<void> {
@@ -58,11 +63,12 @@ async function removeMachine(context: WriteContext, licenseId: string, id: strin
     .where('licenseId', 'in', (licenses) =>
       licenses.selectFrom('licenses').select('id').where('organizationId', '=', context.organizationId),
     )
-    .returning('machineId')
+    .returningAll()
     .executeTakeFirst()
   if (!row) throw notFound('machine')
   const changes = { licenseId, machineId: row.machineId.toString('utf8') }
-  await audit(context, { action: 'machine.removed', resourceType: 'machine', resourceId: id, changes })
+  const event = { type: 'machine.released', resource: showMachine(row), more: { licenseId, reason: 'VENDOR' } } as const
+  await audit(context, { action: 'machine.removed', resourceType: 'machine', resourceId: id, changes, event })
   await recordLicenseActivity(context, 'MACHINE_RELEASED', [licenseId], row.machineId)
 }
 

@@ -2,7 +2,7 @@
  * Creates and redeems one-time invitations (docs/api.md#a6). The secret of an invitation signs its member in without any other credential.
  */
 
-import { type Actor, actor as actorSchema } from '@keyward/contract'
+import { type Actor, actor as actorSchema, type Member } from '@keyward/contract'
 import { type Invitation } from '@keyward/contract/management/sign-in'
 import { createSecret, hashSecret, parseSecret } from '@keyward/database'
 import { sql } from 'kysely'
@@ -15,8 +15,9 @@ const MS_PER_HOUR = 3_600_000
 const PAGE = '/console/invitation'
 
 /** Creates an invitation. It replaces an earlier invitation of the member. */
-export async function invite(context: WriteContext, memberId: string): Promise<Invitation> {
+export async function invite(context: WriteContext, member: Member): Promise<Invitation> {
   const { db, organizationId, actor } = context
+  const memberId = member.id
   const { secret, hash } = createSecret('INVITATION')
   const expiresAt = new Date(Date.now() + HOURS * MS_PER_HOUR)
   const fields = { secretHash: hash, invitedBy: toJsonb(actor), createdAt: new Date(), expiresAt }
@@ -26,7 +27,8 @@ export async function invite(context: WriteContext, memberId: string): Promise<I
     .onConflict((conflict) => conflict.column('memberId').doUpdateSet(fields))
     .execute()
   const changes = { expiresAt: expiresAt.toISOString() }
-  await audit(context, { action: 'member.invited', resourceType: 'member', resourceId: memberId, changes })
+  const event = { type: 'member.invited', resource: member } as const
+  await audit(context, { action: 'member.invited', resourceType: 'member', resourceId: memberId, changes, event })
   // The secret is in the fragment, which browsers never send to a server.
   return { secret, path: `${PAGE}#${secret}`, expiresAt: expiresAt.toISOString() }
 }

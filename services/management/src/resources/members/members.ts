@@ -34,6 +34,8 @@ export const memberRows: OwnedRows<'members', Member> = {
   table: 'members',
   type: 'member',
   quota: 'members',
+  // The first event about a member is its invitation.
+  events: { updated: 'member.updated', deleted: 'member.removed' },
   show: ({ id, email, permissions, createdAt, updatedAt }) => ({
     id,
     email,
@@ -71,7 +73,7 @@ const memberEndpoints = [
     async (call) => {
       requireGrantable(call.body.permissions, call.permissions)
       const created = await insertRow(memberRows, call, call.body)
-      return { ...created, invitation: await invite(call, created.id) }
+      return { ...created, invitation: await invite(call, created) }
     },
   ),
   people.read({}, (call) => readRow(memberRows, call, call.params.id)),
@@ -131,9 +133,9 @@ const invitations = [
       secrets: ['secret', 'path'],
     },
     async (call) => {
-      const { id, permissions: held } = await findRow(memberRows, call, call.params.id)
-      requireCovered('member', permissionsOf(held), call.permissions)
-      return invite(call, id)
+      const row = await findRow(memberRows, call, call.params.id)
+      requireCovered('member', permissionsOf(row.permissions), call.permissions)
+      return invite(call, memberRows.show(row))
     },
   ),
 ]

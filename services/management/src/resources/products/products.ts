@@ -17,6 +17,7 @@ export const productRows: OwnedRows<'products', Product> = {
   table: 'products',
   type: 'product',
   quota: 'products',
+  events: { created: 'product.created', updated: 'product.updated', deleted: 'product.deleted' },
   show: ({ id, name, entitlements, metadata, createdAt, updatedAt }) => ({
     id,
     name,

@@ -4,6 +4,7 @@
  * start with a new MASTER_KEY and the old one as MASTER_KEY_PREVIOUS seals every signing key again.
  */
 
+import type { EventType } from '@keyward/contract/management/events'
 import type { signingKey } from '@keyward/contract/management/signing-keys'
 import { type Database, uuidv7 } from '@keyward/database'
 import { generateKeyPair, publicKeyToSpki } from '@keyward/license-file'
@@ -105,12 +106,19 @@ export async function rotateSigningKey(context: WriteContext, keyring: Keyring):
   const current = prepared
     ? show(await updateRow(signingKeyRows, context, prepared.id, { retiredAt: null, preparedAt: null }))
     : await makeSigningKey(db, keyring, organizationId)
-  await auditKey(context, 'signing_key.rotated', current)
+  await auditKey(context, 'signing_key.rotated', current, 'signing_key.rotated')
   return current
 }
 
-async function auditKey(context: WriteContext, action: string, { id, keyId }: SigningKey): Promise<void> {
-  await audit(context, { action, resourceType: 'signing_key', resourceId: id, changes: { keyId } })
+async function auditKey(context: WriteContext, action: string, key: SigningKey, type?: EventType): Promise<void> {
+  const event = type && { type, resource: key }
+  await audit(context, {
+    action,
+    resourceType: 'signing_key',
+    resourceId: key.id,
+    changes: { keyId: key.keyId },
+    event,
+  })
 }
 
 /** Removes a key from the public keys, so that clients reject its files. Throws SIGNING_KEY_CURRENT for the current key. */
@@ -120,7 +128,8 @@ export async function withdrawSigningKey(context: WriteContext, id: string): Pro
   if (row.retiredAt === null) throw new ApiError('SIGNING_KEY_CURRENT')
   if (row.withdrawnAt !== null) return show(row)
   const changed = await updateRow(signingKeyRows, context, id, { withdrawnAt: new Date() })
-  await audit(context, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id })
+  const event = { type: 'signing_key.withdrawn', resource: show(changed) } as const
+  await audit(context, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id, event })
   return show(changed)
 }
 

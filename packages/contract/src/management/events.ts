@@ -1,0 +1,178 @@
+/**
+ * Events (docs/api.md#w1): one declaration for each type. `data` of an event has the resource as the API shows it. The descriptions
+ * and the examples of docs/event-types.md are generated from these schemas.
+ */
+
+import { z } from 'zod'
+
+import { text } from '../text.ts'
+import { accessRule, accessRuleSet } from './access-rules.ts'
+import { alert } from './activity.ts'
+import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { apiKey, member, token } from './credentials.ts'
+import { customer } from './customers.ts'
+import { license, machine } from './licenses.ts'
+import { quotaName } from './organizations.ts'
+import { product } from './products.ts'
+import { signingKey } from './signing-keys.ts'
+
+/** Fields that every `data` has. `omitted` names members that would make the event too long. */
+const common = {
+  actor: actor.meta({ description: 'Who did it. `SYSTEM`: an app, or time.' }),
+  omitted: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Members that were left out, because the event would exceed 20 kB.', example: undefined }),
+}
+
+/** One type of events. `data`: the schema of the member with this name. */
+export interface EventDeclaration {
+  description: string
+  data: z.ZodObject
+}
+
+function happened(description: string, resource: z.ZodObject, extra: z.ZodRawShape = {}): EventDeclaration {
+  return { description, data: z.object({ resource, ...common, ...extra }) }
+}
+
+/** `previous` has the former values of the members that changed. */
+function changed(description: string, resource: z.ZodObject, extra: z.ZodRawShape = {}): EventDeclaration {
+  const previous = resource
+    .partial()
+    .meta({ id: undefined, description: 'The former values of the members that changed.' })
+  return { description, data: z.object({ resource, previous, ...common, ...extra }) }
+}
+
+/** Of many resources, or of none. */
+function counted(description: string, counts: z.ZodRawShape): EventDeclaration {
+  return { description, data: z.object({ ...counts, ...common }) }
+}
+
+const count = (description: string, example: number) => z.int().meta({ description, example })
+export const MAX_EVENT_IDS = 100
+const firstIds = z
+  .array(z.uuid())
+  .max(MAX_EVENT_IDS)
+  .meta({ description: `The ids of the first ${MAX_EVENT_IDS} rules.`, example: [EXAMPLE_ID] })
+const ofLicense = { licenseId: z.uuid().meta({ description: 'The license of the machine.', example: EXAMPLE_ID }) }
+const ofMember = {
+  memberId: z.uuid().nullable().meta({
+    description: 'The member whose access token it is; null for a management token.',
+    example: null,
+  }),
+}
+/** Long metadata is among what an event may omit. */
+const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
+const customerOf = customer.partial({ metadata: true }).meta({ id: undefined })
+const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
+
+export const EXPIRING_DAYS = [30, 7, 1] as const
+const days = z.literal(EXPIRING_DAYS).meta({ description: 'How many days before the expiry: 30, 7 or 1.', example: 30 })
+
+export const eventTypes = {
+  'license.created': happened('A license was created or imported.', licenseOf),
+  'license.updated': changed('A license was changed.', licenseOf),
+  'license.suspended': changed('A license was suspended.', licenseOf),
+  'license.reinstated': changed('A suspended license was reinstated.', licenseOf),
+  'license.renewed': changed('The expiry of a license was moved.', licenseOf),
+  'license.revoked': changed('A license was revoked for good.', licenseOf),
+  'license.deleted': happened('A license was deleted, with its machines and its access rules.', licenseOf),
+  'license.key_replaced': changed('A license has another key.', licenseOf),
+  'license.started': happened('The term of a license started with its first valid check.', licenseOf),
+  'license.expiring': happened('A license expires in 30 days, 7 days or 1 day.', licenseOf, { days }),
+  'license.expired': happened('A license has expired.', licenseOf),
+  'license.first_used': happened('A license has its first machine.', licenseOf),
+  'license.limit_exceeded': happened(
+    'More machines check a license than it has slots. Sent when the alert opens, then at most once an hour.',
+    licenseOf,
+    { alert: alert.omit({ licenseId: true, kind: true, acknowledgedAt: true }).meta({ id: undefined }) },
+  ),
+  'machine.activated': happened('A machine took a slot of a license.', machine, ofLicense),
+  'machine.released': happened('A machine lost its slot.', machine, {
+    ...ofLicense,
+    reason: z.enum(['APP', 'VENDOR', 'LEASE_ENDED']).meta({
+      description: 'Who released it: the app, the vendor, or the end of its lease.',
+      example: 'APP',
+    }),
+  }),
+  'access_rule.created': happened('An access rule was created.', accessRule),
+  'access_rule.updated': changed('An access rule was changed.', accessRule),
+  'access_rule.deleted': happened('An access rule was deleted.', accessRule),
+  'access_rule.expired': happened('An access rule has expired.', accessRule),
+  'access_rules.imported': counted('Access rules were imported. One event for all of them.', {
+    created: count('How many were created.', 2),
+    skipped: count('How many existed.', 1),
+    ruleIds: firstIds,
+  }),
+  'access_rules.deleted': counted('Access rules were deleted by their ids. One event for all of them.', {
+    deleted: count('How many were deleted.', 2),
+    ruleIds: firstIds,
+  }),
+  'access_rule_set.replaced': happened('The rules of a set were replaced. One event for all of them.', accessRuleSet, {
+    created: count('How many rules were created.', 3),
+    updated: count('How many rules were changed.', 1),
+    removed: count('How many rules were removed.', 2),
+    unchanged: count('How many rules stayed as they were.', 40),
+  }),
+  'access_rule_set.deleted': happened('A set was deleted with its rules.', accessRuleSet),
+  'customer.created': happened('A customer was created.', customerOf),
+  'customer.updated': changed('A customer was changed.', customerOf),
+  'customer.deleted': happened('A customer was deleted, with its access rules.', customerOf),
+  'customer.merged': happened(
+    'A customer was merged into another, which owns its licenses now. `resource` is the customer that is gone.',
+    customerOf,
+    { into: z.uuid().meta({ description: 'The customer that remains.', example: EXAMPLE_ID }) },
+  ),
+  'product.created': happened('A product was created.', productOf),
+  'product.updated': changed('A product was changed.', productOf),
+  'product.deleted': happened('A product was deleted, with its access rules.', productOf),
+  'api_key.created': happened('An API key was created.', apiKey),
+  'api_key.revoked': happened('An API key was revoked.', apiKey),
+  'token.created': happened('A management token or an access token was created.', token, ofMember),
+  'token.revoked': happened('A management token or an access token was revoked.', token, ofMember),
+  'member.invited': happened('A member was invited, for the first time or again.', member),
+  'member.updated': changed('The address or the permissions of a member were changed.', member),
+  'member.removed': happened('A member was removed, and the tokens made with its credentials revoked.', member),
+  'signing_key.rotated': happened('Another key signs license files. `resource` is the new key.', signingKey),
+  'signing_key.withdrawn': happened('The files of a signing key are no longer trusted.', signingKey),
+  'quota.reached': counted('The organization uses 80 % or 100 % of a quota.', {
+    quota: quotaName,
+    percent: z.literal([80, 100]).meta({ description: 'Which mark was reached.', example: 80 }),
+    used: count('How many exist.', 800_000),
+    limit: count('How many are allowed.', 1_000_000),
+  }),
+} as const
+
+export type EventType = keyof typeof eventTypes
+export const EVENT_TYPES: readonly EventType[] = Object.keys(eventTypes).filter(
+  (name): name is EventType => name in eventTypes,
+)
+
+const typeOf = z.string().meta({
+  description: 'What happened. A later version may send further types.',
+  example: 'license.suspended',
+})
+
+/** An event as `GET /events` returns it and as webhooks carry it. */
+export const event = z
+  .object({
+    id: z.uuid().meta({ description: 'The id of the event; the same in every delivery.', example: EXAMPLE_ID }),
+    type: typeOf,
+    timestamp: timestamp('When it happened.'),
+    organizationId: z.uuid().meta({ description: 'The organization.', example: EXAMPLE_ID }),
+    data: z.record(z.string(), z.unknown()).meta({
+      description: 'The resource as the API shows it, `previous` for a change, and `actor`. It depends on the type.',
+      example: { resource: { id: EXAMPLE_ID, status: 'suspended' }, actor: { type: 'SYSTEM' } },
+    }),
+  })
+  .meta({ id: 'Event', description: 'Something that happened to a resource.' })
+export type Event = z.infer<typeof event>
+
+export const eventFilter = {
+  type: text(100)
+    .optional()
+    .meta({ description: 'Only this type, or a group such as `license.*`.', example: 'license.suspended' }),
+  resourceId: id('Only events of this resource.').optional(),
+  from: moment('Only events from this time on.').optional(),
+  to: moment('Only events before this time.').optional(),
+}

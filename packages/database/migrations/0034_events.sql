@@ -1,0 +1,126 @@
+-- Events (docs/api.md#w1): what happened to the resources of an organization. An event is written in the transaction of its change.
+
+-- `id` is a UUIDv7, and its milliseconds are the time of the event. `data` is stored as text, so it is returned as it was written.
+create table events (
+  id uuid primary key,
+  organization_id uuid not null,
+  type text not null,
+  resource_id uuid, -- null for an event about many resources or none
+  data json not null
+);
+create index events_listing on events (organization_id, id);
+create index events_type on events (organization_id, type, id);
+create index events_resource on events (organization_id, resource_id, id) where resource_id is not null;
+
+-- Changes that validators make, until the management service turns them into events. Triggers write them, so validators of every
+-- version do, in the transaction of the change. `id` becomes the id of the event.
+create table occurrences (
+  id uuid primary key default new_id(),
+  xid xid8 not null default pg_current_xact_id(),
+  kind text not null,
+  organization_id uuid, -- null: of a row that names none
+  license_id uuid not null,
+  machine_id bytea,
+  details jsonb
+);
+create index occurrences_xid on occurrences (xid);
+
+-- A machine with its slot, as `details` of an occurrence.
+create function machine_details(machine machines) returns jsonb language sql stable set search_path = public, pg_temp as $$
+  select jsonb_build_object('id', machine.id, 'hostname', machine.hostname, 'firstSeenAt', machine.first_seen_at,
+    'lastSeenAt', machine.last_seen_at, 'leaseEndsAt', machine.lease_ends_at) $$;
+
+-- Only entries without an actor: those with one are changes through the management API, which writes their events itself.
+create function note_activity() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  insert into occurrences (kind, organization_id, license_id, machine_id, details)
+  select new.type, new.organization_id, new.license_id, new.machine_id,
+    (select machine_details(m) from machines m where new.type = 'MACHINE_ACTIVATED'
+      and m.license_id = new.license_id and m.machine_id = new.machine_id);
+  return null;
+end $$;
+create trigger activity_noted after insert on activity for each row
+  when (new.actor is null and new.type in ('MACHINE_ACTIVATED', 'MACHINE_RELEASED', 'LEASE_ENDED', 'TERM_STARTED'))
+  execute function note_activity();
+
+-- The deleted row belongs to the release of the same transaction. The machines of a deleted license are not noted.
+create function note_deleted_machine() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  insert into occurrences (kind, license_id, machine_id, details)
+  select 'MACHINE_DELETED', old.license_id, old.machine_id, machine_details(old)
+  where exists (select from licenses where id = old.license_id);
+  return null;
+end $$;
+create trigger machines_noted after delete on machines for each row execute function note_deleted_machine();
+
+-- An alert is noted when it opens, and at most once an hour while checks go on to exceed the limit.
+alter table alerts add column noted_at timestamptz not null default now();
+
+create function note_alert() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  insert into occurrences (kind, organization_id, license_id, details)
+  values ('LIMIT_EXCEEDED', new.organization_id, new.license_id, jsonb_build_object('id', new.id, 'count', new.count,
+    'firstAt', new.first_at, 'lastAt', new.last_at));
+  new.noted_at := now();
+  return new;
+end $$;
+create trigger alerts_noted_opened after insert on alerts for each row execute function note_alert();
+create trigger alerts_noted_again before update of count on alerts for each row
+  when (new.count > old.count and old.noted_at < now() - interval '1 hour')
+  execute function note_alert();
+
+-- Licenses that have been used, so that the first use of each is one event.
+create table used_licenses (license_id uuid primary key references licenses on delete cascade);
+insert into used_licenses (license_id) select license_id from license_slots where used > 0 or unrecorded > 0;
+
+-- What the scheduler has looked at: `until` is the time up to which everything due has its event.
+create table event_schedules (
+  name text primary key,
+  until timestamptz not null
+);
+-- Events that the scheduler has written, so that it writes each once. `mark` names the event and the time that was due.
+create table event_marks (
+  resource_id uuid not null,
+  mark text not null,
+  due timestamptz not null,
+  primary key (resource_id, mark)
+);
+create index event_marks_due on event_marks (due);
+-- The last event `quota.reached` of each quota, in percent.
+create table quota_levels (
+  organization_id uuid not null references organizations on delete cascade,
+  quota text not null,
+  percent integer not null,
+  primary key (organization_id, quota)
+);
+create index licenses_by_expiry on licenses (expires_at) where expires_at is not null;
+
+-- Whoever had every permission has the new one, too.
+do $$
+declare
+  all_before constant text[] := '{licenses.read,licenses.write,products.read,products.write,customers.read,customers.write,analytics.read,audit.read,credentials.write,signing-keys.write}';
+begin
+  update credentials set permissions = permissions || '{webhooks.read}'
+  where permissions @> all_before and not permissions @> '{webhooks.read}';
+  update members set permissions = permissions || '{webhooks.read}'
+  where permissions @> all_before and not permissions @> '{webhooks.read}';
+end $$;
+
+-- Adds to the grants of earlier migrations.
+alter function grant_management() rename to grant_management_before_events;
+create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
+begin
+  perform grant_management_before_events();
+  if not exists (select from pg_roles where rolname = 'keyward_management') then
+    return;
+  end if;
+  grant select, insert, delete on events, event_marks, used_licenses to keyward_management;
+  grant select, delete on occurrences to keyward_management;
+  grant select, insert, update, delete on event_schedules, quota_levels to keyward_management;
+end $$;

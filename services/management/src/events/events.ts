@@ -1,0 +1,90 @@
+/** Endpoints of events (docs/api.md#w2). */
+
+import { idParams, listQuery, page } from '@keyward/contract'
+import { type Event, event, EVENT_TYPES, eventFilter } from '@keyward/contract/management/events'
+import type { Database } from '@keyward/database'
+import type { Selectable } from 'kysely'
+
+import type { ReadContext } from '../http/context.ts'
+import { vendorEndpoint } from '../http/endpoint.ts'
+import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
+import { invalid, notFound, quote } from '../http/problem.ts'
+
+type EventRow = Selectable<Database['events']>
+
+export interface EventQuery extends PageQuery {
+  type?: string | undefined
+  resourceId?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+}
+
+/** The time of an event is that of its id, so a range of times is a range of ids. */
+export function showEvent({ id, type, organizationId, data }: EventRow): Event {
+  const timestamp = new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
+  return { id, type, timestamp, organizationId, data }
+}
+
+/** Returns the types that a pattern names: one type, or a group such as `license.*`. Throws INVALID_REQUEST when there is none. */
+function typesOf(pattern: string): readonly string[] {
+  const types = EVENT_TYPES.filter((type) => type === pattern || `${type.split('.')[0]}.*` === pattern)
+  if (types.length > 0) return types
+  throw invalid('?type', `must be a type of events or a group such as license.*; got ${quote(pattern)}`)
+}
+
+export async function listEvents({ db, organizationId }: ReadContext, query: EventQuery) {
+  const { type, resourceId, from, to, ...rest } = query
+  let select = db.selectFrom('events').selectAll().where('organizationId', '=', organizationId)
+  if (type !== undefined) select = select.where('type', 'in', typesOf(type))
+  if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
+  if (from !== undefined) select = select.where('id', '>=', firstIdAt(from.getTime()))
+  if (to !== undefined) select = select.where('id', '<', firstIdAt(to.getTime()))
+  return selectPage({ name: 'events', organizationId }, rest, select, showEvent)
+}
+
+async function readEvent({ db, organizationId }: ReadContext, id: string): Promise<Event> {
+  const row = await db
+    .selectFrom('events')
+    .selectAll()
+    .where('organizationId', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw notFound('event')
+  return showEvent(row)
+}
+
+const tag = { name: 'Events', description: 'What happened, kept for 30 days.' }
+
+export const events = [
+  vendorEndpoint(
+    'webhooks.read',
+    {
+      method: 'get',
+      path: '/events',
+      tag,
+      operationId: 'listEvents',
+      summary: 'List events',
+      description:
+        'Events of the last 30 days. An event of a check may appear a few seconds after its time, so a reader that polls repeats the ' +
+        'last minute and skips the ids that it has.',
+      query: listQuery(eventFilter),
+      status: 200,
+      response: page(event),
+    },
+    (call) => listEvents(call, call.query),
+  ),
+  vendorEndpoint(
+    'webhooks.read',
+    {
+      method: 'get',
+      path: '/events/{id}',
+      tag,
+      operationId: 'readEvent',
+      summary: 'Read an event',
+      params: idParams,
+      status: 200,
+      response: event,
+    },
+    (call) => readEvent(call, call.params.id),
+  ),
+]

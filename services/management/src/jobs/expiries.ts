@@ -1,0 +1,128 @@
+/**
+ * Writes the events that time causes: licenses that expire soon or have expired, and expired access rules (docs/api.md#w1). Any number
+ * of processes may run this; one works at a time. `event_schedules` says up to which time everything has its event, so that nothing is
+ * missed while no process runs. Each run looks back a little further, because a transaction may set an expiry that has passed when it
+ * commits; `event_marks` keeps each event from being written twice.
+ */
+
+import type { EventType } from '@keyward/contract/management/events'
+import { EXPIRING_DAYS } from '@keyward/contract/management/events'
+import { type RawBuilder, sql } from 'kysely'
+
+import { type OwnedEvent, writeEvents } from '../events/writer.ts'
+import type { Db } from '../http/context.ts'
+import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
+import { licensesById } from './licenses.ts'
+
+/** Longer than any transaction of this service. */
+const LOOK_BACK_SECONDS = 600
+const BATCH = 200
+const MS_PER_DAY = 86_400_000
+const ACTOR = { type: 'SYSTEM' } as const
+
+interface Schedule {
+  /** Names the marks of its events. */
+  name: string
+  table: 'licenses' | 'accessRules'
+  /** How many days before the expiry its events are due. */
+  daysBefore: number
+  condition: RawBuilder<unknown>
+  write: (db: Db, ids: readonly string[]) => Promise<void>
+}
+
+async function writeLicenseEvents(db: Db, type: EventType, ids: readonly string[], more: object = {}): Promise<void> {
+  const licenses = await licensesById(db, ids)
+  const events = [...licenses.values()].map(({ organizationId, license: resource }): OwnedEvent => ({
+    type,
+    resource,
+    organizationId,
+    actor: ACTOR,
+    more,
+  }))
+  await writeEvents(db, events)
+}
+
+async function writeRuleEvents(db: Db, ids: readonly string[]): Promise<void> {
+  const rows = await selectAllRules(db)
+    .select('accessRules.organizationId')
+    .where('accessRules.id', 'in', ids)
+    .execute()
+  const events = rows.map((row): OwnedEvent => ({
+    type: 'access_rule.expired',
+    resource: showRule(row),
+    organizationId: row.organizationId,
+    actor: ACTOR,
+  }))
+  await writeEvents(db, events)
+}
+
+const notRevoked = sql`status <> 'revoked'`
+const schedules: readonly Schedule[] = [
+  ...EXPIRING_DAYS.map((days): Schedule => ({
+    name: `license.expiring ${days}`,
+    table: 'licenses',
+    daysBefore: days,
+    // A license that was made with less time left has no such event.
+    condition: sql`${notRevoked} and created_at <= expires_at - ${days} * interval '1 day'`,
+    write: (db, ids) => writeLicenseEvents(db, 'license.expiring', ids, { days }),
+  })),
+  {
+    name: 'license.expired',
+    table: 'licenses',
+    daysBefore: 0,
+    condition: notRevoked,
+    write: (db, ids) => writeLicenseEvents(db, 'license.expired', ids),
+  },
+  { name: 'access_rule.expired', table: 'accessRules', daysBefore: 0, condition: sql`true`, write: writeRuleEvents },
+]
+
+/** Returns since when events are due, and locks the schedule. Null while another process works on it. */
+async function lockSchedule(db: Db, name: string, now: Date): Promise<Date | null> {
+  // The first time, nothing that has passed is due.
+  await sql`insert into event_schedules (name, until) values (${name}, ${now}) on conflict do nothing`.execute(db)
+  const row = await db
+    .selectFrom('eventSchedules')
+    .select('until')
+    .where('name', '=', name)
+    .forUpdate()
+    .skipLocked()
+    .executeTakeFirst()
+  return row?.until ?? null
+}
+
+/** Writes one batch of the events that are due. Returns whether there may be more. */
+async function runSchedule(db: Db, schedule: Schedule, now: Date): Promise<boolean> {
+  const since = await lockSchedule(db, schedule.name, now)
+  if (since === null) return false
+  const aheadMs = schedule.daysBefore * MS_PER_DAY
+  const [after, to] = [since.getTime() - LOOK_BACK_SECONDS * 1_000, now.getTime()].map((ms) => new Date(ms + aheadMs))
+  const { rows } = await sql<{ resourceId: string }>`
+    with due as (
+      select id, expires_at, ${schedule.name} || ' ' || extract(epoch from expires_at) as mark from ${sql.table(schedule.table)}
+      where expires_at > ${after} and expires_at <= ${to} and ${schedule.condition}
+    )
+    insert into event_marks (resource_id, mark, due)
+    select id, mark, expires_at - ${schedule.daysBefore} * interval '1 day' from due
+    where not exists (select from event_marks m where m.resource_id = due.id and m.mark = due.mark)
+    order by expires_at limit ${BATCH}
+    on conflict do nothing returning resource_id`.execute(db)
+  if (rows.length > 0)
+    await schedule.write(
+      db,
+      rows.map(({ resourceId }) => resourceId),
+    )
+  const isMore = rows.length === BATCH
+  if (!isMore && since < now)
+    await db.updateTable('eventSchedules').set({ until: now }).where('name', '=', schedule.name).execute()
+  return isMore
+}
+
+/** Writes the events that are due at a time, in transactions of bounded length. */
+export async function writeDueEvents(db: Db, now: Date, signal?: AbortSignal): Promise<void> {
+  for (const schedule of schedules) {
+    for (let isMore = true; isMore;) {
+      isMore = await db.transaction().execute((transaction) => runSchedule(transaction, schedule, now))
+      if (signal?.aborted === true) return
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Runs what no request causes, at intervals: events of changes that validators made, of time, and of quotas. Every management process
+ * runs it; locks in Postgres let one work at a time, and another continues when one ends. It has connections of its own.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { createPool } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import type { Logger } from '@keyward/process'
+import { sql } from 'kysely'
+
+import type { Db } from '../http/context.ts'
+import { writeDueEvents } from './expiries.ts'
+import { writeOccurrences } from './occurrences.ts'
+import { writeQuotaEvents } from './quota-levels.ts'
+
+/** One for each job, so that none waits for another. */
+const CONNECTIONS = 3
+const OCCURRENCES_MS = 500
+const DUE_EVENTS_MS = 5_000
+const QUOTAS_MS = 30_000
+/** An error, such as an outage of Postgres, is logged at most so often. */
+const LOG_INTERVAL_MS = 10_000
+
+/** Writes the events of all occurrences, in transactions of bounded length. */
+export async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise<void> {
+  for (;;) {
+    const taken = await db.transaction().execute(async (transaction) => {
+      const { rows } = await sql<{ locked: boolean }>`
+        select pg_try_advisory_xact_lock(hashtext('keyward occurrences')) as locked`.execute(transaction)
+      return rows[0]?.locked === true ? writeOccurrences(transaction) : 0
+    })
+    if (taken === 0 || signal?.aborted === true) return
+  }
+}
+
+/** Clocks of processes differ, and that of Postgres decides when something is due. */
+async function databaseTime(db: Db): Promise<Date> {
+  const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
+  return rows[0]!.now
+}
+
+interface JobOptions {
+  databaseUrl: string
+  log: Logger
+  /** Receives errors of idle connections. */
+  onError: (error: unknown) => void
+}
+
+/** Starts the jobs. The returned function stops them after those that are running. */
+export function startJobs({ databaseUrl, log, onError }: JobOptions): () => Promise<void> {
+  const db = createDatabase(createPool(databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }))
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let lastLogMs = 0
+  const repeat = async (everyMs: number, task: () => Promise<void>): Promise<void> => {
+    for (;;) {
+      if (signal.aborted) return
+      await task().catch((error: unknown) => {
+        if (Date.now() - lastLogMs < LOG_INTERVAL_MS) return
+        lastLogMs = Date.now()
+        log.error({ err: error }, 'events could not be written')
+      })
+      await sleep(everyMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  const running = Promise.all([
+    repeat(OCCURRENCES_MS, () => writeAllOccurrences(db, signal)),
+    repeat(DUE_EVENTS_MS, async () => writeDueEvents(db, await databaseTime(db), signal)),
+    repeat(QUOTAS_MS, () => writeQuotaEvents(db)),
+  ])
+  return async () => {
+    stopping.abort()
+    await running
+    await db.destroy()
+  }
+}

@@ -1,0 +1,16 @@
+/** Reads licenses of all organizations, as the API shows them, for the events that no request causes. */
+
+import type { License } from '@keyward/contract'
+
+import type { Db } from '../http/context.ts'
+import { selectAllLicenses, showLicense } from '../resources/licenses/rows.ts'
+
+/** Returns the licenses that exist, by id, each with its organization. */
+export async function licensesById(
+  db: Db,
+  ids: readonly string[],
+): Promise<Map<string, { organizationId: string; license: License }>> {
+  if (ids.length === 0) return new Map()
+  const rows = await selectAllLicenses(db).select('licenses.organizationId').where('licenses.id', 'in', ids).execute()
+  return new Map(rows.map((row) => [row.id, { organizationId: row.organizationId, license: showLicense(row) }]))
+}

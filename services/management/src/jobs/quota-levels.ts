@@ -1,0 +1,60 @@
+/**
+ * Writes the events about quotas (docs/api.md#w1): one when the use of a quota reaches 80 %, one when it reaches 100 %. After the use
+ * has fallen below a mark, the mark can be reached again.
+ */
+
+import { quotaName } from '@keyward/contract'
+import { sql } from 'kysely'
+
+import { type OwnedEvent, writeEvents } from '../events/writer.ts'
+import type { Db } from '../http/context.ts'
+import { limitOf } from '../quotas/quotas.ts'
+
+const MARKS = [100, 80] as const
+const ACTOR = { type: 'SYSTEM' } as const
+
+interface Use {
+  organizationId: string
+  quota: string
+  used: number
+  quotas: Parameters<typeof limitOf>[0]
+  percent: number | null
+}
+
+/** Returns the use of every quota, and the mark that it has reached at the last run. */
+async function readUses(db: Db): Promise<Use[]> {
+  const { rows } = await sql<Use>`
+    select u.organization_id, u.quota, sum(u.used)::bigint as used, o.quotas, l.percent
+    from organization_usage u join organizations o on o.id = u.organization_id
+      left join quota_levels l on l.organization_id = u.organization_id and l.quota = u.quota
+    group by u.organization_id, u.quota, o.id, l.percent`.execute(db)
+  return rows
+}
+
+/** Writes the events in one transaction, unless another process is just doing so. */
+export async function writeQuotaEvents(db: Db): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    const { rows } = await sql<{ locked: boolean }>`
+      select pg_try_advisory_xact_lock(hashtext('keyward quota events')) as locked`.execute(transaction)
+    if (rows[0]?.locked !== true) return
+    const events: OwnedEvent[] = []
+    for (const { organizationId, used, quotas, percent, ...use } of await readUses(transaction)) {
+      const quota = quotaName.safeParse(use.quota).data
+      if (quota === undefined) continue
+      const limit = limitOf(quotas, quota)
+      const reached = MARKS.find((mark) => used > 0 && used * 100 >= limit * mark) ?? 0
+      if (reached === (percent ?? 0)) continue
+      await sql`
+        insert into quota_levels (organization_id, quota, percent) values (${organizationId}, ${quota}, ${reached})
+        on conflict (organization_id, quota) do update set percent = excluded.percent`.execute(transaction)
+      if (reached > (percent ?? 0))
+        events.push({
+          type: 'quota.reached',
+          more: { quota, percent: reached, used, limit },
+          organizationId,
+          actor: ACTOR,
+        })
+    }
+    await writeEvents(transaction, events)
+  })
+}

@@ -1,0 +1,141 @@
+/** Events of time and of quotas (docs/api.md#w1): each exactly once, whichever processes run. */
+
+import { page } from '@keyward/contract'
+import { type Event, event } from '@keyward/contract/management/events'
+import { createPool } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import { random } from '@keyward/testkit'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { writeDueEvents } from '../../src/jobs/expiries.ts'
+import { writeQuotaEvents } from '../../src/jobs/quota-levels.ts'
+import { applyRetention } from '../../src/retention/retention.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { createVendor, expectBody, type Vendor } from '../support/vendor.ts'
+
+const MS_PER_DAY = 86_400_000
+
+let harness: Harness
+/** The connections of three processes, with the login of the service. */
+let pools: pg.Pool[]
+
+beforeAll(async () => {
+  harness = await startHarness()
+  pools = Array.from({ length: 3 }, () => createPool(harness.database.managementUrl, { name: 'scheduler', max: 1 }))
+})
+afterAll(async () => {
+  await Promise.all(pools.map((pool) => pool.end()))
+  await harness.close()
+})
+
+async function events(vendor: Vendor, type: string): Promise<Event[]> {
+  return expectBody(await vendor.call('GET', `events?limit=100&type=${type}`), 200, page(event)).data
+}
+
+/** Runs the scheduler in three processes at once. */
+const startAt = (now: Date) => pools.map((pool) => writeDueEvents(createDatabase(pool), now))
+const runAt = (now: Date) => Promise.all(startAt(now))
+
+test('writes each expiry and each mark before it once, over a month with killed processes', async () => {
+  const vendor = await createVendor(harness)
+  const { next } = random(19)
+  const startMs = Date.now()
+  const expiries = Array.from({ length: 12 }, (_, i) => (i < 3 ? 40 : 2 + i * 3) + next() / 2)
+  const productId = await vendor.product()
+  const customerId = await vendor.customer()
+  for (const days of expiries) {
+    const expiresAt = new Date(startMs + days * MS_PER_DAY).toISOString()
+    await vendor.license({ productId, customerId, policy: { type: 'SUBSCRIPTION', expiresAt } })
+  }
+  const rule = await vendor.rule({ expiresAt: new Date(startMs + 5 * MS_PER_DAY).toISOString() })
+  for (let day = 0; day <= 45; day += 2 + 4 * next()) {
+    const running = Promise.allSettled(startAt(new Date(startMs + day * MS_PER_DAY)))
+    // A process that is killed loses its connection in the middle of a transaction.
+    if (next() < 0.3)
+      await harness.database.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and state <> 'idle' and application_name = 'scheduler'`,
+      )
+    await running
+  }
+  await runAt(new Date(startMs + 45 * MS_PER_DAY))
+  const expected = (days: number) => expiries.filter((expiry) => expiry > days).length
+  const expiring = await events(vendor, 'license.expiring')
+  for (const days of [30, 7, 1])
+    expect(
+      expiring.filter(({ data }) => data['days'] === days),
+      `${days} days`,
+    ).toHaveLength(expected(days))
+  expect(await events(vendor, 'license.expired')).toHaveLength(expiries.length)
+  expect((await events(vendor, 'access_rule.expired')).map(({ data }) => data)).toMatchObject([
+    { resource: { id: rule.id } },
+  ])
+})
+
+test('starts again for a license that is renewed, and writes nothing for one that is revoked', async () => {
+  const vendor = await createVendor(harness)
+  const { rows } = await harness.database.pool.query<{ until: Date }>('select max(until) as until from event_schedules')
+  const startMs = rows[0]?.until.getTime() ?? 0
+  const at = (days: number) => new Date(startMs + days * MS_PER_DAY)
+  const policy = { type: 'SUBSCRIPTION', expiresAt: at(10).toISOString() }
+  const renewed = await vendor.license({ policy })
+  const revoked = await vendor.license({ policy })
+  await vendor.call('POST', `licenses/${revoked.id}/revoke`)
+  await runAt(at(3.5))
+  await vendor.call('POST', `licenses/${renewed.id}/renew`, { body: { expiresAt: at(20).toISOString() } })
+  await runAt(at(10.5))
+  expect(await events(vendor, 'license.expired')).toEqual([])
+  await runAt(at(20.5))
+  const all = [...(await events(vendor, 'license.expiring')), ...(await events(vendor, 'license.expired'))]
+  expect(all.map(({ type, data }) => `${type} ${JSON.stringify(data['days'])}`)).toEqual([
+    'license.expiring 1',
+    'license.expiring 7',
+    'license.expiring 7',
+    'license.expired undefined',
+  ])
+  expect(JSON.stringify(all)).not.toContain(revoked.id)
+})
+
+test('writes that a quota reaches 80 % and 100 %, and again after it has fallen', async () => {
+  const vendor = await createVendor(harness)
+  await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { products: 5 } } })
+  const reached = async () => {
+    await Promise.all(pools.map((pool) => writeQuotaEvents(createDatabase(pool))))
+    // The service's own job may hold the lock just now.
+    await writeQuotaEvents(createDatabase(pools[0]!))
+    return (await events(vendor, 'quota.reached')).map(({ data }) => JSON.stringify([data['percent'], data['used']]))
+  }
+  const ids = [await vendor.product(), await vendor.product(), await vendor.product()]
+  expect(await reached()).toEqual([])
+  await vendor.product()
+  expect(await reached()).toEqual(['[80,4]'])
+  await vendor.product()
+  expect(await reached()).toEqual(['[100,5]', '[80,4]'])
+  for (const id of ids) await vendor.call('DELETE', `products/${id}`)
+  expect(await reached()).toHaveLength(2)
+  await vendor.product()
+  await vendor.product()
+  expect(await reached()).toEqual(['[80,4]', '[100,5]', '[80,4]'])
+})
+
+test('keeps events for 30 days, and the newest of an organization with too many', async () => {
+  const vendor = await createVendor(harness)
+  for (let i = 0; i < 12; i++) await vendor.product(`product ${i}`)
+  const newest = (await events(vendor, 'product.created')).slice(0, 5)
+  await harness.database.pool.query(
+    `insert into events (id, organization_id, type, data)
+     select (lpad(to_hex((extract(epoch from now() - i * interval '1 day' - interval '1 minute') * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid,
+       $1, 'product.created', '{}' from generate_series(25, 34) i`,
+    [vendor.id],
+  )
+  const db = createDatabase(pools[0]!)
+  const days = { expiredRules: 30, revokedCredentials: 30, acknowledgedAlerts: 90, audit: 400, mergedCustomers: 400 }
+  expect(await applyRetention(db, { days })).toMatchObject({ events: 5 })
+  const all = async () => Number((await harness.database.pool.query('select from events')).rowCount)
+  const before = await all()
+  expect(before).toBeGreaterThan(10)
+  await applyRetention(db, { days, maxEvents: 5, batchRows: 3 })
+  expect(await events(vendor, 'product.created')).toEqual(newest)
+  expect(await all()).toBeLessThan(before)
+})
