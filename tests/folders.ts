@@ -21,7 +21,7 @@ export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
 interface Arrow {
   from: string
   to: string
-  /** One of its imports. */
+  /** An import of this edge. */
   example: string
 }
 

@@ -45,7 +45,7 @@ export function importsOf(source: string): Import[] {
   return [...statements, ...[...source.matchAll(DYNAMIC)].map(([, from = '']) => ({ from, typeOnly: false }))]
 }
 
-/** Returns the workspace of a path: `packages/engine` for `packages/engine/src/index.ts`, `infra` for `infra/start/main.ts`. */
+/** Returns the workspace of a path, such as `packages/engine` for `packages/engine/src/index.ts`. */
 export function workspaceOf(path: string): string {
   const [top = '', name = ''] = path.split('/')
   return top === 'packages' || top === 'services' ? `${top}/${name}` : top

@@ -33,7 +33,7 @@ test('every source file begins with a header comment', () => {
   expect(silent).toEqual([])
 })
 
-test('no TODO or similar mark is left', () => {
+test('no file contains a TODO or a similar mark', () => {
   expect(find(texts, /\b(?:TODO|FIXME|XXX|HACK)\b/)).toEqual([])
 })
 

@@ -61,7 +61,7 @@ describe('a fixed rate', () => {
     expect(outcome.latency.percentilesUs['75']).toBeGreaterThan(50_000)
   })
 
-  test('reports the requests that it could not send to a slow server', async () => {
+  test('counts the requests that it cannot send to a slow server as errors', async () => {
     const url = await serve((respond) => respond(250))
     const outcome = await load(url, { drainMs: 300 })
     expect(Object.keys(outcome.errors)).toEqual(['never sent: the server fell behind the rate'])

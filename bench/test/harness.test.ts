@@ -8,7 +8,7 @@ import { ratios, summarize } from '../src/harness/stats.ts'
 import { parseFigures } from '../src/scenarios/engine.ts'
 
 describe('statistics', () => {
-  test('summarize returns median and quartiles of odd and even counts, and throws without values', () => {
+  test('summarize returns median and quartiles, and throws without values', () => {
     expect(summarize([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, low: 1.5, high: 2.5, rounds: 3 })
     expect(summarize([4, 1, 3, 2]).median).toBe(2.5)
     expect(() => summarize([])).toThrow(/no values/)
@@ -18,7 +18,7 @@ describe('statistics', () => {
     expect(ratios([90, 45], [100, 50])).toEqual([0.9, 0.9])
   })
 
-  test('judge compares the median with the goal in its direction', () => {
+  test('judge compares the median with the goal in the direction of the goal', () => {
     expect(judge('knownPeer', summarize([0.7, 0.79, 0.9])).reached).toBe(true)
     expect(judge('knownPeer', summarize([0.77])).reached).toBe(false)
     expect(judge('start', summarize([7.9])).reached).toBe(true)

@@ -19,7 +19,7 @@ export interface UpgradeOptions {
   operatorToken: string
   checksPerSecond: number
   connections: number
-  /** The time between two events. */
+  /** The time between two events in ms. */
   pauseMs: number
   /** Returns random numbers from 0 to less than 1. */
   next: () => number

@@ -22,8 +22,8 @@ function hmac(key: Buffer, text: string): Buffer {
 }
 
 /**
- * Normalizes a password like Postgres and its clients (SASLprep, RFC 4013). It skips the checks, because they use a
- * password that fails the checks unchanged.
+ * Normalizes a password like Postgres and its clients (SASLprep, RFC 4013), but without the checks for forbidden
+ * characters.
  */
 function prepare(password: string): string {
   return password

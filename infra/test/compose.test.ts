@@ -43,7 +43,7 @@ test('runs two management processes and three validators behind one balancer, wi
   )
 })
 
-test.each(names)('%s has a read-only file system, no privileges and limits', (name) => {
+test.each(names)('%s has a read-only file system and limits, but no privileges', (name) => {
   expect(compose.services[name]).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
   expect(compose.services[name]?.mem_limit).toMatch(/^(?:\d+[mg]|\$\{\w+:-\d+g\})$/)
 })

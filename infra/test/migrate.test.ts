@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Runs the work of the program in this process, and returns the lines that it prints. */
+/** Runs the program in this process and returns the printed lines. */
 async function run(env: Record<string, string>): Promise<string> {
   const lines: string[] = []
   const print = (line: string): unknown => lines.push(`${line}\n`)

@@ -41,7 +41,7 @@ test('keeps the old state when a write was interrupted', async () => {
   expect((await openState(home)).state).toEqual(store.state)
 })
 
-test('rejects a file in place of the folder with advice', async () => {
+test('rejects a file in place of the folder with an error that contains advice', async () => {
   await writeFile(join(home, '.keyward'), '')
   await expect(openState(home)).rejects.toThrow(/\.keyward must be a folder; remove the file, or start in another/)
 })

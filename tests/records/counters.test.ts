@@ -202,7 +202,7 @@ test(
       const all = async (): Promise<number> => [...(await sums('check_counts')).values()].reduce((sum, n) => sum + n, 0)
       const countedBefore = await all()
       const load = hammer(validator)
-      /** For each observed flush, the number of responses at a time before it. */
+      /** The number of responses at a time before each observed flush. */
       const answeredBefore: number[] = []
       let last = countedBefore
       // Kills after about six flushes, each time at another time between two flushes.

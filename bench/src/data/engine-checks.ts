@@ -1,4 +1,4 @@
-/** The kinds of check whose verdicts are timed, and the code that each must return. */
+/** Defines the kinds of check whose verdicts are timed, and the code that each must return. */
 
 import type { Check } from '@keyward/engine'
 

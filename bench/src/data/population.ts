@@ -15,7 +15,7 @@ export interface Shape {
   rules: number
   organizations: number
   machinesPerLicense: number
-  /** Slots per license; null means no limit. */
+  /** The number of slots per license; null means no limit. */
   maxMachines: number | null
 }
 
@@ -30,7 +30,7 @@ export const EXCLUDED_MACHINE = 'bench-excluded'
 
 export interface LicenseFacts {
   organization: number
-  /** Ordinals over all organizations. */
+  /** The ordinals of product and customer over all organizations. */
   product: number
   customer: number
   /** Whether a CUSTOMER rule may blacklist its customer. */

@@ -19,13 +19,13 @@ export interface RuleRow {
   type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
   value: string
   scope: 'ORGANIZATION' | 'PRODUCT' | 'LICENSE'
-  /** Ordinals of the scope, and of the customer in a CUSTOMER rule; null otherwise. */
+  /** The ordinals of the scope and of the customer in a CUSTOMER rule; null where they do not apply. */
   product: number | null
   license: number | null
   customer: number | null
 }
 
-/** Networks begin with 64 to 127, so the loopback address of local load lies among them. */
+/** The lowest first octet of networks. The highest is 127, so the loopback address of local load is near networks. */
 const FIRST_OCTET = 64
 
 const COUNTRIES =

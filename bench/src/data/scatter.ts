@@ -29,7 +29,7 @@ export const TABLE = {
 } as const
 export type TableName = keyof typeof TABLE
 
-/** 2026-01-01T00:00:00Z, so UUIDv7s of generated rows sort before those of later rows. */
+/** The time in generated UUIDv7s: 2026-01-01T00:00:00Z, so that generated rows sort before later rows. */
 const FIRST_ID_MS = 1_767_225_600_000
 
 /** Writes a UUIDv7 of 16 bytes. Ids sort in the order of their ordinals. */

@@ -1,4 +1,4 @@
-/** Bar charts over rounds: the median, with the quartiles as a whisker. */
+/** Creates bar charts of rounds, with the median as a bar and the quartiles as a whisker. */
 
 import type { Chart } from '../report/chart.ts'
 import { summarize } from './stats.ts'

@@ -1,6 +1,6 @@
 /**
- * Child processes of a bench. Each has an IPC channel and ends when the channel closes, so no child outlives this
- * program. On Ctrl-C children are stopped in order.
+ * Runs the child processes of a bench. Each has an IPC channel and ends when the channel closes, so no child outlives
+ * this program. On Ctrl-C children are stopped in order.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -29,7 +29,7 @@ export interface Launch {
 }
 
 export interface ChildOptions {
-  /** The program; it runs with the Node of this process. */
+  /** The path of the program, which runs with the Node of this process. */
   file: string
   nodeArguments?: readonly string[]
   env?: Record<string, string>
@@ -49,7 +49,7 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts a program and resolves when it listens. Rejects with its last lines of output if it ends before. */
+/** Starts a program and resolves when it listens. Rejects with its last lines of output if it ends earlier. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
   const { prefix = [], nodeArguments = [], launch = PLAIN } = options

@@ -8,12 +8,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 export interface CorePlan {
-  /** Cores of the measured server. */
+  /** The cores of the measured server. */
   server: number[]
-  /** Cores of the load generator and of this program. */
+  /** The cores of the load generator and of this program. */
   load: number[]
   postgres: number[]
-  /** False if the system schedules every process on any core. */
+  /** Whether processes are pinned to cores. False without taskset. */
   pinned: boolean
   /**
    * Whether the generator has priority over other processes on its core, because its delays count as the server's. True

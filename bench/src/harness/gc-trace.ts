@@ -1,7 +1,7 @@
 /** Parses the output of `node --trace-gc`: one line per collection, of the main thread and of each worker. */
 
 export interface Collection {
-  /** V8's name of the isolate, one per thread. */
+  /** The name that V8 uses for the thread's isolate. */
   isolate: string
   /** The time of the collection since the start of the thread. */
   atMs: number

@@ -1,4 +1,4 @@
-/** The goals of Keyward's performance. The median of the rounds decides whether a goal is reached. */
+/** Defines the performance goals of Keyward. The median of the rounds decides whether a goal is reached. */
 
 import type { Summary } from './stats.ts'
 

@@ -20,7 +20,7 @@ export interface Contender {
   checks: readonly Check[]
   /** Returns processes whose processor time is added to the server's, such as those of Postgres. */
   helpers?: () => number[]
-  /** Runs before each turn, for instance to move Postgres. */
+  /** Runs before each turn, for example to move Postgres to another core. */
   prepare?: () => void
   /** Whether all responses are constant, so that a sample of them is not verified. */
   constant?: boolean
@@ -28,7 +28,7 @@ export interface Contender {
 
 export interface RoundFigure {
   perSecond: number
-  /** Processor time of the server and its helpers per response; null where the system does not report it. */
+  /** The processor time of the server and its helpers per response; null where the system does not report it. */
   cpuUs: number | null
   p50Us: number
   p99Us: number

@@ -29,7 +29,7 @@ export interface Outcome {
   charts: Chart[]
   /** The conditions of the measurement. */
   notes: string[]
-  /** Everything that was measured. */
+  /** All measured figures as a JSON value. */
   figures: unknown
 }
 

@@ -10,7 +10,7 @@ import { pinPrefix, type CorePlan } from './cores.ts'
 export interface Server extends Child {
   name: string
   url: URL
-  /** Time from the spawn until the server is ready for checks. */
+  /** The time from the spawn until the server is ready for checks. */
   readyMs: number
 }
 

@@ -1,10 +1,10 @@
-/** Summaries of repeated measurements: median, spread and percentiles. */
+/** Summarizes repeated measurements by median, spread and percentiles. */
 
 export interface Summary {
   median: number
   min: number
   max: number
-  /** Quartiles: half of all rounds lie between them. */
+  /** The quartiles. Half of all rounds are between them. */
   low: number
   high: number
   rounds: number

@@ -1,6 +1,6 @@
 /**
- * The arguments of `npm run bench`. An error is one line that names the argument, the value received and the values
- * allowed.
+ * Parses the arguments of `npm run bench`. An error is one line that names the argument, the value received and the
+ * values allowed.
  */
 
 import { parseArgs } from 'node:util'
@@ -9,7 +9,7 @@ import type { ApiVersion } from './checks.ts'
 import { formatMix, parseMix, type Mix } from './mix.ts'
 
 export interface BenchOptions {
-  /** Null for the demo that `npm start` runs. */
+  /** The address of the validator; null for the demo of `npm start`. */
   url: URL | null
   apiKey: string | null
   licenses: string[]

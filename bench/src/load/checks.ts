@@ -32,10 +32,10 @@ export interface CheckOptions {
   targets: readonly Target[]
   mix: Mix
   length: number
-  /** Machine ids that blacklist rules match; required when the mix has `blacklisted`. */
+  /** The machine ids that blacklists match; required if the mix has `blacklisted`. */
   blacklistedMachines?: readonly string[]
   excludedMachines?: readonly string[]
-  /** Addresses for `x-forwarded-for`, used in turn. */
+  /** The addresses for `x-forwarded-for`, used in turn. */
   forwardedFor?: readonly string[]
 }
 

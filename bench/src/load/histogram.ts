@@ -13,7 +13,7 @@ export interface LatencySummary {
   count: number
   meanUs: number
   maxUs: number
-  /** Microseconds by percentile; the keys are `"50"` to `"99.99"`. */
+  /** The latency in microseconds by percentile. The keys are `"50"` to `"99.99"`. */
   percentilesUs: Record<string, number>
 }
 
@@ -60,7 +60,7 @@ export class LatencyHistogram {
   }
 }
 
-/** Buckets 0 to 127 are one microsecond wide; every further group of 128 spans one more power of two. */
+/** Returns the bucket of a value. Buckets 0 to 127 are 1 us wide. Every further group of 128 covers a power of two. */
 function bucketOf(valueUs: number): number {
   if (valueUs < STEPS) return Math.floor(valueUs)
   const power = Math.min(Math.floor(Math.log2(valueUs)) - STEP_BITS, POWERS - 1)

@@ -84,7 +84,7 @@ function run(role: string): void {
   setOwnPriority(role)
   let world: World | null = null
   let counts: Record<string, number> = {}
-  /** Aborted when the attack ends. */
+  /** The controller that ends the current attacks. */
   let attacking = new AbortController()
   let running: Promise<unknown> = Promise.resolve()
   const steps = new Map<string, number>()

@@ -8,7 +8,7 @@ export interface Sent {
   port: number
   method?: string
   path: string
-  /** An API key or a token. */
+  /** The API key or token of the request. */
   secret?: string | undefined
   /** The address of the caller, sent in the header of the edge. */
   address?: string | undefined

@@ -19,8 +19,9 @@ export interface KindSummary {
   count: number
   quiet: Figures
   attacked: Figures
-  /** The 99th percentile under attack divided by the quiet one, and the same for the lowest ones. */
+  /** The 99th percentile under attack divided by the quiet one. */
   ratio: number
+  /** The lowest 99th percentile under attack divided by the lowest quiet one. */
   bestRatio: number
 }
 

@@ -1,5 +1,5 @@
 /**
- * The clock of a simulation. Events run in the order of their time, and events of the same time in the order in which
+ * The queue of events and the clock of a simulation. Events run in the order of their time, and events of the same time in the order in which
  * they were added. The queue is a binary heap, so that millions of events take seconds.
  */
 

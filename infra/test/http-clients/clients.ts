@@ -24,7 +24,7 @@ export interface Result {
 interface Program {
   /** The clients that the program uses. */
   clients: readonly string[]
-  /** The command line without the arguments; null when it cannot run here. */
+  /** The command line without the arguments; null if the program cannot run on this machine. */
   command: (folder: string) => Promise<string[] | null>
 }
 

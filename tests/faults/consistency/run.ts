@@ -62,7 +62,7 @@ class Run {
     return last.state
   }
 
-  /** Sends changes and checks and injects faults, concurrently, for about this time. */
+  /** Sends changes and checks and injects faults for about `lastsMs`, concurrently. Returns the names of the faults. */
   async live(lastsMs: number): Promise<string[]> {
     const seeds = Array.from({ length: CHECKERS + 1 }, () => random(this.#random.int(2 ** 31)))
     const over = sleep(lastsMs).then(() => (this.#isOver = true))

@@ -92,5 +92,5 @@ async function attack({ name, port, secret, licenses, perSecond, connections }: 
   parentPort?.postMessage(counts)
 }
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only startAttack makes this thread
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only startAttack creates this thread
 if (parentPort && workerData !== null) void attack(workerData as Target)

@@ -6,7 +6,7 @@ import type { Reply } from './client.ts'
 
 export interface Watched {
   answers: number
-  /** The time since the start in ms, and the response. */
+  /** The unexpected responses, each with the time since the start in ms. */
   wrong: string[]
   slowestMs: number
   tookMs: number[]
@@ -17,7 +17,7 @@ export interface Watch {
   stop: () => Promise<Watched>
 }
 
-/** `expected` is a code, or a function that accepts a response. */
+/** Starts to watch a request. `expected` is a code, or a function that returns whether a response is expected. */
 export function watch(ask: () => Promise<Reply>, expected: string | ((reply: Reply) => boolean), everyMs = 20): Watch {
   const isRight = typeof expected === 'string' ? (reply: Reply) => reply.code === expected : expected
   const watched: Watched = { answers: 0, wrong: [], slowestMs: 0, tookMs: [] }

@@ -23,7 +23,7 @@ export const CALLERS: readonly Caller[] = [
   { address: '2001:db8:cd00:9d::7e57:beef', sent: '[2001:db8:cd00:9d::7e57:beef]:44300', country: 'SJ' }, // in the range of an exclusion
 ]
 
-/** Source addresses of connections. On Linux, all addresses of 127.0.0.0/8 are this machine. */
+/** The source addresses of connections. On Linux, all addresses of 127.0.0.0/8 are this machine. */
 export const PEERS: readonly string[] = process.platform === 'linux' ? ['127.113.86.201', '127.94.207.33'] : []
 
 /** Invalid values that clients send as addresses. */

@@ -96,7 +96,7 @@ export function createCases(licenses: Licenses, secret: string, by: Partial<Requ
 }
 
 const PATHS = [V2, '/api/v1/validate', '/api/v1/activate', '/api/v1/deactivate']
-/** Returns malformed requests; each caller sends a body to another path. */
+/** The number of malformed requests so far. It selects another path for each body. */
 let turn = 0
 
 function createMalformed(key: string, secret: string, by: Partial<Request>): Request[] {
