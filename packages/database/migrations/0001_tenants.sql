@@ -1,5 +1,5 @@
 -- Organizations (vendors), their members and credentials, and the keys that sign their offline license files.
--- Ids are UUIDv7, created by the program that inserts; their order is the order of creation.
+-- Ids are UUIDv7 that the inserting program creates. Their order is the order of creation.
 
 create table organizations (
   id uuid primary key,
@@ -48,7 +48,7 @@ create table signing_keys (
   organization_id uuid not null references organizations on delete cascade,
   key_id text not null,
   public_key bytea not null check (length(public_key) = 32),
-  -- AES-256-GCM under the master key named beside it; see packages/license-file.
+  -- Encrypted with AES-256-GCM under the master key `master_key_id`; see packages/license-file.
   private_key_encrypted bytea not null,
   master_key_id text not null,
   created_at timestamptz not null default now(),

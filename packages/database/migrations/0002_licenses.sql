@@ -1,5 +1,5 @@
 -- Products, customers, licenses and the machines that hold their slots.
--- Foreign keys carry the organization, so that a row can never point into another tenant.
+-- Foreign keys contain the organization, so that a row can never refer to another tenant.
 
 create table products (
   id uuid primary key,
@@ -25,7 +25,7 @@ create table customers (
 );
 create index customers_email on customers (organization_id, lower(email));
 
--- The id of a customer that was merged into another, and that other customer.
+-- Customers that were merged into others.
 create table merged_customers (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
@@ -57,12 +57,13 @@ create table licenses (
 create index licenses_product on licenses (organization_id, product_id, id);
 create index licenses_customer on licenses (organization_id, customer_id, id);
 
--- How many slots of a license are taken: the number of its machines. Claims, releases and changes of the limit lock this row,
--- never `licenses`: a claim must neither wake the validators nor wait for a transaction that has locked the license.
+-- The number of taken slots of a license, which is the number of its machines. Claims, releases and changes of the limit
+-- lock this row and never `licenses`. So a claim neither wakes the validators nor waits for a transaction that has locked
+-- the license.
 create table license_slots (
   license_id uuid primary key references licenses on delete cascade,
   used integer not null default 0 check (used >= 0),
-  -- For a license without a limit: how often a machine was not recorded, because the maximum is recorded already.
+  -- For a license without a limit: the number of times that a machine was not recorded, because the maximum was reached.
   unrecorded bigint not null default 0
 ) with (fillfactor = 70);
 
@@ -75,7 +76,7 @@ end $$;
 create trigger licenses_slots after insert on licenses
   referencing new table as new_rows for each statement execute function add_license_slots();
 
--- The limit changes only while no claim is in progress, so every claim sees the limit before or after the change.
+-- The limit changes only while no claim is in progress, so every claim uses the limit before or after the change.
 create function lock_license_slots() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -85,7 +86,7 @@ end $$;
 create trigger licenses_limit before update of max_machines on licenses
   for each row when (old.max_machines is distinct from new.max_machines) execute function lock_license_slots();
 
--- A machine id is the bytes that the app sent, so that no collation or encoding makes two of them equal.
+-- A machine id is stored as the bytes that the app sent, so that no collation or encoding makes two ids equal.
 create table machines (
   id uuid not null,
   license_id uuid not null references license_slots on delete cascade,

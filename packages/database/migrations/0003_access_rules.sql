@@ -5,7 +5,7 @@ create table access_rules (
   organization_id uuid not null references organizations on delete cascade,
   kind text not null check (kind in ('BLACKLIST', 'EXCLUSION')),
   type text not null check (type in ('IP', 'HWID', 'COUNTRY', 'CUSTOMER')),
-  -- Canonical, as UTF-8 bytes: a machine id may contain any character, even NUL, which `text` cannot store.
+  -- The canonical value as UTF-8 bytes. A machine id may contain NUL, which `text` cannot store.
   value bytea not null check (length(value) between 1 and 512),
   scope text not null check (scope in ('LICENSE', 'PRODUCT', 'ORGANIZATION')),
   product_id uuid,
@@ -33,8 +33,9 @@ create index access_rules_product on access_rules (organization_id, product_id) 
 create index access_rules_license on access_rules (organization_id, license_id) where license_id is not null;
 create index access_rules_customer on access_rules (organization_id, customer_id) where customer_id is not null;
 
--- Separate from `access_rules`, so that counting wakes no validator. Created with each rule, so that counting is only an
--- update, which neither waits for a transaction that has locked the rule nor fails while the rule is being deleted.
+-- The counters are separate from `access_rules`, so that counting wakes no validator. A trigger creates them with each
+-- rule, so that counting is only an update. An update neither waits for a transaction that has locked the rule nor fails
+-- while the rule is being deleted.
 create table access_rule_counters (
   rule_id uuid primary key references access_rules on delete cascade,
   match_count bigint not null default 0,

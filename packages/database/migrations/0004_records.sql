@@ -10,8 +10,8 @@ create table check_counts (
   constraint check_counts_key unique nulls not distinct (hour, organization_id, product_id, code)
 ) partition by range (hour);
 
--- The activity feed. Checks are aggregated per license, code, machine and minute (`at` is the minute); changes of a license
--- and of its machines are entries of their own (`count` is 1, `at` the time of the change).
+-- The activity feed. Checks are aggregated per license, code, machine and minute, and `at` is the minute. Changes of a
+-- license and of its machines are separate entries. Their `count` is 1, and `at` is the time of the change.
 create table activity (
   at timestamptz not null,
   id uuid not null,
@@ -33,7 +33,7 @@ create index activity_organization on activity (organization_id, id);
 create table alerts (
   id uuid primary key,
   organization_id uuid not null,
-  -- Not `licenses`: raising an alert must not wait for a transaction that has locked the license.
+  -- Refers to `license_slots`, so that raising an alert does not wait for a transaction that has locked the license.
   license_id uuid not null references license_slots on delete cascade,
   kind text not null default 'OVERUSE' check (kind = 'OVERUSE'),
   count bigint not null,

@@ -1,9 +1,9 @@
--- The change log. Triggers write it in the transaction that makes a change, so an UPDATE by hand is logged too, and a
--- validator reads exactly what became visible since its last read. An entry contains which row changed, not how; the reader
--- fetches the row as it is now. NOTIFY only wakes readers; the log is authoritative.
+-- The change log. Triggers write it in the transaction that makes a change, so a manual UPDATE is logged, too. A validator
+-- reads exactly the changes that became visible after its last read. An entry identifies the changed row, and the reader
+-- fetches the current row. NOTIFY only wakes readers; the log is authoritative.
 --
--- A reader stores a snapshot (pg_snapshot), not a sequence number: sequence numbers are assigned in another order than
--- transactions commit.
+-- A reader stores a snapshot (pg_snapshot) instead of a sequence number, because transactions commit in another order than
+-- sequence numbers are assigned.
 
 create table change_log (
   xid xid8 not null default pg_current_xact_id(),
@@ -14,8 +14,8 @@ create table change_log (
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index change_log_xid on change_log (xid);
 
--- One row. Entries that are visible in `pruned` have been deleted, or will be. `server` is the server that wrote the log; a
--- restored log is void, because its transaction ids mean nothing on another server.
+-- The table has one row. Entries that are visible in `pruned` have been deleted, or will be. `server` identifies the server
+-- that wrote the log. A restored log is void, because its transaction ids have no meaning on another server.
 create table feed_state (
   single boolean primary key default true check (single),
   pruned pg_snapshot not null,
@@ -29,20 +29,20 @@ create unlogged table feed_incarnation (
   id uuid not null
 );
 
--- Snapshots taken at intervals. Pruning deletes what is visible in one of them that is old enough.
+-- Snapshots taken at intervals. Pruning deletes the entries that are visible in the latest snapshot that is old enough.
 create table feed_marks (
   at timestamptz not null,
   snapshot pg_snapshot not null
 );
 create index feed_marks_at on feed_marks (at);
 
--- Whether everything that is visible in `b` is also visible in `a`.
+-- Returns whether everything that is visible in `b` is also visible in `a`.
 create function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean language sql immutable parallel safe as $$
   select pg_snapshot_xmax(a) >= pg_snapshot_xmax(b)
      and not exists (select from pg_snapshot_xip(a) x where pg_visible_in_snapshot(x, b)) $$;
 
--- Returns what changed after a snapshot and is visible now. Stable, so that it has the snapshot of the calling statement. The
--- planner cannot estimate how few entries match, so sequential scans are off.
+-- Returns the changes after a snapshot that are visible now. The function is stable, so that it uses the snapshot of the
+-- calling statement. Sequential scans are off, because the planner cannot estimate how few entries match.
 create function changed_since(since pg_snapshot) returns table (entity "char", id uuid, machine_id bytea) language plpgsql
   stable rows 100 set search_path = public, pg_temp set enable_seqscan = off as $$
 begin
@@ -74,8 +74,8 @@ begin
 end $$;
 
 -- Logs changes of machines and keeps license_slots.used equal to the number of rows, whoever writes them. It locks the rows
--- of license_slots in the same order as claims do. A claim wakes no validator: the others need it only when the same machine
--- checks there.
+-- of license_slots in the same order as claims do. A claim wakes no validator, because another validator needs it only for
+-- a check of the same machine.
 create function log_machines() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
@@ -93,7 +93,7 @@ create trigger machines_added after insert on machines
 create trigger machines_removed after delete on machines
   referencing old table as changed for each statement execute function log_machines();
 
--- Makes every reader reload: no reader's snapshot covers one that contains this transaction.
+-- Makes every reader reload, because no reader's snapshot covers a snapshot that contains this transaction.
 create function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   delete from change_log;
   delete from feed_marks;
@@ -155,7 +155,7 @@ end $$;
 -- One row per run of the server. The table is empty after every crash, because it is not in the write-ahead log. A crash may
 -- lose transactions that readers have seen (rollbacks, commits that did not wait for the disk) and assign their ids again, so
 -- a log is valid only as long as this row exists.
--- It has more than one row only after a backup was restored while readers were already connected.
+-- The table has more than one row only after a backup was restored while readers were already connected.
 create unlogged table server_run (id uuid primary key);
 
 create function log_place() returns text language plpgsql security definer set search_path = public, pg_temp as $$
@@ -164,7 +164,7 @@ declare
 begin
   begin
     select system_identifier::text into system from pg_control_system();
-  exception when insufficient_privilege then -- as some managed servers have it
+  exception when insufficient_privilege then -- on some managed servers
     system := '';
   end;
   return format('%s/%s/%s/%s', system, (select oid from pg_database where datname = current_database()),
@@ -212,7 +212,7 @@ begin
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
   get diagnostics gone = row_count;
   delete from feed_marks where at < mark.at;
-  -- Those of validators that are no more.
+  -- Delete the rows of validators that no longer run.
   delete from flushes where at < now() - interval '1 day';
   delete from validators where seen_at < now() - interval '1 day';
   return gone;

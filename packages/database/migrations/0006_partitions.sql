@@ -1,5 +1,5 @@
--- Partitions by time: activity by week, counts of checks by month, both in UTC. A writer requests the partition that it needs,
--- which is created when it is missing, so no job has to run.
+-- Partitions by time: activity by week, counts of checks by month, both in UTC. A writer requests the partition that it
+-- needs, and the request creates a missing partition. So no job is needed.
 
 create function partition_unit(parent text) returns text language sql immutable as $$
   select case parent when 'activity' then 'week' when 'check_counts' then 'month' end $$;
@@ -8,7 +8,7 @@ create function partition_unit(parent text) returns text language sql immutable 
 create function sane_time(at timestamptz) returns timestamptz language sql stable as $$
   select case when at between now() - interval '400 days' and now() + interval '400 days' then at else now() end $$;
 
--- Creates the partition by itself and then attaches it, which blocks neither readers nor writers of the table. Call it before
+-- Creates the partition as a separate table and then attaches it, which blocks neither readers nor writers. Call it before
 -- locking any row, because it may wait for another call that creates the same partition.
 create function ensure_partition(parent text, at timestamptz) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
@@ -25,7 +25,7 @@ begin
     return;
   end if;
   perform pg_advisory_xact_lock(hashtext('ensure_partition'), hashtext(parent));
-  -- Not to_regclass again: what it remembers is not renewed by waiting for this lock.
+  -- This does not use to_regclass again, because waiting for the lock does not refresh its cache.
   if not exists (select from pg_class where relname = name and relnamespace = 'public'::regnamespace) then
     execute format('create table %I (like %I including all)', name, parent);
     execute format('alter table %I attach partition %I for values from (%L) to (%L)',
@@ -63,7 +63,7 @@ create function new_id() returns uuid language sql volatile as $$
     placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
     52, 1), 53, 1), 'hex')::uuid $$;
 
--- Records an activity that is no check: a change of licenses, or a machine that was added or released.
+-- Records an activity other than a check: a change of licenses, or a machine that was added or released.
 create function record_activity(licenses_changed uuid[], kind text, machine bytea, acting jsonb) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin

@@ -1,20 +1,21 @@
--- Machine slots. A license's row in license_slots is the lock for its slots. Rows are locked in the order of their ids, and a
--- batch never waits for one, so a locked row delays no other license.
+-- Machine slots. A license's row in license_slots is the lock for its slots. Rows are locked in the order of their ids. A
+-- batch never waits for a locked row, so the row delays no other license.
 --
--- The functions are planned once, for index lookups: planning again costs more than a claim, and a plan that was made while the
--- tables were small would scan them when they have grown.
+-- The functions are planned once, for index lookups. Replanning costs more than a claim. A plan that was made for small
+-- tables would scan them after they have grown.
 
--- Claims many slots at once and returns the outcomes in the order of the claims. `patient`: waits for locked rows up to half
--- a second, then fails; for a license that another call has reported busy.
---   granted     the machine has got a slot
---   known       it had one already
+-- Claims many slots at once and returns the outcomes in the order of the claims. With `patient`, it waits for locked rows
+-- up to half a second, then fails. Use it for a license that another call has reported busy.
+--   granted     the machine has a new slot
+--   known       the machine already had a slot
 --   limit       no slot is free
 --   recorded    the license has no limit; the machine has been recorded
 --   capped      the license has no limit, but the maximum number of machines is recorded; this one was only counted
 --   suspended, revoked   the status of the license; nothing was granted
 --   no_license  the license does not exist
 --   busy        the row of the license is locked; claim for it alone, with `patient`
--- `used` is the count after the call. `xid` is the transaction: a feed whose snapshot sees it has seen these claims.
+-- `used` is the count after the call. `xid` is the id of the transaction. A feed whose snapshot includes it also includes
+-- these claims.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -31,7 +32,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  -- A new statement has a new snapshot, which includes what former holders of the locks have committed.
   return query
   with asked as (
     select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first

@@ -1,5 +1,5 @@
--- The usage that validators aggregate in memory and write about once a second. Nothing here wakes a validator: no table below
--- is logged.
+-- The usage that validators aggregate in memory and write about once a second. These writes wake no validator, because no
+-- table below is logged.
 
 -- Applies one batch exactly once: the number of the batch is compared and stored in the same transaction, so a batch whose
 -- response was lost can be sent again. The numbers of a validator increase. Returns false when the batch was applied before.

@@ -1,6 +1,6 @@
--- The permissions of a validator in the database: it reads what a verdict needs and calls the functions below, nothing else.
--- `keyward_validator` is a role without login; the user that validators connect as becomes a member of it.
--- Roles belong to the whole server, so several databases may create it at the same time.
+-- The permissions of a validator in the database. It may only read the rows that a verdict needs and call the functions
+-- below. `keyward_validator` is a role without login. The user as which validators connect becomes a member of it. Roles
+-- belong to the whole server, so several databases may create it at the same time.
 
 create function grant_validator() returns void language plpgsql as $$
 begin

@@ -1,5 +1,5 @@
--- Rules that were folded into duplicates when their customers were merged. Validators may have matched such a rule without
--- having written it yet: these matches count for the rule that was kept.
+-- Rules that were folded into duplicates when their customers were merged. Validators may still write matches of such a
+-- rule. These matches count for the rule that was kept.
 
 create table folded_rules (
   gone uuid primary key,
@@ -8,8 +8,8 @@ create table folded_rules (
 );
 create index folded_rules_kept on folded_rules (kept);
 
--- The ids are resolved again until the locked ones are still the right ones: locking may have waited for a transaction that
--- folded rules, and such a transaction needs the locks that are held then.
+-- The ids are resolved again until they equal the locked ones, because locking may have waited for a transaction that
+-- folded rules. Once they are equal, no further fold can occur, because it needs the same locks.
 create or replace function write_rule_counts(rows jsonb) returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   named uuid[];

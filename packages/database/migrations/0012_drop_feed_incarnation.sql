@@ -1,3 +1,3 @@
--- Nothing reads this table: `server_run` tells the runs of a server apart.
+-- Nothing reads this table, because `server_run` identifies the runs of a server.
 
 drop table feed_incarnation;

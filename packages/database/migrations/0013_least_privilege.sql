@@ -1,14 +1,14 @@
--- Restricts every role to what it needs. Before this migration the trigger functions ran as the owner of the tables, could
--- be called by everybody, and built statements from their arguments: whoever may create a temporary table could attach
--- one of them to it and run statements as the owner.
+-- Restricts every role to what it needs. Before this migration, the trigger functions ran as the owner of the tables, were
+-- executable by everybody, and built statements from their arguments. So a user who could create a temporary table could
+-- attach such a function to it and run statements as the owner.
 --
 --   * The text of every statement in a trigger function is fixed when the trigger is created, and no argument is read.
 --   * Trigger functions only work on tables of this schema.
---   * No function is executable by PUBLIC, and functions that later migrations create are not either.
+--   * No function is executable by PUBLIC, including functions that later migrations create.
 --   * No service may create temporary tables.
 
 -- Creates the trigger functions and triggers that log the changes of a table. An update that changes none of the listed
--- columns is not logged. Called by migrations; a later migration calls it again with other columns.
+-- columns is not logged. Migrations call it, and call it again when the columns change.
 --   letter   the letter of the entity in change_log
 --   columns  the columns that the index depends on, `id` first
 --   rows     a condition for the rows that count
@@ -65,7 +65,7 @@ select
 
 drop function log_changes();
 
--- The other trigger functions read no arguments. They refuse to run for a table of another schema, such as a temporary one.
+-- The other trigger functions read no arguments. They fail for a table of another schema, such as a temporary table.
 create function require_own_table(schema_name name) returns void language plpgsql
   set search_path = public, pg_temp as $$
 begin
@@ -121,8 +121,8 @@ begin
   return null;
 end $$;
 
--- A validator that has been taken over must not be able to store values that later break the management service, or to
--- remove log entries that a validator has not read yet.
+-- A compromised validator must not be able to store values that later break the management service, or to remove log
+-- entries that a validator has not read yet.
 alter table check_counts add constraint check_counts_code check (code ~ '^[A-Z_]{1,40}$') not valid;
 alter table activity add constraint activity_code check (code ~ '^[A-Z_]{1,40}$') not valid;
 alter table activity add constraint activity_type check (type ~ '^[A-Z_]{1,40}$') not valid;
@@ -130,7 +130,7 @@ alter table activity add constraint activity_type check (type ~ '^[A-Z_]{1,40}$'
 create or replace function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb)
   returns void language plpgsql security definer set search_path = public, pg_temp as $$
 begin
-  perform applied_snapshot::pg_snapshot; -- fails unless it is one
+  perform applied_snapshot::pg_snapshot; -- fails for an invalid snapshot
   perform set_config('synchronous_commit', 'off', true);
   insert into validators (id, name, applied, ready, details)
   values (validator, left(named, 200), applied_snapshot, is_ready, more)
@@ -138,12 +138,12 @@ begin
     details = excluded.details, seen_at = now();
 end $$;
 
--- The rate limits of the management service are worth nothing after a crash, so no request waits for the disk, or for a
--- replica, because of them.
+-- The rate limits of the management service have no value after a crash. The table is unlogged, so that they do not make
+-- requests wait for the disk or for a replica.
 alter table rate_limits set unlogged;
 
--- As before, with one restriction: who does not act for the owner cannot remove entries younger than a minute, so that a
--- validator that has been taken over cannot force the others to load everything.
+-- As before, with one restriction: only the owner can remove entries younger than a minute. So a compromised validator
+-- cannot force the others to load everything.
 create or replace function prune_change_log(keep interval, most integer) returns bigint language plpgsql
   security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
@@ -166,14 +166,14 @@ begin
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
   get diagnostics gone = row_count;
   delete from feed_marks where at < mark.at;
-  -- Those of validators that have ended.
+  -- Delete the rows of validators that no longer run.
   delete from flushes where at < now() - interval '1 day';
   delete from validators where seen_at < now() - interval '1 day';
   return gone;
 end $$;
 
--- Creates a role of the server unless it exists. Returns whether it exists now; warns when this user may not create it.
--- Several databases of one server may do this at the same moment.
+-- Creates a role of the server unless it exists. Returns whether it exists afterwards, and warns when this user may not
+-- create it. Several databases of one server may call it at the same time.
 create function create_group_role(role_name text) returns boolean language plpgsql set search_path = public, pg_temp as $$
 begin
   if not exists (select from pg_roles where rolname = role_name) then
@@ -192,8 +192,9 @@ begin
   return true;
 end $$;
 
--- Grants a validator what it needs: it reads the columns that the index depends on and calls seven functions. Validators
--- of earlier versions read whole rows; as long as one of them has been seen within the last minute, this stays possible.
+-- Grants a validator its permissions: to read the columns that the index depends on and to call the functions below.
+-- Validators of earlier versions read whole rows, which stays possible while one of them has been seen within the last
+-- minute.
 create or replace function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_validator') then
@@ -226,8 +227,8 @@ begin
     note_validator(uuid, text, text, boolean, jsonb), forget_validator(uuid) to keyward_validator;
 end $$;
 
--- Grants the management service what it needs. It owns nothing, cannot change the schema, and cannot write the change log
--- other than through the triggers.
+-- Grants the management service its permissions. It owns nothing and cannot change the schema. It can write the change log
+-- only through the triggers.
 create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_management') then
@@ -244,8 +245,9 @@ begin
     record_activity(uuid[], text, bytea, jsonb), new_id(), release_slot(uuid, bytea, jsonb) to keyward_management;
 end $$;
 
--- Revokes what Postgres grants to everybody by default, also from functions that were created since. Functions of
--- extensions are left alone. Run with every migration, because a copy of a database has the default privileges again.
+-- Revokes the privileges that Postgres grants to everybody by default, also for functions that were created since.
+-- Functions of extensions keep their privileges. Every migration runs it, because a copy of a database has the default
+-- privileges again.
 create function revoke_from_public() returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   own record;

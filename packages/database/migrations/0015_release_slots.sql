@@ -1,15 +1,16 @@
 -- Releases of many machines in one statement, and a maximum of machines for every license.
 --
---   * Nothing is locked and no transaction id is assigned for a machine that does not exist, so requests to release machines
---     that were never there cost a lookup in an index and no write.
---   * However many machines a statement releases, it commits and notifies once.
---   * A license has at most 100,000 machines, whatever its limit: its machines are rows that whoever has its key creates.
+--   * Nothing is locked and no transaction id is assigned for a machine that does not exist. So the release of an unknown
+--     machine costs a lookup in an index and no write.
+--   * A statement commits and notifies once, however many machines it releases.
+--   * A license has at most 100,000 machines, whatever its limit, because anyone with its key can create machines.
 
 -- Releases slots and returns the outcomes in the order of the arguments.
 --   released   the machine held a slot
---   unknown    it held none
+--   unknown    the machine held no slot
 --   busy       the row of the license is locked; repeat the call later
--- `used` is the count after the call; null when unknown or busy. `xid` is the transaction; null when nothing was written.
+-- `used` is the count after the call, or null when unknown or busy. `xid` is the id of the transaction, or null when
+-- nothing was written.
 create function release_slots(license_ids uuid[], machine_ids bytea[])
   returns table (outcome text, used integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -82,8 +83,8 @@ begin
   left join license_slots s on s.license_id = asked.id left join licenses l on l.id = asked.id;
 end $$;
 
--- As before, with the maximum for every license. A limit above it counts as the maximum. Machines beyond it that were granted
--- before keep their slots.
+-- As before, with the maximum for every license. A higher limit counts as the maximum. Machines beyond the maximum that
+-- already have slots keep them.
 create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -156,8 +157,9 @@ begin
   order by j.i;
 end $$;
 
--- Grants a validator what it needs: it reads the columns that the index depends on and calls a few functions. Validators
--- of earlier versions read whole rows; as long as one of them has been seen within the last minute, this stays possible.
+-- Grants a validator its permissions: to read the columns that the index depends on and to call the functions below.
+-- Validators of earlier versions read whole rows, which stays possible while one of them has been seen within the last
+-- minute.
 create or replace function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_validator') then

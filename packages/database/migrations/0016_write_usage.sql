@@ -1,7 +1,8 @@
--- Usage that validators write behind, continued: the alerts of overuse are counted apart from the activity, so that they are
--- complete when activity is aggregated or dropped; the last use of API keys; and the names of machines that had none.
+-- Extends the usage that validators write behind. Alerts of overuse are counted separately from the activity, so that they
+-- are complete when activity is aggregated or dropped. The last use of API keys and the missing hostnames of machines are
+-- written, too.
 
--- As `write_behind`, which validators of earlier versions call, with three more lists.
+-- Writes usage like `write_behind`, which validators of earlier versions call, with three more lists.
 --   overuse    [{license, count, first, last}]   checks that ended in TOO_MANY_MACHINES
 --   key_uses   [{id, at}]                        API keys
 --   hostnames  [{license, machine, hostname}]    names of machines; the machine id is in hexadecimal
@@ -45,7 +46,7 @@ create function write_overuse_counts(rows jsonb) returns void language sql set s
     first_at = least(alerts.first_at, excluded.first_at), last_at = greatest(alerts.last_at, excluded.last_at);
 $$;
 
--- A time of a clock that is far off counts as now. A use never moves backwards.
+-- A time of a clock that is far off counts as the current time. The last use never becomes earlier.
 create function write_key_uses(rows jsonb) returns void language sql set search_path = public, pg_temp as $$
   insert into credential_uses (credential_id, last_used_at)
   select c.id, least(now(), sane_time(to_timestamp(max(r.at) / 1000)))

@@ -1,11 +1,11 @@
--- Indexes for the filters of lists and for what deletions and merges look up, so that no request of one organization reads
--- the rows of others, or all of its own. Creating them delays writes to these tables, but no check: validators keep their
--- counts and alerts in memory meanwhile.
+-- Indexes for the filters of lists and for the lookups of deletions and merges. So no request of an organization reads the
+-- rows of others, or all of its own. Their creation delays writes to these tables, but no check, because validators keep
+-- their counts and alerts in memory meanwhile.
 
 create index licenses_status on licenses (organization_id, status, id);
 create index licenses_expiry on licenses (organization_id, expires_at, id) where status = 'active' and expires_at is not null;
 
--- A list that names only some of kind, type and scope reads the newest rules of each combination that matches.
+-- A list that filters by only some of kind, type and scope reads the newest rules of each matching combination.
 create index access_rules_kinds on access_rules (organization_id, kind, type, scope, id);
 create index access_rules_values on access_rules (organization_id, type, value, id);
 create index access_rules_scope on access_rules (organization_id, scope_id, id) where scope_id is not null;

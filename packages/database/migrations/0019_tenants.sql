@@ -1,16 +1,16 @@
--- Keeps organizations from harming each other and themselves: counters for quotas, suspension, the makers of credentials,
--- prepared signing keys, and what retention needs.
+-- Protects organizations from each other and from their own mistakes: counters for quotas, suspension, the creators of
+-- credentials, prepared signing keys, and the indexes that retention needs.
 --
--- The indexes and triggers below block changes through the management API while they are created, some seconds for ten
+-- The creation of the indexes and triggers below blocks changes through the management API, for some seconds with ten
 -- million rows. Checks and claims of slots are not blocked.
 
 alter table organizations
-  add column quotas jsonb not null default '{}', -- the limits that the operator has changed, by the names of the quotas
+  add column quotas jsonb not null default '{}', -- the limits that the operator has changed, by the name of the quota
   add column suspended_at timestamptz;
 
--- How much of each quota an organization uses: the sum of `used`. Triggers add a row for each statement that adds or deletes
--- rows, whoever runs it, so that concurrent transactions never wait for each other here. `fold_usage` replaces the rows of a
--- quota by their sum.
+-- An organization's use of each quota is the sum of `used`. Triggers add a row for each statement that adds or deletes
+-- rows, so that concurrent transactions never wait for each other here. `fold_usage` replaces the rows of a quota by their
+-- sum.
 create table organization_usage (
   organization_id uuid not null,
   quota text not null,
@@ -39,7 +39,7 @@ end $$;
 create function quota_of_credential(kind text) returns text language sql immutable set search_path = public, pg_temp as $$
   select case kind when 'API_KEY' then 'apiKeys' else 'tokens' end $$;
 
--- Revoking a credential gives its place back; deleting the revoked one changes nothing.
+-- A revoked credential no longer counts, so its later deletion changes nothing.
 create function count_credentials() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -57,7 +57,7 @@ begin
   return null;
 end $$;
 
--- Concurrent calls do not disturb each other: each replaces the rows that it deletes.
+-- Concurrent calls do not conflict, because each call replaces only the rows that it deletes.
 create function fold_usage(organization uuid, folded text) returns void language sql
   security definer set search_path = public, pg_temp as $$
   with gone as (
@@ -67,7 +67,7 @@ create function fold_usage(organization uuid, folded text) returns void language
   select organization, folded, sum(used) from gone having sum(used) <> 0;
 $$;
 
--- Counts everything anew: at the migration, and after a table was truncated.
+-- Counts all rows again, at the migration and after a table was truncated.
 create function recount_usage() returns void language sql set search_path = public, pg_temp as $$
   delete from organization_usage;
   insert into organization_usage (organization_id, quota, used)
@@ -109,14 +109,14 @@ create trigger credentials_count_updated after update on credentials
 
 select recount_usage();
 
--- The maker of a credential. `made_by_member` is the member from whose access token it descends, directly or through other
--- credentials; it keeps its value when the member is deleted.
+-- The creator of a credential. `made_by_member` is the member from whose access token the credential descends, directly or
+-- through other credentials. The column keeps its value when the member is deleted.
 alter table credentials
   add column created_by jsonb,
   add column made_by_member uuid;
 create index credentials_made_by_member on credentials (organization_id, made_by_member) where made_by_member is not null;
 
--- Signing keys have a permission of their own. Whoever managed them before has it.
+-- Signing keys have a separate permission. Credentials and members that could manage them before get it.
 update credentials set permissions = permissions || '{signing-keys.write}'
 where 'credentials.write' = any (permissions) and not 'signing-keys.write' = any (permissions);
 update members set permissions = permissions || '{signing-keys.write}'
@@ -126,11 +126,11 @@ where 'credentials.write' = any (permissions) and not 'signing-keys.write' = any
 select log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, expires_at, revoked_at',
   $$kind = 'API_KEY' and revoked_at is null$$);
 
--- A prepared key has never signed: it has `retired_at` and `prepared_at` until it is used, so that validators list it and do
--- not take it for the current key.
+-- A prepared key has never signed. Until it is used, it has `retired_at` and `prepared_at`, so that validators list it and
+-- do not use it as the current key.
 alter table signing_keys add column prepared_at timestamptz;
 
--- Organizations whose records retention still has to delete.
+-- Deleted organizations whose records retention must still delete.
 create table deleted_organizations (
   id uuid primary key,
   deleted_at timestamptz not null default now()
@@ -156,8 +156,8 @@ create index folded_rules_age on folded_rules (folded_at);
 -- The actions of the operator, also on organizations that are deleted.
 create index audit_log_operator on audit_log (id) where actor ->> 'type' = 'OPERATOR';
 
--- Records that a license file was issued: one entry for a license, a machine and a day. The id is computed from these three,
--- so a repeated file finds the entry of the day. `at` is the beginning of the day.
+-- Records that a license file was issued, in one entry for a license, a machine and a day. The id is computed from these
+-- three, so a repeated file updates the entry of the day. `at` is the beginning of the day.
 create function record_file_issued(organization uuid, license uuid, machine bytea, acting jsonb) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare

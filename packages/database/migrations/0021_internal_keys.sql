@@ -1,5 +1,5 @@
--- Keys with which the services of one installation authenticate each other. Both services read them; nobody writes them but
--- the owner. To replace a key: update internal_keys set secret = default, changed_at = default where purpose = 'decide'.
+-- Keys with which the services of one installation authenticate each other. Both services read them, and only the owner
+-- writes them. To replace a key: update internal_keys set secret = default, changed_at = default where purpose = 'decide'.
 create table internal_keys (
   purpose text primary key,
   -- Two random UUIDs have 244 random bits.
@@ -8,10 +8,10 @@ create table internal_keys (
   changed_at timestamptz not null default now()
 );
 
--- `decide`: management asks a validator for the verdict of a check.
+-- With `decide`, management authenticates at a validator to request the verdict of a check.
 insert into internal_keys (purpose) values ('decide');
 
--- Grants both services what they need to call each other. Run with every migration, as the other grants.
+-- Grants both services access to their keys. Like the other grants, it runs with every migration.
 create function grant_internal_keys() returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   service name;

@@ -1,6 +1,6 @@
--- The change log names the organization of each entry, so that a validator can read a very large change of one organization
--- apart, and goes on following the others meanwhile. Null: an entry of before this migration, or a machine whose license
--- was deleted with it.
+-- The change log contains the organization of each entry. So a validator can read a very large change of one organization
+-- separately, and follow the others meanwhile. The column is null in entries from before this migration, and for a machine
+-- that was deleted with its license.
 
 alter table change_log add column organization_id uuid;
 

@@ -1,10 +1,10 @@
 -- Entitlements of products and licenses, and API keys that are bound to a product.
 --
--- Validators of earlier versions do not read these columns and go on following. To them, a bound key is unbound: upgrade all
--- validators before keys are bound (docs/operations/upgrade.md).
+-- Validators of earlier versions ignore these columns and continue to follow the change log. They treat a bound key as
+-- unbound, so upgrade all validators before keys are bound (docs/operations/upgrade.md).
 
--- Returns whether a value has the form of entitlements, so that services need not validate what they read. The text of jsonb has
--- spaces that the limit of the API, 4 KiB, does not count.
+-- Returns whether a value has the form of entitlements, so that services need not validate stored values. The limit is 8
+-- KiB, because the text of jsonb has spaces that the limit of the API, 4 KiB, does not count.
 create function are_entitlements(members jsonb, with_null boolean) returns boolean language sql immutable as $$
   select jsonb_typeof(members) = 'object' and octet_length(members::text) <= 8192 and not exists (
     select from jsonb_each(case jsonb_typeof(members) when 'object' then members else '{}' end) as m (name, value)
@@ -17,14 +17,14 @@ create function are_entitlements(members jsonb, with_null boolean) returns boole
     end)
 $$;
 
--- null: none.
+-- Entitlements are null when there are none.
 alter table products add column entitlements jsonb
   constraint products_entitlements check (are_entitlements(entitlements, false));
 alter table licenses add column entitlements jsonb
   constraint licenses_entitlements check (are_entitlements(entitlements, true));
 
--- The licenses of a product with entitlements of their own, the longest first: whether new defaults of the product fit is
--- read from here.
+-- Lists the licenses of a product that have own entitlements, by length. New defaults of the product are checked against
+-- the longest of them.
 create index licenses_entitlements on licenses (product_id, octet_length(entitlements::text))
   where entitlements is not null;
 
@@ -46,7 +46,7 @@ end $$;
 create trigger products_revoke_keys after delete on products referencing old table as old_rows
   for each statement execute function revoke_keys_of_products();
 
--- The binding of a key is immutable, so that nobody widens what a secret in shipped apps can check.
+-- The binding of a key is immutable, so that a secret in shipped apps never gets access to further products.
 create function keep_product_of_key() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
   raise exception 'The product of a credential cannot be changed' using errcode = '23514';
@@ -72,7 +72,7 @@ begin
   end if;
 end $$;
 
--- A check of a table runs as whoever writes it.
+-- A check constraint runs as the user who writes the table, so management needs permission for its function.
 alter function grant_management() rename to grant_management_before_entitlements;
 create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
 begin

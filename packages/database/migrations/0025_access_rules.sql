@@ -1,5 +1,5 @@
--- Access rules, continued: monitored rules, restrictions and sets. Changes of access rules wait for this migration, some seconds for
--- ten million rules; checks continue.
+-- Adds monitored rules, restrictions and sets to access rules. Changes of access rules wait for this migration, some
+-- seconds with ten million rules. Checks continue.
 
 alter table access_rules
   add column mode text not null default 'ENFORCE' check (mode in ('ENFORCE', 'MONITOR')),
@@ -13,13 +13,14 @@ alter table access_rules
 
 create index access_rules_monitored on access_rules (organization_id, id) where mode = 'MONITOR';
 
--- A set changes as a whole. Every change of its rules, whoever makes it, gives it another version.
+-- Sets of access rules, which are replaced as a whole. Every change of a set's rules, also a manual one, changes its
+-- version.
 create table access_rule_sets (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
   name text not null check (length(name) between 1 and 64),
   version uuid not null default gen_random_uuid(),
-  rules integer not null default 0, -- how many it has, expired ones included
+  rules integer not null default 0, -- the number of its rules, including expired ones
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint access_rule_sets_name unique (organization_id, name),
@@ -30,7 +31,7 @@ alter table access_rules
   add foreign key (organization_id, set_id) references access_rule_sets (organization_id, id) on delete cascade;
 create index access_rules_set on access_rules (organization_id, set_id, id) where set_id is not null;
 
--- `changed` has the rules after an insertion or update, and before a deletion.
+-- Changes the versions of sets. `changed` contains the rules after an insertion or update, and before a deletion.
 create function version_sets() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   added integer := case tg_op when 'INSERT' then 1 when 'DELETE' then -1 else 0 end;
@@ -51,7 +52,7 @@ create trigger access_rules_sets_updated after update on access_rules
 create trigger access_rules_sets_deleted after delete on access_rules
   referencing old table as changed for each statement execute function version_sets();
 
--- As before, and sets count too.
+-- As before, and also counts sets.
 create or replace function count_usage() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare
@@ -74,7 +75,8 @@ create trigger access_rule_sets_count_deleted after delete on access_rule_sets
   referencing old table as changed for each statement execute function count_usage();
 create trigger access_rule_sets_count_truncated after truncate on access_rule_sets execute function recount_after_truncate();
 
--- Lists of rules by their matches. Updating the counters of a million rules takes some seconds, in which validators keep their counts.
+-- Indexes for lists of rules by their matches. The update of the counters of a million rules takes some seconds, during
+-- which validators keep their counts.
 alter table access_rule_counters add column organization_id uuid;
 update access_rule_counters c set organization_id = r.organization_id from access_rules r where r.id = c.rule_id;
 create index access_rule_counters_count on access_rule_counters (organization_id, match_count, rule_id);
@@ -91,8 +93,9 @@ end $$;
 select log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, '
   'customer_id, expires_at, allow_suspended_or_expired');
 
--- What support looks for: a part of a license key in any case and without blanks, a part of what identifies a customer, and entries of
--- the audit log. Both extensions are part of Postgres and trusted, so the owner of the database may create them.
+-- Indexes for searches: by the beginning of a license key in any case and without blanks, by a part of a customer's email,
+-- name or external id, and for entries of the audit log. Both extensions are part of Postgres and trusted, so the owner of
+-- the database may create them.
 create extension if not exists pg_trgm;
 create extension if not exists btree_gin;
 create index licenses_key_search on licenses (organization_id, (upper(replace(key, ' ', '')) collate "C"));

@@ -11,13 +11,13 @@ alter table licenses
 create index licenses_not_started on licenses (id) where duration_days is not null and expires_at is null;
 create index licenses_leased on licenses (id) where lease_seconds is not null and max_machines is not null;
 
--- Until when a machine holds its slot; null: until it is released. The row of a machine whose lease has ended holds no slot,
--- and the next claim of its license deletes it.
+-- The end of a machine's lease, or null when it holds its slot until the release. A machine whose lease has ended holds no
+-- slot, and the next claim of its license deletes the row.
 alter table machines add column lease_ends_at timestamptz;
 create index machines_leases on machines (license_id, lease_ends_at) where lease_ends_at is not null;
 
--- Machines that hold slots when their license gets leases have a first one. Without leases, machines whose lease is alive keep
--- their slots for good.
+-- When a license gets leases, the machines that hold its slots get a first lease. When it loses them, machines whose lease
+-- is alive keep their slots permanently.
 create function change_leases() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -39,9 +39,8 @@ create trigger licenses_leases after update of lease_seconds, max_machines on li
 select log_changes_of('licenses', 'L',
   'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds');
 
--- Fails when a license needs a feature that is not in `features`, which names what the calling validator implements. A
--- validator of an earlier version would treat a license whose term has not started as one that never expires, and a lease
--- as one that never ends.
+-- Fails when a license needs a feature that is not in `features`, the features of the calling validator. A validator of an
+-- earlier version would never let a license expire whose term has not started, and would never end a lease.
 create function require_features(features text[]) returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
@@ -52,7 +51,7 @@ begin
   end if;
 end $$;
 
--- As `open_change_log` before, for a validator that implements the features.
+-- Opens the change log as `open_change_log` did, for a validator that implements the features.
 create function open_change_log_with(features text[]) returns text language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   if pg_is_in_recovery() then
@@ -76,12 +75,12 @@ begin
   return open_change_log_with('{}');
 end $$;
 
--- Claims slots, and starts the terms of licenses. As the function of four arguments before, with these differences:
---   * A claim without a machine id starts the term of a license without a limit; its outcome is `started`.
---   * A claim whose license has expired since its term was started, which the caller did not know, is `expired`.
---   * `ends_at` is when the license expires, in milliseconds since 1970; null: never.
+-- Claims slots, and starts the terms of licenses. It differs from the function with four arguments as follows:
+--   * A claim without a machine id starts the term of a license without a limit. Its outcome is `started`.
+--   * A claim for a license whose started term has ended is `expired`.
+--   * `ends_at` is the time at which the license expires, in milliseconds since 1970, or null when it never does.
 --   * A machine whose lease has ended holds no slot. Its row is deleted before the claims are judged.
---   * A machine that holds a slot of a license with leases, or gets one, holds it from now on for `lease` seconds.
+--   * A machine that holds or gets a slot of a license with leases holds it for `lease` seconds from now on.
 --   * A license that needs a feature that is not in `features` is `busy`.
 -- The rows of licenses whose terms start are locked before those of their slots, as changes of licenses do.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
@@ -109,7 +108,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- New statements, hence new snapshots: they see what the holders before us have committed.
+  -- New statements have new snapshots, which include what former holders of the locks have committed.
   select array_agg(l.id) into leased from licenses l
   where l.id = any (held) and l.lease_seconds is not null and l.max_machines is not null;
   if leased is not null and 'leases' = any (features) then
@@ -181,9 +180,9 @@ begin
   end if;
 end $$;
 
--- Deletes the machines of licenses whose lease has ended, and renews the leases of those that claim. The caller has locked the
--- licenses' slots, and the time is read after that, so the leases of a license never end earlier than a validator was told. At
--- most 2,000 machines are deleted, so that a claim is short; the others count until the next one.
+-- Deletes the machines whose lease has ended, and renews the leases of the claiming machines. The caller has locked the
+-- licenses' slots, and the time is read after that. So a lease never ends earlier than the validator has computed. At most
+-- 2,000 machines are deleted, so that a claim is short. The others count until the next claim.
 create function renew_leases(leased uuid[], license_ids uuid[], machine_ids bytea[]) returns void language plpgsql
   set search_path = public, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -216,11 +215,11 @@ create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], 
   security definer set search_path = public, pg_temp as $$
   select outcome, used, max, xid from claim_slots(license_ids, machine_ids, hostnames, patient, '{}'::text[]) $$;
 
--- The end of a term that starts with this transaction: whole days of 24 hours, in whole milliseconds as the API shows it.
+-- Returns the end of a term that starts with this transaction: days of 24 hours, in whole milliseconds as the API shows it.
 create function term_end(days integer) returns timestamptz language sql stable set search_path = public, pg_temp as $$
   select date_trunc('milliseconds', now()) + make_interval(hours => 24 * days) $$;
 
--- Starts the terms of those of the locked licenses that a claim has made VALID: one without a limit, or one of which a
+-- Starts the terms of the locked licenses for which a claim is VALID: licenses without a limit, and licenses of which a
 -- claiming machine holds a slot now.
 create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea[]) returns void language sql
   set search_path = public, pg_temp as $$
@@ -237,16 +236,16 @@ create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea
   select now(), new_id(), organization_id, id, 'TERM_STARTED', now(), now() from started;
 $$;
 
--- When apps released slots of licenses with `max_releases`, of the last 30 days. A license has at most as many rows as its
--- largest limit was.
+-- The times at which apps released slots of licenses with `max_releases` in the last 30 days. The number of a license's
+-- rows never exceeds its largest limit.
 create table slot_releases (
   license_id uuid not null references license_slots on delete cascade,
   at timestamptz not null default now()
 );
 create index slot_releases_license on slot_releases (license_id, at);
 
--- Records that an app may release no further slot: one entry for a license, a machine and a day. The id is computed from
--- these three, so that repeated requests count in one entry.
+-- Records that an app may release no further slot, in one entry for a license, a machine and a day. The id is computed from
+-- these three, so repeated requests are counted in one entry.
 create function record_release_limits(license_ids uuid[], machine_ids bytea[]) returns void language sql
   set search_path = public, pg_temp as $$
   insert into activity (at, id, organization_id, license_id, type, machine_id, count, first_at, last_at)
@@ -259,8 +258,8 @@ create function record_release_limits(license_ids uuid[], machine_ids bytea[]) r
   on conflict (at, id) do update set count = activity.count + 1, last_at = excluded.last_at;
 $$;
 
--- As before, with `max_releases`: of a license that apps have released so often in the last 30 days, no slot is released. The
--- outcome is `unknown` then, because the machine keeps its slot, and the activity says why.
+-- As before, with `max_releases`. When apps have released that many slots of a license in the last 30 days, no further slot
+-- is released. The machine keeps its slot, the outcome is `unknown`, and the activity contains the reason.
 create or replace function release_slots(license_ids uuid[], machine_ids bytea[])
   returns table (outcome text, used integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -282,7 +281,7 @@ begin
   perform ensure_partition('activity', now());
   select array_agg(id) into held from (select license_id as id from license_slots
     where license_id = any (concerned) order by license_id for no key update skip locked) locked;
-  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  -- A new statement has a new snapshot, which includes what former holders of the locks have committed.
   if exists (select from licenses l where l.id = any (held) and l.max_releases is not null) then
     delete from slot_releases where license_id = any (held) and at <= now() - interval '30 days';
     with holding as (

@@ -1,15 +1,15 @@
--- A validator goes on following the log while it compares its index with the tables. For that, the log must lose as little as
--- possible:
+-- A validator continues to follow the log while it compares its index with the tables. For that, the log must lose as few
+-- entries as possible:
 --
 --   * TRUNCATE logs the rows that it removes.
 --   * A request to reload everything (void_change_log) keeps the entries.
---   * A crash or a failover keeps the entries, which are a part of the same history. A validator finds out from where on its own
---     history differs: its heartbeats, in `validators.landmark`, are part of the history, too. Transactions become visible in
---     the order in which they are in the write-ahead log. So a server that has a heartbeat has everything that was visible
---     before.
+--   * A crash or a failover keeps the entries, which are part of the same history. A validator can determine the point from
+--     which its own history differs, because its heartbeats (`validators.landmark`) are part of the history, too.
+--     Transactions become visible in the order of the write-ahead log. So a server that has a heartbeat has everything that
+--     was visible before it.
 
--- `gone`: entries that are visible in it have been deleted, or will be. `reloads`: how many reloads have been requested.
--- `pruned` is for validators of earlier versions, which reload when their position is before it.
+-- Entries that are visible in `gone` have been deleted, or will be. `reloads` is the number of requested reloads. `pruned`
+-- is for validators of earlier versions, which reload when their position is before it.
 alter table feed_state add column gone pg_snapshot, add column reloads bigint not null default 0;
 update feed_state set gone = pruned;
 alter table feed_state alter column gone set not null;
@@ -17,7 +17,7 @@ alter table feed_state alter column gone set not null;
 -- The latest snapshot that the validator has applied in the history of this server.
 alter table validators add column landmark text;
 
--- Makes every validator reload. Entries are kept, so that a validator goes on following the log meanwhile.
+-- Makes every validator reload. Entries are kept, so that a validator can follow the log meanwhile.
 create or replace function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   with own as (
     select pg_current_xact_id()::text::numeric as xid
@@ -34,7 +34,7 @@ create or replace function void_change_log() returns void language sql security 
   select pg_notify('keyward_changes', '');
 $$;
 
--- Deletes the log, whose entries mean nothing on this server.
+-- Deletes the log, whose entries have no meaning on this server.
 create function forget_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   select void_change_log();
   delete from change_log;
@@ -42,8 +42,9 @@ create function forget_change_log() returns void language sql security definer s
   update feed_state set gone = pruned;
 $$;
 
--- As before, but a crash or a failover does not delete the log. Then the server is the same by its system identifier, which
--- some managed servers hide, and it has one new run. A backup restored into a running database adds a second new run.
+-- As before, but a crash or a failover does not delete the log. In these cases the server has the same system identifier,
+-- which some managed servers hide, and one new run. A backup that is restored into a running database adds a second new
+-- run.
 create or replace function open_change_log_with(features text[]) returns text language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare
@@ -93,13 +94,13 @@ begin
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
   get diagnostics deleted = row_count;
   delete from feed_marks where at < mark.at;
-  -- Those of validators that have ended.
+  -- Delete the rows of validators that no longer run.
   delete from flushes where at < now() - interval '1 day';
   delete from validators where seen_at < now() - interval '1 day';
   return deleted;
 end $$;
 
--- Logs the rows that TRUNCATE is about to remove. Of a table that is not listed here it requests a reload.
+-- Logs the rows that TRUNCATE is about to remove. For a table that is not listed here, it requests a reload.
 create or replace function log_truncate() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -150,7 +151,7 @@ create or replace function note_validator(validator uuid, named text, applied_sn
 declare
   reached text;
 begin
-  perform applied_snapshot::pg_snapshot; -- fails unless it is one
+  perform applied_snapshot::pg_snapshot; -- fails for an invalid snapshot
   if applied_snapshot is not null and more->>'server' <> change_log_identity() then
     applied_snapshot := '1:1:';
   elsif more ? 'server' then

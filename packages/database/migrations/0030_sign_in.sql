@@ -1,8 +1,9 @@
--- Sign-in of people to the console: sessions, one-time invitations and passkeys (docs/api.md#a5). Only the SHA-256 of a secret is stored.
+-- Sign-in of people to the console: sessions, one-time invitations and passkeys (docs/api.md#a5). Only the SHA-256 of a
+-- secret is stored.
 
--- A session acts as its member, or as the operator. A session that was opened with an access token ends with the token and has its
--- permissions. `operator_seal` proves which operator token opened it, so it ends when that token is replaced: the HMAC-SHA256 of the
--- token, with the secret of the session as its key.
+-- A session acts as its member, or as the operator. A session that was opened with an access token ends with the token and
+-- has its permissions. `operator_seal` is the HMAC-SHA256 of the operator token that opened the session, with the session's
+-- secret as the key. So the session ends when that token is replaced.
 create table sessions (
   id uuid primary key,
   secret_hash bytea not null unique check (length(secret_hash) = 32),
@@ -23,7 +24,7 @@ create index sessions_organization on sessions (organization_id) where organizat
 create index sessions_credential on sessions (credential_id) where credential_id is not null;
 create index sessions_expiry on sessions (expires_at);
 
--- At most one for each member; using it deletes it.
+-- A member has at most one invitation. Its use deletes it.
 create table invitations (
   member_id uuid primary key references members on delete cascade,
   organization_id uuid not null references organizations on delete cascade,
@@ -50,7 +51,8 @@ create table passkeys (
 create index passkeys_member on passkeys (member_id);
 create index passkeys_organization on passkeys (organization_id);
 
--- A challenge that a passkey has to sign, which is accepted once. `member_id`: the member that registers a passkey; null for signing in.
+-- Challenges that a passkey must sign. Each is accepted once. `member_id` is the member that registers a passkey, or null
+-- for signing in.
 create table passkey_challenges (
   challenge bytea primary key,
   member_id uuid references members on delete cascade,
