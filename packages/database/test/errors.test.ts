@@ -23,7 +23,7 @@ const thrownBy = async (work: Promise<unknown>): Promise<unknown> => {
   throw new Error('Nothing was thrown')
 }
 
-/** Those of the classifiers that are true of an error. */
+/** Returns the names of the classifiers that return true for an error. */
 const classesOf = (error: unknown): string[] =>
   Object.entries(errors).flatMap(([name, is]) => (name.startsWith('is') && is(error) === true ? [name] : []))
 
@@ -41,7 +41,7 @@ test.each<[string, string, string[]]>([
   [`do $$ begin raise 'x' using errcode = '40001'; end $$`, '40001', ['isRetryable']],
   [`do $$ begin raise 'x' using errcode = '55P03'; end $$`, '55P03', ['isServerUnavailable']],
   [`set statement_timeout = 1; select pg_sleep(1)`, '57014', ['isServerUnavailable']],
-])('classifies what %s fails with', async (statement, state, classes) => {
+])('classifies the error of %s', async (statement, state, classes) => {
   const client = await database.pool.connect()
   const error = await thrownBy(client.query(statement))
   client.release(true)
@@ -49,14 +49,14 @@ test.each<[string, string, string[]]>([
   expect(classesOf(error).toSorted()).toEqual(classes)
 })
 
-test('names the constraint that a statement violated', async () => {
+test('returns the constraint that a statement violated', async () => {
   const unique = await thrownBy(database.pool.query('insert into parents values (1)'))
   const reference = await thrownBy(database.pool.query('insert into children values (2)'))
   expect([unique, reference].map(errors.violatedConstraint)).toEqual(['parents_pkey', 'children_parent'])
   expect(errors.violatedConstraint(await thrownBy(database.pool.query(`select 'x'::integer`)))).toBe('')
 })
 
-test('recognizes failed connections by the code of the system and by the messages of the driver', async () => {
+test('recognizes failed connections by the error code of the system and by the message of the driver', async () => {
   const pool = createPool('postgres://127.0.0.1:1/x', { name: 'test' })
   const refused = await thrownBy(pool.query('select'))
   await pool.end()
@@ -78,7 +78,7 @@ test.each([
   expect(classesOf(error)).toEqual(['isConnectionFailure'])
 })
 
-test('takes a mistake in the program for none of them, whatever its message says', () => {
+test('assigns no class to an error of the program, whatever its message', () => {
   expect(classesOf(new TypeError("Cannot read properties of undefined (reading 'connection')"))).toEqual([])
   expect(classesOf(new Error('The connection has no timeout'))).toEqual([])
   expect(classesOf('connection')).toEqual([])

@@ -12,7 +12,7 @@ describe('uuidv7', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('has the version, the variant and the time', () => {
+  test('contains the version, the variant and the time', () => {
     const at = Date.UTC(2100, 1, 2, 3, 4, 5, 678)
     const id = uuidv7(at)
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -27,7 +27,7 @@ describe('secrets', () => {
     ['API_KEY', 'kwk_'],
     ['MANAGEMENT_TOKEN', 'kwm_'],
     ['ACCESS_TOKEN', 'kwp_'],
-  ] as const)('%s begins with %s and passes its own check', (kind, start) => {
+  ] as const)('a secret of the kind %s begins with %s and is accepted', (kind, start) => {
     const made = createSecret(kind)
     expect(made.secret).toMatch(new RegExp(`^${start}[0-9A-Za-z]{36}$`))
     expect(made.secret.startsWith(made.prefix)).toBe(true)
@@ -36,7 +36,7 @@ describe('secrets', () => {
     expect(hashSecret(made.secret)).toEqual(made.hash)
   })
 
-  test('recognizes one wrong character without a lookup', () => {
+  test('rejects a secret with one wrong character', () => {
     const { secret } = createSecret('API_KEY')
     for (let at = 4; at < secret.length; at++) {
       const typo = secret.slice(0, at) + (secret[at] === 'x' ? 'y' : 'x') + secret.slice(at + 1)
@@ -47,7 +47,7 @@ describe('secrets', () => {
     expect(parseSecret('')).toBeNull()
   })
 
-  test('has a CRC-32 in six base62 characters as its checksum', () => {
+  test('accepts a CRC-32 in six base62 characters as the checksum', () => {
     expect(parseSecret(`kwk_${'0'.repeat(30)}2C8GjS`)).toEqual({ kind: 'API_KEY' })
   })
 })

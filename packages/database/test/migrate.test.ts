@@ -57,7 +57,10 @@ test('upgrades a database with rows from each schema since 0011', async () => {
   }
 })
 
-/** Applies the migrations up to and including `last`, as kysely records them, and inserts a row of several entities. */
+/**
+ * Applies the migrations up to and including `last`, and records them as kysely does. Inserts a row of several
+ * entities.
+ */
 async function fillOldSchema(client: pg.Client, last: string): Promise<string[]> {
   await client.query(`
     create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);

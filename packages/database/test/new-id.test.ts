@@ -1,4 +1,4 @@
-/** Ids that the database makes for rows of its own. */
+/** Tests the ids that the database creates. */
 
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -25,7 +25,7 @@ test('new_id() returns UUIDs of version 7 with the current time that sort by cre
   for (const { before, id, after } of rows) {
     const ms = Number.parseInt(id.replace('-', '').slice(0, 12), 16)
     const us = ms * 1000 + (Number.parseInt(id.slice(15, 18), 16) * 1000) / 4096
-    expect(us).toBeGreaterThan(Number(before) - 1) // a fraction of 4096 steps is at most a microsecond short
+    expect(us).toBeGreaterThan(Number(before) - 1) // a fraction of 4096 steps is at most a microsecond too low
     expect(us).toBeLessThanOrEqual(Number(after))
   }
 })

@@ -19,7 +19,7 @@ test('fails the transaction, not the process, when a connection breaks between t
     await database.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'breaks'`,
     )
-    // The server's farewell arrives while nobody asks anything.
+    // The server's last message arrives while no query is running.
     await new Promise((resolve) => setTimeout(resolve, 100))
     await trx.selectFrom('organizations').select('id').execute()
   })

@@ -1,6 +1,7 @@
 /**
- * The permissions of both services' roles in the database, as complete lists: a grant that is added anywhere fails here.
- * Statements that must be refused are run as each login, also through temporary objects, functions and triggers.
+ * Compares the permissions of both services' roles in the database with complete lists, so that every added grant fails
+ * a test. Each login also runs statements that must fail, including some with temporary objects, functions and
+ * triggers.
  */
 
 import { createTestDatabase, insertOrganization, insertSigningKey, type TestDatabase } from '@keyward/testkit'
@@ -16,7 +17,7 @@ let logins: Readonly<Record<keyof typeof ROLES, pg.Pool>>
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  // A copy of a database has the default privileges again; each migration revokes them.
+  // A copy of a database has the default privileges again. Each migration revokes them.
   await migrate(database.url)
   await insertSigningKey(database.pool, { organizationId: await insertOrganization(database.pool) })
   logins = {
@@ -30,13 +31,13 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** The names that the statement returns as `name`. */
+/** Returns the column `name` of a statement's rows. */
 async function names(statement: string, values: unknown[]): Promise<string[]> {
   const { rows } = await database.pool.query<{ name: string }>(statement, values)
   return rows.map(({ name }) => name)
 }
 
-/** Without the functions of extensions, which read and write nothing. */
+/** Returns the functions that a role may execute, except those of extensions, which read and write nothing. */
 const executable = (role: string) =>
   names(
     `select p.proname as name from pg_proc p where p.pronamespace = 'public'::regnamespace
@@ -45,7 +46,7 @@ const executable = (role: string) =>
     [role],
   )
 
-/** `table privilege`, for whole tables and for single columns. */
+/** Returns the privileges of a role as `table privilege`, for whole tables and for single columns. */
 const granted = (role: string, privileges: readonly string[]) =>
   names(
     `select c.relname || ' ' || lower(p) as name from pg_class c, unnest($2::text[]) p
@@ -58,7 +59,7 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('executes fourteen functions', async () => {
+  test('may execute exactly fourteen functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
       'claim_slots',
@@ -77,12 +78,12 @@ describe('the validator role', () => {
     ])
   })
 
-  test('writes no table', async () => {
+  test('may write no table', async () => {
     const writing = ['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']
     expect(await granted(ROLES.validator, writing)).toEqual([])
   })
 
-  test('reads the columns that a verdict needs and no others', async () => {
+  test('may read only the columns that a verdict needs', async () => {
     const readable = await names(
       `select a.attrelid::regclass || '.' || a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
@@ -160,7 +161,7 @@ describe('the validator role', () => {
 })
 
 describe('the management role', () => {
-  test('executes eleven functions', async () => {
+  test('may execute exactly eleven functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
       'are_entitlements',
       'changed_since',
@@ -177,13 +178,13 @@ describe('the management role', () => {
     ])
   })
 
-  test('owns nothing and changes no schema', async () => {
+  test('owns nothing and may not change the schema', async () => {
     expect(await granted(ROLES.management, ['TRUNCATE', 'TRIGGER', 'REFERENCES'])).toEqual([])
     const owned = await names('select relname as name from pg_class where relowner = $1::regrole', [ROLES.management])
     expect(owned).toEqual([])
   })
 
-  test('cannot write the change log other than by changing what it logs', async () => {
+  test('may not write the change log directly', async () => {
     const written = await granted(ROLES.management, ['INSERT', 'UPDATE', 'DELETE'])
     expect(written.filter((name) => /^(?:change_log|feed_|server_run|validators|flushes|kysely)/.test(name))).toEqual(
       [],
@@ -218,14 +219,14 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
     `set session authorization default; set role postgres`,
     'create extension if not exists dblink',
     "load 'auto_explain'",
-  ])('refuses %s', async (statement) => {
+  ])('may not run: %s', async (statement) => {
     const refused = await logins[login]
       .query(statement)
       .catch((error: unknown) => (error instanceof pg.DatabaseError ? error.code : error))
     expect(['42501', '22023']).toContain(refused)
   })
 
-  test('refuses the members of every role but its own', async () => {
+  test('may not assume another role', async () => {
     const roles = await names('select rolname as name from pg_roles where rolname <> all ($1)', [
       [ROLES[login], (await logins[login].query<{ name: string }>('select current_user as name')).rows[0]?.name],
     ])
@@ -234,7 +235,7 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
   })
 })
 
-test('a trigger function refuses to run for a table outside of the schema', async () => {
+test('a trigger function fails for a table outside of the schema', async () => {
   const client = await database.pool.connect()
   const attempts = [
     ['log_changes_of_licenses', 'id uuid', 'referencing new table as new_rows'],
@@ -243,7 +244,7 @@ test('a trigger function refuses to run for a table outside of the schema', asyn
     ['log_machines', 'license_id uuid, machine_id bytea', 'referencing new table as changed'],
   ] as const
   for (const [name, columns, transition] of attempts) {
-    // As the owner, who alone may attach the function.
+    // This runs as the owner, because only the owner may attach the function.
     await client.query(`create temporary table victim (${columns})`)
     await client.query(
       `create trigger attached after insert on victim ${transition} for each statement execute function ${name}()`,

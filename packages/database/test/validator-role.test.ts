@@ -66,11 +66,11 @@ describe('as a validator', () => {
     `select write_rule_counts('[]')`,
     'create table mine (id integer)',
     "select pg_read_file('/etc/hostname')",
-  ])('%s is refused', async (statement) => {
+  ])('may not run: %s', async (statement) => {
     await expect(validator.query(statement)).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('reads the columns of a verdict and stores what it has applied', async () => {
+  test('may read the columns of a verdict and write its heartbeat', async () => {
     expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
     expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
     const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }
@@ -90,7 +90,7 @@ describe('as a validator', () => {
   })
 })
 
-test('migrates as a user that cannot create roles, and warns which roles are missing', async () => {
+test('warns which roles are missing when the migrating user cannot create roles', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_plain_${process.pid}`
   const url = new URL(withDatabase(server, name))
@@ -101,7 +101,7 @@ test('migrates as a user that cannot create roles, and warns which roles are mis
   url.username = name
   url.password = 'plain'
   expect((await migrate(url.href)).warnings).toEqual([])
-  // The role exists on this server; here it is as if it did not.
+  // The role exists on this server, so the function is changed to find no role.
   await onServer(url.href, async (client) => {
     const { rows } = await client.query<{ text: string }>(
       `select replace(pg_get_functiondef('create_group_role'::regproc), '= role_name', '= ''nobody_at_all''') as text`,
@@ -119,7 +119,7 @@ test('migrates as a user that cannot create roles, and warns which roles are mis
   })
 })
 
-test('validators of an earlier version keep reading whole rows until none of them is left', async () => {
+test('validators may read whole rows while one of an earlier version runs', async () => {
   const upgraded = await createTestDatabase()
   const readRow = async (): Promise<unknown> => {
     const client = new pg.Client({ connectionString: upgraded.validatorUrl })

@@ -30,7 +30,9 @@ async function insertProduct(client: pg.Client, id: string): Promise<void> {
   await client.query(`insert into products (id, organization_id, name) values ($1, $2, 'x')`, [id, organizationId])
 }
 
-/** Writes products in transactions that commit, roll back, in whole or in part; notes the ids that were committed. */
+/**
+ * Writes products in transactions that commit or roll back, in whole or in part. Adds the committed ids to `committed`.
+ */
 async function write(seed: number, committed: Set<string>): Promise<void> {
   const { chance, int } = random(seed)
   const client = await connected(database.url)
@@ -97,7 +99,7 @@ test('reads every committed change exactly once under 16 writers, rollbacks, sav
   await Promise.all([long.end(), reader.end()])
 }, 60_000)
 
-test('misses nothing when the connection of the reader is killed repeatedly', async () => {
+test('reads every change when the connection of the reader is killed repeatedly', async () => {
   const writer = await connected(database.url)
   let reader = await connected(database.validatorUrl)
   let { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })

@@ -23,7 +23,7 @@ const TIMES = [
   '4713-01-01 00:00:00Z',
 ]
 
-/** One of every type, then of every type that may be null. */
+/** Reads one column of every type, then one of every type that may be null. */
 const read = (column: ColumnReader) => ({
   uuid: Buffer.from(column.uuid('a', { sql: `'${ID}'::uuid` })).toString('hex'),
   uuidOrNull: column.uuidOrNull('b', { sql: 'null::uuid' }),
@@ -70,7 +70,7 @@ test.each([1, 2, 3, 7, 64, 100_000])('decodes a COPY stream that arrives %i byte
   expect(rows[1]?.repeated).toBe(rows[0]?.repeated)
 })
 
-test('decodes what record_send returns', async () => {
+test('decodes the output of record_send', async () => {
   const { rows } = await database.pool.query<{ record: Buffer }>(
     `select record_send(t) as record from generate_series(0, 1) i cross join lateral (select ${list}) t`,
   )
@@ -79,7 +79,7 @@ test('decodes what record_send returns', async () => {
   expect(decoded).toEqual([0, 1].map(expected))
 })
 
-test('rounds times down to milliseconds, in every century, and keeps the infinite ones', async () => {
+test('rounds times of all centuries down to milliseconds, except infinite ones', async () => {
   const readTime = (column: ColumnReader) => column.timeOrNever('t')
   const decoded: number[] = []
   for (const time of [...TIMES, 'infinity', '-infinity']) {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { landmarkOf, loadFeed, mayContinue, noteValidator, readFeed, uuidv7 } from '../../src/index.ts'
 import { migrate } from '../../src/migrate.ts'
 
-// Its own server, since it is stopped and crashed here.
+// These tests stop and crash a separate server.
 let folder: string
 let postgres: RunningPostgres
 
@@ -57,21 +57,22 @@ test('continues from the snapshot after an orderly restart', async () => {
   expect((await joined()).server).toBe(before.server)
 })
 
-test('reports another log after a crash, because the ids of lost transactions may be assigned again', async () => {
+test('reports another log after a crash, and continues from the last heartbeat', async () => {
   const before = await joined()
   const heartbeat = { id: uuidv7(), name: 'v', ready: true }
   const note = (client: pg.Client, applied: string, server: string) =>
     noteValidator(client, { ...heartbeat, applied, details: { server } })
   await onServer((client) => note(client, before.snapshot, before.server))
-  // Seen by a reader, but not on disk: neither a roll-back nor such a commit waits for it.
+  // A reader reads these transactions before they are on disk, because rollbacks and asynchronous commits do not wait
+  // for it.
   const seen = await onServer(async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 5; i++) await client.query('begin; select pg_current_xact_id(); rollback')
     await insertOrganization(client)
     const reading = await readFeed(client, before.snapshot)
-    // A commit that waits for the disk takes what was committed before it to the disk.
+    // A commit that waits for the disk would also write the earlier transactions to disk, so none follows.
     expect(await landmarkOf(client, heartbeat.id)).toBe(before.snapshot)
-    process.kill(postgres.pid, 'SIGQUIT') // an immediate shutdown: the same as a crash for what was not written
+    process.kill(postgres.pid, 'SIGQUIT') // an immediate shutdown, which loses unwritten data like a crash
     return reading
   })
   expect(seen.changes).toHaveLength(1)
@@ -81,7 +82,7 @@ test('reports another log after a crash, because the ids of lost transactions ma
   expect(after.server).not.toBe(before.server)
   expect((await joined()).server).toBe(after.server)
 
-  // The validator has followed this history up to its heartbeat, if the heartbeat has survived. The log since then remains.
+  // If the heartbeat has survived, the validator's history is part of this one up to the heartbeat. The log is kept.
   expect(mayContinue(before.server, after.server)).toBe(true)
   await onServer(async (client) => {
     expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))
@@ -95,7 +96,7 @@ test('reports another log after a crash, because the ids of lost transactions ma
   })
 })
 
-test('tells a common history from another server, and from a backup that was restored into a database', () => {
+test('distinguishes a common history from another server and from a restored backup', () => {
   expect(mayContinue('1/2/3/run/0001', '1/2/3/other/0002')).toBe(true)
   for (const after of ['9/2/3/run/0001', '1/9/3/run/0001', '1/2/9/run/0001', '1/2/3/run other/0001'])
     expect(mayContinue('1/2/3/run/0001', after), after).toBe(false)

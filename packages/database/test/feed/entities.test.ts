@@ -1,4 +1,7 @@
-/** The declared columns against the database: the triggers that write the change log, and what a validator may read. */
+/**
+ * Compares the declared columns with the triggers that write the change log, and with the columns that a validator may
+ * read.
+ */
 
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -19,7 +22,7 @@ interface Trigger {
   readonly rows: string
 }
 
-/** The triggers of a table that write the change log, with what their function compares. */
+/** Returns the triggers of a table that write the change log, with the columns that their function compares. */
 async function triggersOf(table: string): Promise<Trigger[]> {
   const { rows } = await database.pool.query<{ name: string; source: string }>(
     `select tgname as name, prosrc as source from pg_trigger join pg_proc on pg_proc.oid = tgfoid
@@ -40,7 +43,7 @@ test.each(ENTITIES)('the triggers on $table log the columns that are declared', 
   expect(await triggersOf(table)).toEqual(names.map((name) => ({ name, letter, columns, rows })))
 })
 
-test('every table whose changes are logged is declared, apart from machines', async () => {
+test('declares every table whose changes are logged, except machines', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
     `select distinct tgrelid::regclass::text as name from pg_trigger join pg_proc on pg_proc.oid = tgfoid
      where proname like 'log\\_changes\\_of\\_%'`,

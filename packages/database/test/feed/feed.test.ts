@@ -39,7 +39,7 @@ async function read(): Promise<FeedChange[]> {
   return reading.changes
 }
 
-/** Only what tells changes apart, for short expectations. */
+/** Reads changes as short texts, for short expectations. */
 async function readNames(): Promise<string[]> {
   return (await read()).map(nameOf).toSorted((a, b) => a.localeCompare(b))
 }
@@ -81,7 +81,7 @@ describe('loadFeed', () => {
     await loadFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes) })
     const changes = await read()
     const order = (list: FeedChange[]) => list.map(plain).toSorted((a, b) => a.localeCompare(b))
-    // A load tells the count of slots with the license alone.
+    // In a load, only the license contains the number of slots.
     const asLoaded = changes.map((change) => (change.entity === 'machine' ? { ...change, used: null } : change))
     expect(order(asLoaded)).toEqual(order(loaded))
     expect(changes).toHaveLength(13)
@@ -106,10 +106,10 @@ describe('loadFeed', () => {
     expect(joined.rows).toBeGreaterThan(10)
     const failing = loadFeed(database.validatorUrl, {
       onBatch: () => {
-        throw new Error('no room')
+        throw new Error('the consumer failed')
       },
     })
-    await expect(failing).rejects.toThrow('no room')
+    await expect(failing).rejects.toThrow('the consumer failed')
   })
 })
 
@@ -135,7 +135,7 @@ describe('the change log', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('contains what a deletion cascades to: rules and machines of a license, everything of an organization', async () => {
+  test('contains the rows to which the deletion of a license or organization cascades', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await insertRule(database.pool, { organizationId, value: '1.2.3.4', licenseId: license.id })
@@ -148,7 +148,7 @@ describe('the change log', () => {
     expect(await readNames()).toEqual(['credential gone', 'customer gone', 'organization gone', 'product gone'])
   })
 
-  test('contains machines with the number of slots that their license has taken', async () => {
+  test('contains machines with the number of taken slots of their license', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await read()
@@ -162,7 +162,7 @@ describe('the change log', () => {
     )
   })
 
-  test('delivers a status of a later version as it is stored', async () => {
+  test('delivers a status that a later version has stored', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await read()
@@ -171,7 +171,7 @@ describe('the change log', () => {
     expect(await read()).toMatchObject([{ entity: 'license', row: { status: 'frozen' } }])
   })
 
-  test('contains nothing that was rolled back, in whole or in part', async () => {
+  test('contains no change that was rolled back, in whole or in part', async () => {
     const client = await database.pool.connect()
     await client.query('begin')
     await insertOrganization(client)
@@ -190,12 +190,12 @@ describe('the change log', () => {
 })
 
 describe('a reader that has fallen behind', () => {
-  test('is reported when the log is pruned past it or contains too much, but not when it has read the pruned entries', async () => {
+  test('is reported when unread entries are pruned or the log contains too many changes', async () => {
     const old = snapshot
     await insertOrganization(database.pool)
-    await pruneFeed(reader) // sets a mark
+    await pruneFeed(reader) // records a snapshot
     await sql(`update feed_marks set at = at - interval '2 hours'`)
-    // Past the mark, which counts transactions of every database of the server.
+    // The position must be after that snapshot, which includes transactions of every database of the server.
     await read()
     expect(await pruneFeed(reader)).toBeGreaterThan(0)
     expect((await readFeed(reader, old)).behind).toBe(true)
@@ -220,7 +220,7 @@ describe('a reader that has fallen behind', () => {
     expect((await database.pool.query('select from change_log')).rows).toEqual([])
   })
 
-  test('reads the rows that TRUNCATE removes', async () => {
+  test('reads the removals of TRUNCATE', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId, maxMachines: 2 })
     await insertMachine(database.pool, { licenseId: license.id, machineId: Buffer.from('held') })
@@ -238,7 +238,7 @@ describe('a reader that has fallen behind', () => {
     expect(removedIds).toContain(license.id)
   })
 
-  test('counts requested reloads, and goes on reading the log', async () => {
+  test('counts requested reloads and continues to read the log', async () => {
     const before = await readFeed(reader, snapshot)
     const open = await database.pool.connect()
     await open.query('begin; select pg_current_xact_id()')
@@ -255,7 +255,7 @@ describe('a reader that has fallen behind', () => {
     open.release()
   })
 
-  test('reads suspects together with what changed', async () => {
+  test('reads suspects in addition to the changes', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId, maxMachines: 2 })
     await readNames()
@@ -284,7 +284,7 @@ describe('a reader that has fallen behind', () => {
     expect((await readFeed(reader, after.snapshot)).behind).toBe(false)
   })
 
-  test('takes a backup that is restored while readers are connected for another log', async () => {
+  test('reports another log for a backup that is restored while readers are connected', async () => {
     const before = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     await sql('insert into server_run (id) values (gen_random_uuid())')
     const after = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
@@ -294,7 +294,7 @@ describe('a reader that has fallen behind', () => {
   })
 })
 
-/** The change as text, bytes in hexadecimal, so that views and buffers compare. */
+/** Returns a change as text with bytes in hexadecimal, so that views and buffers can be compared. */
 function plain(change: FeedChange): string {
   return JSON.stringify(change, (_, value: unknown) => {
     if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')

@@ -27,7 +27,7 @@ function through(port: number): string {
   return url.href
 }
 
-test('rejects when the server falls silent', async () => {
+test('rejects when the server sends nothing', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   for (let i = 0; i < 5; i++) await insertOrganization(database.pool)
   const onBatch = (): void => proxy.swallow()

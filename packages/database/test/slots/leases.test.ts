@@ -1,4 +1,4 @@
-/** Leases of slots (docs/api.md#l3): who holds one, when it ends, and what changes of the policy do. */
+/** Tests leases of slots (docs/api.md#l3): which machines hold one, when it ends, and the effect of policy changes. */
 
 import {
   createTestDatabase,
@@ -44,14 +44,14 @@ async function outcomes(licenseId: string, machines: string[]): Promise<string[]
   return answers.map(({ outcome, used, leaseSeconds }) => `${outcome} ${used} ${leaseSeconds}`)
 }
 
-/** Lets the leases of these machines end now. */
+/** Ends the leases of these machines now. */
 const end = (licenseId: string, ...machines: string[]) =>
   database.pool.query(
     `update machines set lease_ends_at = now() where license_id = $1 and convert_from(machine_id, 'UTF8') = any ($2)`,
     [licenseId, machines],
   )
 
-/** Returns the seconds for which each machine holds its slot; null: until it is released. */
+/** Returns the seconds for which each machine holds its slot, or null when it holds the slot until the release. */
 async function leases(licenseId: string): Promise<Record<string, number | null>> {
   const { rows } = await database.pool.query<{ machine: string; seconds: number | null }>(
     `select convert_from(machine_id, 'UTF8') as machine, ceil(extract(epoch from lease_ends_at - now()))::integer as seconds
@@ -68,7 +68,7 @@ async function usedOf(licenseId: string): Promise<number | undefined> {
   return rows[0]?.used
 }
 
-test('a claim grants a lease, and every further one renews it', async () => {
+test('a claim grants a lease, and every further claim renews it', async () => {
   const id = await leased(2)
   expect(await outcomes(id, ['a', 'b', 'c'])).toEqual(['granted 2 60', 'granted 2 60', 'limit 2 null'])
   expect(await leases(id)).toEqual({ a: 60, b: 60 })
@@ -77,7 +77,7 @@ test('a claim grants a lease, and every further one renews it', async () => {
   expect(await leases(id)).toEqual({ a: 60, b: 9 })
 })
 
-test('the slots of ended leases are free for the claim that finds them, also for their former machines', async () => {
+test('a claim can take the slots of ended leases, also for their former machines', async () => {
   const id = await leased(3)
   await outcomes(id, ['a', 'b', 'c'])
   await end(id, 'a', 'b')
@@ -120,7 +120,7 @@ test('racing claims of 200 machines never hold more than 5 slots, while leases e
   expect(grants).toBe(5 + 4 * 3)
 })
 
-test('more ended leases than one claim deletes are never taken for slots', async () => {
+test('a claim takes free slots beside more ended leases than it deletes', async () => {
   const id = await leased(3_000)
   await database.pool.query(
     `insert into machines (id, license_id, machine_id, lease_ends_at)
@@ -134,7 +134,7 @@ test('more ended leases than one claim deletes are never taken for slots', async
   expect(await usedOf(id)).toBe(3)
 })
 
-test('leases begin and end with the policy', async () => {
+test('a policy change gives leases to machines or removes them', async () => {
   const id = await leased(5, null)
   await insertMachine(database.pool, { licenseId: id, machineId: 'a' })
   await insertMachine(database.pool, { licenseId: id, machineId: 'b' })
@@ -154,7 +154,7 @@ test('leases begin and end with the policy', async () => {
   expect(await leases(id)).toEqual({ a: null, c: null })
 })
 
-test('a validator of an earlier version gets no leased slot, and follows no changes', async () => {
+test('a validator of an earlier version can neither claim a leased slot nor follow changes', async () => {
   const id = await leased(5)
   const { rows } = await validator.query<{ outcome: string }>(
     `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,

@@ -34,7 +34,7 @@ afterAll(async () => {
 const insert = async (maxMachines: number) =>
   uuidToBytes((await insertLicense(database.pool, { organizationId, maxMachines })).id)
 
-/** Again while others hold the row for longer than a statement waits for it. */
+/** Repeats a statement while others hold the row for longer than the statement waits. */
 async function patiently<T>(statement: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -45,7 +45,7 @@ async function patiently<T>(statement: () => Promise<T>): Promise<T> {
   }
 }
 
-/** As a validator does: what is busy is claimed again, alone and patiently. */
+/** Claims like a validator: repeats each busy claim separately, with `patient`. */
 async function claimAll(claims: Claim[]): Promise<ClaimAnswer[]> {
   const answers = await claimSlots(validators, claims)
   const settled = answers.map(async (answer, i) => {
@@ -56,7 +56,7 @@ async function claimAll(claims: Claim[]): Promise<ClaimAnswer[]> {
   return await Promise.all(settled)
 }
 
-/** As a validator does: what is busy is released again. */
+/** Releases like a validator: repeats a busy release. */
 async function release(licenseId: Uint8Array, name: string): Promise<string | undefined> {
   for (;;) {
     const [answer] = await releaseSlots(validators, [{ licenseId, machineId: Buffer.from(name) }])
@@ -79,7 +79,7 @@ const machine = (licenseId: Uint8Array, name: string): Claim => ({
   hostname: null,
 })
 
-test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOTS} slots, and every result is true`, async () => {
+test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOTS} slots, as their outcomes state`, async () => {
   const { shuffle, int } = random(SEED)
   for (let round = 0; round < ROUNDS; round++) {
     const licenses = [await insert(SLOTS), await insert(SLOTS), await insert(SLOTS)]
@@ -107,7 +107,7 @@ test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOT
   }
 }, 60_000)
 
-/** Claims and releases at random, and returns the machines that hold slots in the end. */
+/** Claims and releases at random. Returns the machines that hold slots at the end. */
 async function come(licenseId: Uint8Array, name: string, { chance, int }: Random, turns: number): Promise<Set<string>> {
   const mine = new Set<string>()
   for (let turn = 0; turn < turns; turn++) {
@@ -120,7 +120,7 @@ async function come(licenseId: Uint8Array, name: string, { chance, int }: Random
     } else {
       const [leaving = ''] = names
       const released = (await release(licenseId, leaving)) === 'released'
-      if (released !== mine.delete(leaving)) throw new Error(`${leaving} was told ${String(released)}`)
+      if (released !== mine.delete(leaving)) throw new Error(`the release of ${leaving} returned ${String(released)}`)
     }
   }
   return mine

@@ -1,4 +1,4 @@
-/** The limit of releases by apps (docs/api.md#l2). */
+/** Tests the limit of releases by apps (docs/api.md#l2). */
 
 import {
   createTestDatabase,
@@ -58,7 +58,7 @@ async function limited(licenseId: string): Promise<string[]> {
   return rows.map(({ machine, count }) => `${machine.toString()} ${count}`)
 }
 
-test('releases as many slots as the limit allows, and records what was beyond it', async () => {
+test('releases slots up to the limit, and records requests beyond it', async () => {
   const [two, none, any] = [await license(2, 4), await license(0, 1), await license(null, 3)]
   expect(
     await outcomes([
@@ -91,7 +91,7 @@ test('releases as many slots as the limit allows, and records what was beyond it
   expect([await limited(none), await limited(any)]).toEqual([['m0 1'], []])
 })
 
-test('counts the last 30 days, and neither removals by the vendor nor what came before the limit', async () => {
+test('counts only releases by apps in the last 30 days and since the limit was set', async () => {
   const id = await license(null, 6)
   await outcomes([release(id, 'm0')])
   await database.pool.query('update licenses set max_releases = 1 where id = $1', [id])

@@ -99,7 +99,7 @@ describe('claimSlots', () => {
     expect(await outcomes(claims)).toEqual(Array(4).fill('known 4/4'))
   })
 
-  test('returns the transaction that a feed sees', async () => {
+  test('returns a transaction id that the next snapshot of the feed includes', async () => {
     const id = await license(1)
     const reader = await database.pool.connect()
     const { snapshot } = await loadFeed(database.url, { onBatch: () => undefined })
@@ -124,7 +124,7 @@ describe('claimSlots', () => {
     const claimHeld = () => claimSlots(validator, [claim(held, 'a')], { patient: true })
     const waiting = claimHeld().catch((error: unknown) => {
       if (sqlState(error) !== '55P03') throw error
-      return committed.then(claimHeld) // the commit was slower than it waits
+      return committed.then(claimHeld) // the commit took longer than the claim waits
     })
     const committed = holder.query('commit')
     await committed
@@ -150,7 +150,7 @@ describe('claimSlots', () => {
     expect(await stored(id)).toEqual({ used: 10_000, rows: 10_000, unrecorded: 5 })
   })
 
-  test('a license has at most 100,000 machines, whatever its limit, and keeps those that it has', async () => {
+  test('grants at most 100,000 slots of a license, whatever its limit, and keeps existing ones', async () => {
     const id = await license(2_147_483_647)
     const insert = (from: number, to: number) =>
       database.pool.query(
@@ -185,7 +185,7 @@ describe('releasing', () => {
     expect(await releaseSlots(validator, [])).toEqual([])
   })
 
-  test('returns the outcomes of a batch of releases in their order, over several licenses and with repeats', async () => {
+  test('returns the outcomes of several licenses and repeats in the order of the releases', async () => {
     const [two, three] = [await license(2), await license(3)]
     await outcomes([claim(two, 'a'), claim(two, 'b'), claim(three, 'a'), claim(three, 'b'), claim(three, 'c')])
     const asked = [
@@ -255,7 +255,7 @@ describe('releasing', () => {
     expect(rows).toEqual([{ released: true, used: 0, max: 1 }])
   })
 
-  test('keeps the count equal to the rows when they are changed by hand', async () => {
+  test('keeps the count equal to the rows when they are changed manually', async () => {
     const id = await license(3)
     await outcomes([claim(id, 'a'), claim(id, 'b'), claim(id, 'c')])
     await database.pool.query(`delete from machines where license_id = $1 and machine_id in ('a', 'b')`, [id])

@@ -1,4 +1,7 @@
-/** Terms that start with the first use of a license (docs/api.md#l1): who starts one, exactly once, and what earlier versions get. */
+/**
+ * Tests terms that start with the first use of a license (docs/api.md#l1): which claims start one, that it starts once,
+ * and the results for earlier versions.
+ */
 
 import { createTestDatabase, insertLicense, insertOrganization, type TestDatabase } from '@keyward/testkit'
 import pg from 'pg'
@@ -31,7 +34,7 @@ const claim = (licenseId: string, machine: string): Claim => ({
 
 interface Stored {
   expires: number | null
-  /** In milliseconds. */
+  /** The length of the term in milliseconds. */
   term: number | null
   starts: number
 }
@@ -84,7 +87,7 @@ test('a machine that holds a slot, and a check without a machine id, start a ter
   expect(await claimSlots(validator, [claim(unlimited, '')])).toMatchObject([{ outcome: 'expired' }])
 })
 
-test('a claim that is not VALID starts nothing', async () => {
+test('a claim that is not VALID starts no term', async () => {
   const [full, suspended, limited] = [await unstarted(1), await unstarted(5, 'suspended'), await unstarted(5)]
   await database.pool.query(
     `insert into machines (id, license_id, machine_id) values (gen_random_uuid(), $1, 'first')`,
@@ -96,7 +99,7 @@ test('a claim that is not VALID starts nothing', async () => {
     expect(await stored(id)).toEqual({ expires: null, term: null, starts: 0 })
 })
 
-test('a claim waits for no change of the license that is open, unless it is patient', async () => {
+test('a claim waits for an open change of the license only with `patient`', async () => {
   const [id, other] = [await unstarted(5), await unstarted(5)]
   const holder = await database.pool.connect()
   await holder.query('begin')
@@ -109,7 +112,7 @@ test('a claim waits for no change of the license that is open, unless it is pati
   expect(await patient).toMatchObject([{ outcome: 'granted', max: 6 }])
 })
 
-test('a validator of an earlier version neither starts a term nor follows the changes while one has not started', async () => {
+test('a validator of an earlier version can neither start a term nor follow changes while a term has not started', async () => {
   const id = await unstarted(5)
   const { rows } = await validator.query<{ outcome: string }>(
     `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,
@@ -121,7 +124,7 @@ test('a validator of an earlier version neither starts a term nor follows the ch
   await expect(validator.query('select open_change_log()')).resolves.toBeDefined()
 })
 
-test('the load delivers a license whose term has not started as such', async () => {
+test('the load delivers -Infinity as the expiry of a license whose term has not started', async () => {
   const id = uuidToBytes(await unstarted(5))
   const changes: FeedChange[] = []
   await loadFeed(database.validatorUrl, { onBatch: (batch) => void changes.push(...batch) })

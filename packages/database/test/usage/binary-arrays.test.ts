@@ -20,13 +20,13 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** The values as the driver reads them back from Postgres. */
+/** Returns the values as Postgres returns them. */
 async function received(type: string, array: Buffer): Promise<unknown> {
   const { rows } = await database.pool.query<{ array: unknown }>(`select $1::${type}[] as array`, [array])
   return rows[0]?.array
 }
 
-test.each([0, 1, 2, 1_000])('Postgres receives %i values as they are', async (count) => {
+test.each([0, 1, 2, 1_000])('Postgres decodes arrays of %i values', async (count) => {
   const { int } = random(count)
   const integers = Int32Array.from({ length: count }, () => int(2 ** 32) - 2 ** 31)
   expect(await received('integer', integerArray(integers))).toEqual([...integers])

@@ -95,12 +95,12 @@ test('drops expired partitions and keeps the others', async () => {
   const { rows } = await database.pool.query<{ days: number }>(
     `select extract(day from now() - min(at))::integer as days from activity`,
   )
-  expect(rows[0]?.days).toBeGreaterThanOrEqual(84) // nothing younger than 90 days went
+  expect(rows[0]?.days).toBeGreaterThanOrEqual(84) // no row younger than 90 days was dropped
   expect(rows[0]?.days).toBeLessThan(105)
   expect(await dropOldPartitions(database.pool, 90, 180)).toEqual([])
 })
 
-test('keeps a partition that is being read for the next call, without waiting', async () => {
+test('skips a partition that is being read, without waiting, and drops it in the next call', async () => {
   const reader = await database.pool.connect()
   await reader.query('begin; select count(*) from activity')
   expect(await dropOldPartitions(database.pool, 30, 180)).toEqual([])
@@ -110,7 +110,7 @@ test('keeps a partition that is being read for the next call, without waiting', 
   expect((await dropOldPartitions(database.pool, 30, 180)).length).toBeGreaterThan(2)
 })
 
-test('creates no partition for a clock that is wrong by centuries, and keeps its counts', async () => {
+test('stores the counts of a clock that is wrong by centuries in the current partition', async () => {
   const before = await partitions('activity')
   const checks = await sum('activity')
   const validator = uuidv7()

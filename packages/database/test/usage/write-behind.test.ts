@@ -29,7 +29,7 @@ import { createDatabase, recordActivity } from '../../src/kysely.ts'
 
 const NO_LISTS = { rules: [], checks: [], overuse: [], keyUses: [], hostnames: [] }
 const EMPTY: RecordBatch = { ...NO_LISTS, activity: toActivityColumns([]) }
-/** A time tomorrow: later than every stored one, and not so far off that it counts as the error of a clock. */
+/** A time tomorrow. It is later than every stored time, but near enough to be accepted as a plausible time. */
 const NOON = new Date().setUTCHours(36, 0, 0, 0)
 
 let database: TestDatabase
@@ -113,7 +113,7 @@ describe('writeBehind', () => {
     await write({ rules: [match(gone, 1)] })
   })
 
-  test('replaces the time of a match from a clock that is far off', async () => {
+  test('replaces the time of a match when the clock is far off', async () => {
     const before = Date.now() - 60_000
     await write({ rules: [{ id: bytes(ruleId), count: 1, lastAtMs: Date.UTC(2525, 1, 1) }] })
     const later = await rows<{ at: Date }>(
@@ -153,7 +153,7 @@ describe('writeBehind', () => {
     ])
   })
 
-  test('moves last-seen forward only', async () => {
+  test('never moves the last-seen time backwards', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const later = Date.now() + 60_000
     const seen = (atMs: number) => activity({ ...activityRow('VALID', 1, 'm', atMs - 1), seen: true })
@@ -173,12 +173,12 @@ describe('writeBehind', () => {
     await database.pool.query('update alerts set acknowledged_at = now()')
     await write(overuse(1))
     expect(await alerts()).toHaveLength(2)
-    // The activity alone raises none, so its bounds do not change the count.
+    // Activity alone raises no alert, so the bounds of activity do not change the count.
     await write(activity(activityRow('TOO_MANY_MACHINES', 7, 'm')))
     expect(await alerts()).toMatchObject([{ count: 5 }, { count: 1 }])
   })
 
-  test('writes the last use of API keys, never backwards and not in the future', async () => {
+  test('never moves the last use of API keys backwards or into the future', async () => {
     const { id } = await insertApiKey(database.pool, { organizationId })
     const use = (atMs: number) =>
       write({
@@ -197,7 +197,7 @@ describe('writeBehind', () => {
     expect((await last())?.getTime()).toBeLessThan(Date.now() + 1_000)
   })
 
-  test('stores the name of a machine that has none', async () => {
+  test('stores the hostname of a machine that has none', async () => {
     for (const machineId of ['a', 'b']) await insertMachine(database.pool, { licenseId: license.id, machineId })
     const names = () => rows('select hostname from machines where license_id = $1 order by machine_id', [license.id])
     await write({ hostnames: [hostname('a', 'build\0-7'), hostname('unknown', 'x')] })
@@ -213,7 +213,7 @@ describe('writeBehind', () => {
     expect(await rows('select count::integer from alerts where license_id = $1', [license.id])).toEqual([{ count: 4 }])
   })
 
-  test('skips rows of what was deleted', async () => {
+  test('skips rows of deleted licenses, rules and organizations', async () => {
     const gone = bytes(uuidv7())
     const [counted] = checks('VALID', 1).checks
     if (counted === undefined) throw new Error('no row')
@@ -270,7 +270,8 @@ describe('writeBehind', () => {
           const answers = await Promise.all(
             Array.from({ length: repeats }, () => writeBehind(validator, id, flush, batch)),
           )
-          if (answers.filter((answer) => answer === 'applied').length !== 1) throw new Error('applied not just once')
+          if (answers.filter((answer) => answer === 'applied').length !== 1)
+            throw new Error('the batch was not applied exactly once')
         }
       }),
     )
@@ -337,7 +338,7 @@ test('records a change of a license in the transaction that makes it', async () 
   const actor = { type: 'member', id: 'x' }
   const entry = { organizationId, licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const
   await db.transaction().execute((transaction) => recordActivity(transaction, entry))
-  // Not of an organization that does not own the license.
+  // A license of another organization gets no entry.
   await recordActivity(db, { ...entry, organizationId: uuidv7() })
   const noted = await db.selectFrom('activity').selectAll().where('organizationId', '=', organizationId).execute()
   expect(noted).toHaveLength(1)
