@@ -93,7 +93,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a blacklist moves from a license to its organization while the change log is pruned',
+    name: 'a blacklist replaces an exclusion while the change log is pruned',
     explanation:
       'A reload wrote added rules at once and removed others at its end. The two changes of one transaction therefore took ' +
       'effect at different times.',
