@@ -20,7 +20,7 @@ export const LAUNCH = {
     ],
     /**
      * glibc requests huge pages for large blocks such as the index, which makes memory reads faster (docs/performance.md). It
-     * returns freed blocks of at least 1 MiB to the system; by default, glibc would raise this threshold at run time. Other
+     * returns freed blocks of at least 1 MiB to the system. By default, glibc would raise this threshold at run time. Other
      * C libraries and versions of glibc before 2.35 ignore the variable.
      */
     env: { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576' },

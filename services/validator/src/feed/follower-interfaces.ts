@@ -35,7 +35,7 @@ export interface FeedConnection {
   identify(): Promise<ServerState>
   /**
    * Reads the changes after `snapshot`, except those of the organizations in `except`. In the result, `behind` means that the
-   * log no longer contains all of them. `large` lists organizations with too many changes, which must be read apart.
+   * log no longer contains all of them. `large` lists organizations with too many changes, which must be read separately.
    */
   read(snapshot: string, options?: FeedReadOptions): Promise<FeedReading>
   /** Reads the changes of organizations after `since` in pages of one snapshot. `read` can be called meanwhile. */
@@ -112,6 +112,6 @@ export interface FollowerEvents {
   onGap(): void
   /** Called when every change up to the position is applied: after each load, and after each read without a large change. */
   onCaughtUp(position: Position): void
-  /** Called instead of `onCaughtUp` while the changes of these organizations are being read apart. */
+  /** Called instead of `onCaughtUp` while the changes of these organizations are being read separately. */
   onCaughtUpButLarge(position: Position, organizations: readonly Id[]): void
 }

@@ -7,7 +7,7 @@
  * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
  * position. The validator is then not ready, and changes are applied only after the comparison has ended.
  *
- * An organization with too many changes for one read is read apart, in pages, while the others are followed. Its changes
+ * An organization with too many changes for one read is read separately, in pages, while the others are followed. Its changes
  * since then are applied after the last page.
  *
  *   connecting ──► joining ──► following ──error──► connecting
@@ -55,7 +55,7 @@ export class Follower {
   #identity: string | null = null
   /** The snapshot up to which every change is applied. Null before the first load and in a gap. */
   #snapshot: string | null = null
-  /** The large change that is being read apart, or null. While it is set, `#snapshot` applies to the other organizations. */
+  /** The large change that is being read separately, or null. While it is set, `#snapshot` applies to the other organizations. */
   #apart: Apart | null = null
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
@@ -322,7 +322,7 @@ export class Follower {
     await comparison?.stop()
   }
 
-  /** Begins to read the changes of more organizations apart. The next read follows at once. */
+  /** Begins to read the changes of more organizations separately. The next read follows at once. */
   async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#apart?.organizations ?? []), ...large]
     await this.#stopApart()

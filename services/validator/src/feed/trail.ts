@@ -1,7 +1,7 @@
 /**
- * Records which rows the last changes concerned. After a crash, a failover or a restore, the server may have lost the latest
- * transactions that this validator has applied, and may contain other ones instead. The rows of lost transactions are
- * suspects. The follower reads them again, with the changes since the common history, and the index then equals Postgres.
+ * Records which rows the last changes concerned. After a crash, a failover or a restore, the server may lack the latest
+ * transactions that this validator has applied. The rows of lost transactions are suspects. The follower reads the suspects
+ * again, with the changes since the common history, and the index then equals Postgres.
  */
 
 import type { Suspect } from '@keyward/database'

@@ -43,8 +43,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the credential of a request. Returns null when the credential is invalid or the index is not available; the
-   * exchange has then sent the error. The view is valid until the next call.
+   * Returns the credential of a request. When the credential is invalid or the index is not available, sends the error and
+   * returns null. The view is valid until the next call.
    */
   authenticate(exchange: Exchange, nowMs: number): CredentialView | null {
     if (!this.#control.isServing) {

@@ -1,6 +1,6 @@
 /**
- * Runs the HTTP server of one worker (docs/api.md#validation-api). Every request takes the same path, even for an unknown URL:
- * the headers are read in one pass, then the body up to its last chunk, and then the endpoint runs.
+ * Runs the HTTP server of one worker (docs/api.md#validation-api). Every request takes the same path, even for an unknown URL.
+ * The server reads the headers in one pass, then the body up to its last chunk. Then it runs the endpoint.
  */
 
 import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'

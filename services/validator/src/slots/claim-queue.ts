@@ -4,9 +4,8 @@
  * are retried separately, so they do not delay other licenses. A failed batch is retried by halves. A claim that takes too
  * long ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
  *
- * Organizations take turns in a batch. The claims of one organization may fill only a part of a batch and half of the
- * connections, and only a limited number of them may wait. A flood of one organization does not delay the others
- * (docs/api.md#s9).
+ * Organizations take turns in a batch. The claims of one organization may fill a part of a batch and half of the connections.
+ * The number of its waiting claims is limited. A flood of one organization does not delay the others (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'

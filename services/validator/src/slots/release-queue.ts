@@ -89,7 +89,7 @@ class Pace {
     return nowMs >= this.#notBeforeMs && this.#restedAtMs - nowMs <= (BURST - 1) * this.#restMs
   }
 
-  /** Returns whether all rests have passed. The pace then equals a new one. */
+  /** Returns whether all rests have passed. The pace then has the state of a new pace. */
   isRested(nowMs: number): boolean {
     return nowMs >= this.#notBeforeMs && nowMs >= this.#restedAtMs
   }

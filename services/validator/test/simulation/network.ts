@@ -238,7 +238,7 @@ export class SimulatedSource implements FeedSource {
   /** Simulates `readLargeChange`. */
   #readLarge(since: string, organizations: readonly number[], onPage: (page: LargePage) => void): LargeChange {
     this.onPages(organizations)
-    this.#network.tell(`the changes of organization ${organizations.join(' and ')} are read apart`)
+    this.#network.tell(`the changes of organization ${organizations.join(' and ')} are read separately`)
     const line = this.#network.open()
     const read = async (): Promise<string> => {
       try {

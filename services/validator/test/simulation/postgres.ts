@@ -62,7 +62,7 @@ export interface Transaction {
 export interface Reading {
   readonly snapshot: string
   readonly behind: boolean
-  /** The organizations that must be read apart. */
+  /** The organizations that must be read separately. */
   readonly large: readonly number[]
   readonly entries: readonly Pick<Entry, 'table' | 'row'>[]
   readonly state: State

@@ -241,7 +241,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: 'the change log is pruned before a large change is read apart',
+    name: 'the change log is pruned before a large change is read separately',
     explanation:
       'The large change was read by a later statement on another connection. The log had lost entries by then, which the ' +
       'validator did not detect.',
