@@ -21,7 +21,7 @@ export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
 interface Arrow {
   from: string
   to: string
-  /** An import of this edge. */
+  /** One import that the edge stands for. */
   example: string
 }
 

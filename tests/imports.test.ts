@@ -77,7 +77,7 @@ describe('the rules of imports', () => {
     ['packages/engine/src/memory/a.ts', `import { x } from '../read/b.ts'`],
     ['infra/start/a.ts', `import { random } from '@keyward/testkit'`],
     ['infra/start/a.ts', `import { x } from '../../services/validator/src/validator.ts'`],
-  ])('reject in %s: %s', (path, source) => {
+  ])('reject an import in %s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)
   })
 

@@ -1,7 +1,7 @@
 /**
  * Does the work of an administrator of the server before the first migration: creates the owner of the tables, its
- * database, and the group roles of the services. The owner is no superuser and may not create roles. An attacker who
- * gets its permissions therefore controls one database and not the server.
+ * database, and the group roles of the services. The owner is not a superuser and may not create roles. An attacker with
+ * the owner's permissions therefore controls one database, but not the server.
  */
 
 import { createPool } from '@keyward/database'

@@ -65,7 +65,7 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   return fixture
 }
 
-/** Resolves when every validator reports its position in the change log. Before that, `Prefer: wait` ignores it. */
+/** Resolves when every validator reports its position in the change log. Before that, `Prefer: wait` ignores the validator. */
 async function untilFollowing(client: HttpsClient, operatorToken: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const { data } = validatorListSchema.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)

@@ -20,7 +20,7 @@ export interface Login {
 
 /**
  * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url`
- * must be of a user who may create roles. Resolves with whether the role was created.
+ * must contain a user who may create roles. Resolves with whether the role was created.
  */
 export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })
@@ -46,7 +46,7 @@ export interface ServiceUrls {
 
 /**
  * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns the
- * addresses with these logins. `url` must be of a superuser.
+ * addresses with these logins. `url` must contain a superuser.
  */
 export async function ensureServiceLogins(url: string, prefix: string): Promise<ServiceUrls> {
   const urlOf = async (service: 'validator' | 'management'): Promise<string> => {

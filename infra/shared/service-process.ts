@@ -27,7 +27,7 @@ const STOP_MS = 20_000
 
 const listeningSchema = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
 
-/** Starts a service and resolves when it listens. Rejects with its standard error output if it ends before. */
+/** Starts a service and resolves when it listens. Rejects with its standard error output if it ends earlier. */
 export async function startService(
   name: ServiceName,
   env: Record<string, string | undefined>,

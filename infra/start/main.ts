@@ -69,7 +69,7 @@ async function main(): Promise<void> {
   process.stdout.write('Stop with Ctrl-C.\n')
 }
 
-/** Prints what can be done with a running installation. */
+/** Prints the address of a running installation and commands to try. */
 async function print(headline: string, demo: DemoFile): Promise<void> {
   const invitation = await inviteDemoMember({ url: demo.managementUrl, operatorToken: demo.operatorToken }, demo)
   // Passkeys need a host name such as localhost. An address such as 127.0.0.1 does not suffice.

@@ -33,7 +33,7 @@ export interface StateStore {
   readonly state: State
   /** Saves the demo. Resolves when `state.json` is on disk. */
   saveDemo(demo: DemoState): Promise<void>
-  /** Returns the `demo.json` of an earlier start; null when there is none that can be read. */
+  /** Returns the `demo.json` of an earlier start. Returns null if the file is missing or unreadable. */
   readDemoFile(): Promise<DemoFile | null>
   writeDemoFile(file: DemoFile): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The verdict that a check of the demo license gets now, so that the printed commands promise what they show. */
+/** Determines the current verdict of a check of the demo license, so that the printed commands state the right one. */
 
 import { z } from 'zod'
 
@@ -18,7 +18,7 @@ const evaluationSchema = z.object({
   decidedBy: z.object({ id: z.string(), kind: z.string() }).nullable(),
 })
 
-/** Evaluates a check of the demo machine, which takes no slot and counts nothing. Throws when management rejects it. */
+/** Evaluates a check of the demo machine without taking a slot or counting it. Throws if management returns an error. */
 export async function verdictOf(demo: DemoFile): Promise<Verdict> {
   const response = await fetch(`${demo.managementUrl}/api/v1/access-rules/evaluate`, {
     method: 'POST',

@@ -14,8 +14,6 @@ const found = await Promise.all(
 )
 const lines = found.flat()
 if (lines.length > 0) {
-  process.stderr.write(
-    `${lines.join('\n')}\nDo not run these packages. docs/operations/supply-chain.md says what to do.\n`,
-  )
+  process.stderr.write(`${lines.join('\n')}\nDo not run these packages. Follow docs/operations/supply-chain.md.\n`)
   process.exitCode = 1
 }

@@ -126,7 +126,7 @@ test('mounts and builds only files that exist', () => {
   expect(local.filter((source) => !existsSync(join(INFRA, source)))).toEqual([])
 })
 
-test('contains no secret and passes none of management to the validator', () => {
+test('contains no secrets, and passes no secrets of management to the validator', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
     'TRUSTED_PROXIES',
     'EDGE',

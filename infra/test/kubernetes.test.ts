@@ -88,7 +88,7 @@ test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
   },
 )
 
-test('contains no secret and passes none of management to the validator', () => {
+test('contains no secrets, and passes no secrets of management to the validator', () => {
   const example = z
     .looseObject({ stringData: z.record(z.string(), z.string()) })
     .parse(manifests.find(({ kind }) => kind === 'Secret'))

@@ -42,7 +42,7 @@ export class StartProcess {
     this.ended = once(this.child, 'close')
   }
 
-  /** Resolves when the ready message is printed. Rejects if the process ends before. */
+  /** Resolves when the ready message is printed. Rejects if the process ends earlier. */
   async ready(): Promise<void> {
     await Promise.race([
       this.ended,

@@ -1,7 +1,7 @@
 /**
  * Tests a hostile organization beside a quiet one, for every resource that they share in a validator. The quiet one must
  * get no error, and the hostile one must cause a bounded number of statements. The test prints latencies of the quiet one
- * without and with the attack. It asserts no latency, because they depend on the machine.
+ * without and with the attack. It asserts no latencies, because they depend on the machine.
  */
 
 import { Agent } from 'node:http'

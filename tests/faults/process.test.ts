@@ -79,7 +79,7 @@ test('replaces workers after an uncaught error without losing counts', async () 
   expect(await victim.stop()).toBe(0)
 })
 
-/** Waits until the process has ended or has reported the end of every worker. Returns whether it survived. */
+/** Waits until the process has ended or has reported the end of every worker. Returns whether the process survived. */
 async function fateOf(victim: Service): Promise<'ended' | 'survived'> {
   const state = { fate: null as 'ended' | 'survived' | null }
   void victim.exit.then(() => (state.fate = 'ended'))

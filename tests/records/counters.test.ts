@@ -225,7 +225,7 @@ test(
       const spanMs = missing === 0 ? 0 : killedMs - (times[counted] ?? killedMs)
       const flushes = answeredBefore.length
       figure('kill -9', { answered: times.length, missing, 'of the last ms': Math.round(spanMs), flushes })
-      // A check before a flush is part of the next flush, or of the one after if its record was still in the ring.
+      // A check before a flush is written by the next flush, or by the one after if its record was still in the ring.
       expect(counted).toBeGreaterThanOrEqual(answeredBefore.at(-3) ?? Infinity)
     }
   },

@@ -1,6 +1,6 @@
 /**
- * Tests full licenses at scale. Checks of machines without a slot must cause few statements per second in the statistics of
- * Postgres, and every validator must soon find a slot that becomes free (docs/api.md#s5).
+ * Tests full licenses at scale. Checks of machines without a slot must cause few statements per second in Postgres. Every
+ * validator must soon find a slot that becomes free (docs/api.md#s5).
  */
 
 import { Agent } from 'node:http'

@@ -16,7 +16,7 @@ export interface LoadReport {
   rows: { licenses: number; machines: number; rules: number }
 }
 
-/** Migrates the database and adds the shape's rows. Throws if the login is no superuser or the rows exist already. */
+/** Migrates the database and adds the shape's rows. Throws if the login is not a superuser or the rows exist already. */
 export async function fillDatabase(databaseUrl: string, shape: Shape): Promise<LoadReport> {
   await migrate(databaseUrl)
   const start = performance.now()

@@ -79,7 +79,7 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
 
 /**
  * Returns a network of 20, 24 or 32 bits that begins with 64 to 127. Its twentieth bit is 1, and the twentieth bit of
- * every client address is 0. So no client matches, although its walk through the trie is deep. Multiplying by an odd
+ * every client address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd
  * number yields all networks of a length before one repeats.
  */
 function ipv4Network(seed: number, turn: number, count: number): string {

@@ -23,7 +23,7 @@ export interface BenchPostgres {
   stop(): Promise<void>
 }
 
-/** Generated data can be lost, so it needs no fsync. Checks of known machines do not wait for a commit. */
+/** The settings of the server. fsync is off, because generated data can be lost and checks of known machines do not commit. */
 const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '16GB',

@@ -28,7 +28,7 @@ export interface WrkOptions {
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** The number of sleeps because no response was waiting. Low if wrk is the bottleneck. Null without `naps`. */
+  /** How often wrk slept because no response was waiting: rarely if wrk is the bottleneck. Null without `naps`. */
   naps: number | null
 }
 

@@ -54,7 +54,7 @@ export interface Services {
   stop: () => Promise<void>
 }
 
-/** Starts the services. `url` must be of a superuser. */
+/** Starts the services. `url` must contain a superuser. */
 export async function startWorld(url: string, licenses: number): Promise<Services> {
   const pool = createPool(url, { name: 'neighbours', max: 4, statementTimeoutMs: 0 })
   try {

@@ -52,7 +52,7 @@ interface Case {
 
 interface Sample {
   kind: Kind
-  /** The times until the last validator enforces the change, from its sending and from the response to its commit. */
+  /** The times until the last validator enforces the change: since the change was sent, and since its commit returned. */
   sinceSentMs: number
   sinceCommitMs: number
 }

@@ -77,7 +77,7 @@ function chartsOf(steps: readonly Step[]): Chart[] {
   return [bars, lines]
 }
 
-/** Returns whether the cores suffice. The load needs half as many as the workers, because wrk is hardly faster than them. */
+/** Returns whether the cores suffice. wrk is hardly faster than a validator, so it needs half as many cores as workers. */
 function coresAllow(count: number): boolean {
   try {
     return planCores(count).load.length >= count / 2

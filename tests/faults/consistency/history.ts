@@ -35,7 +35,7 @@ export interface Fault {
 export interface Judged {
   wrong: string[]
   judged: number
-  /** The number of responses that would be wrong for at least one version. The others prove little. */
+  /** The number of responses that are wrong for at least one version. A response that fits all versions proves little. */
   telling: number
 }
 

@@ -55,7 +55,7 @@ export async function freePort(): Promise<number> {
 
 /**
  * Starts a service and resolves when it listens. `nodeFlags` are arguments of Node before the program, such as a module to
- * import first. `wrapper` is a command that runs Node. Rejects with the output if the service ends before.
+ * import first. `wrapper` is a command that runs Node. Rejects with the output if the service ends earlier.
  */
 export async function startService(
   name: 'validator' | 'management',

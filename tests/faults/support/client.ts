@@ -9,7 +9,7 @@ export interface Reply {
   status: number
   headers: Record<string, string | string[] | undefined>
   text: string
-  /** The code of the verdict or error. Without a response, the code of the broken connection. */
+  /** The code of the verdict or error; without a response, the code of the connection error. */
   code: string
   tookMs: number
   sentMs: number

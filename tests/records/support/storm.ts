@@ -134,7 +134,8 @@ class Claimant {
   #unanswered(machine: string, code: string): void {
     this.#told.unanswered++
     this.#told.unsure.add(machine)
-    if (/^[A-Z_]+$/.test(code) && code !== 'UNAVAILABLE') this.#told.wrong.push(`${machine} was told ${code}`)
+    if (/^[A-Z_]+$/.test(code) && code !== 'UNAVAILABLE')
+      this.#told.wrong.push(`a check of ${machine} returned ${code}`)
   }
 
   /** Sends a request. Tries another validator if the connection is refused, like a balancer. */
