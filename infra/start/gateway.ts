@@ -130,7 +130,7 @@ interface GatewayError {
 const UNAVAILABLE: GatewayError = {
   status: 503,
   code: 'UNAVAILABLE',
-  detail: 'The service behind this address does not respond. Try again shortly.',
+  detail: 'The service is temporarily unavailable.',
 }
 const TOO_LARGE: GatewayError = {
   status: 413,

@@ -80,7 +80,7 @@ interface Sizes {
   licenses: number
 }
 
-/** Measures in each round every attack once, and the quiet organization directly before it. */
+/** Measures every attack once per round, with a measurement of the quiet organization directly before it. */
 async function attackInTurn(parts: Parts, names: readonly string[], sizes: Sizes): Promise<void> {
   const { victim, attacker } = parts
   const rows = new Map<string, Row>(names.map((name) => [name, rowOf()]))

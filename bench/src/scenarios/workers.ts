@@ -77,7 +77,7 @@ function chartsOf(steps: readonly Step[]): Chart[] {
   return [bars, lines]
 }
 
-/** Returns whether the cores suffice. wrk is hardly faster than a validator, so it needs half as many cores as workers. */
+/** Returns whether the cores suffice for wrk, which is hardly faster than a validator: one core for two workers. */
 function coresAllow(count: number): boolean {
   try {
     return planCores(count).load.length >= count / 2
