@@ -131,6 +131,7 @@ class Validator {
         this.#metrics.claimBatches.observe(size)
         this.#metrics.claimSeconds.observe(tookMs / 1_000)
       },
+      onLease: (event) => this.#metrics.leases.inc({ event }),
     })
     this.#recorder = new Recorder({
       url: databaseUrl,

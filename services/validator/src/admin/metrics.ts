@@ -5,6 +5,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 import type { Freshness } from '../feed/freshness.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
+import { LEASE_EVENTS } from '../slots/slot-service.ts'
 import type { RecorderStatus } from '../usage/recorder.ts'
 import type { WorkerPool } from '../workers/pool.ts'
 import { SampledDurations } from './sampled-durations.ts'
@@ -88,6 +89,12 @@ export class Metrics {
     help: 'Claim and release statements that failed.',
     ...this.#register,
   })
+  readonly leases = new Counter({
+    name: 'keyward_leases_total',
+    help: 'Leases that were granted with a slot or renewed, and renewals behind checks that failed.',
+    labelNames: ['event'],
+    ...this.#register,
+  })
   readonly workerFailures = new Counter({
     name: 'keyward_worker_faults_total',
     help: 'Worker threads that failed and were replaced.',
@@ -104,6 +111,7 @@ export class Metrics {
   observe(sources: MetricSources): void {
     // Prometheus detects an increase only if it has an earlier value.
     for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0)
+    for (const event of LEASE_EVENTS) this.leases.inc({ event }, 0)
     this.#observeWorkers(sources.pool)
     this.#gauge(
       'keyward_feed_silence_seconds',

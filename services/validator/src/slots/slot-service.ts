@@ -33,6 +33,16 @@ export interface MachineState {
   used: number
 }
 
+/** `granted`: with a new slot; `renewed`: by a check; `failed`: a renewal behind a check, which the next check asks for again. */
+export const LEASE_EVENTS = ['granted', 'renewed', 'failed'] as const
+export type LeaseEvent = (typeof LEASE_EVENTS)[number]
+
+export interface SlotOptions extends Omit<ClaimQueueOptions, 'executor'> {
+  onError: (error: unknown) => void
+  leases: Pick<Leases, 'set'>
+  onLease?: (event: LeaseEvent) => void
+}
+
 const UNDECIDED: ClaimDecision = { isDecided: false }
 
 /** The minimum time between two batches of rechecks. */
@@ -46,6 +56,7 @@ export class SlotService {
   readonly #releases: ReleaseQueue
   readonly #clock: Clock
   readonly #leases: Pick<Leases, 'set'>
+  readonly #onLease: (event: LeaseEvent) => void
   readonly #renewals: Renewals
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
@@ -56,15 +67,17 @@ export class SlotService {
   /** Ends the window. Null exactly when no recheck waits. */
   #cancelWindow: (() => void) | null = null
 
-  constructor(
-    store: SlotStore,
-    index: SlotIndex,
-    options: Omit<ClaimQueueOptions, 'executor'> & { onError: (error: unknown) => void; leases: Pick<Leases, 'set'> },
-  ) {
+  constructor(store: SlotStore, index: SlotIndex, options: SlotOptions) {
     this.#index = index
     this.#clock = options.clock ?? SYSTEM_CLOCK
     this.#leases = options.leases
-    this.#renewals = new Renewals((claim, done) => this.#enqueue(claim, done), this.#clock)
+    this.#onLease = options.onLease ?? (() => undefined)
+    const renew = (claim: Claim, done: () => void): void =>
+      this.#enqueue(claim, ({ isDecided }) => {
+        if (!isDecided) this.#onLease('failed')
+        done()
+      })
+    this.#renewals = new Renewals(renew, this.#clock)
     this.#queue = new ClaimQueue({ ...options, executor: store })
     this.#releases = new ReleaseQueue(async (releases) => {
       try {
@@ -139,6 +152,7 @@ export class SlotService {
       const { leaseSeconds } = result
       if (leaseSeconds === null) return done(toDecision(result, Infinity))
       if (claim.lease !== null) this.#leases.set(claim.lease, leaseSeconds, sentMs)
+      this.#onLease(result.outcome === 'granted' ? 'granted' : 'renewed')
       done(toDecision(result, sentMs + 1_000 * leaseSeconds))
     })
   }
