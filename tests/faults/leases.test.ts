@@ -1,0 +1,215 @@
+/** Leased slots in real time (docs/api.md#l4): the limit under every fault, and what leases cost Postgres. */
+
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { insertApiKey, insertLicense, insertOrganization, random, VALIDATOR_LOGIN } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { endChildren, type Service, startValidator, until, untilReady } from './support/children.ts'
+import { check } from './support/client.ts'
+import { LeaseFleet, type Member, type Pace } from './support/lease-fleet.ts'
+import {
+  freeTimes,
+  keepLedger,
+  mostAtOnce,
+  readHolds,
+  type ValidResponse,
+  wrongResponses,
+} from './support/lease-ledger.ts'
+import { byLength, figure, quantiles, seedOr } from './support/length.ts'
+import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
+
+const SEATS = 5
+const MACHINES = 200
+const MINUTES = Number(process.env['KEYWARD_MINUTES'] ?? 30)
+
+let postgres: TestPostgres
+let pool: ReturnType<typeof openPool>
+let organizationId: string
+let secret: string
+
+beforeAll(async () => {
+  postgres = await createPostgres({ shared_preload_libraries: 'pg_stat_statements' })
+  pool = openPool(postgres.url)
+  await pool.query('create extension pg_stat_statements')
+  // The short form has leases of a few seconds.
+  await pool.query('alter table licenses drop constraint licenses_lease_seconds_check')
+  organizationId = await insertOrganization(pool)
+  secret = (await insertApiKey(pool, { organizationId })).secret
+})
+afterAll(async () => {
+  await endChildren()
+  await pool.end()
+  await postgres.remove()
+})
+
+interface Seen {
+  valid: ValidResponse[]
+  codes: Record<string, number>
+}
+
+const LEASE_S = byLength(2, 60)
+const CHECK_EVERY_MS = byLength(80, 600)
+const PACE: Pace = byLength(
+  { between: 1_200, brief: 400, long: 2_500 },
+  { between: 60_000, brief: 3_000, long: 120_000 },
+)
+
+/** A machine that uses the app for a while, then not, again and again. It checks at any validator, mostly at its own. */
+async function live(machine: number, license: string, members: readonly Member[], seen: Seen, signal: AbortSignal) {
+  const source = random(seedOr(1) * 1_000 + machine)
+  const rest = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined)
+  const fingerprint = `machine ${machine}`
+  const leases = (most: number): number => source.int(most * LEASE_S * 1_000)
+  await rest(leases(1))
+  while (!signal.aborted) {
+    const endMs = performance.now() + leases(4)
+    while (!signal.aborted && performance.now() < endMs) {
+      const member = source.chance(0.8) ? members[machine % 3]! : source.pick(members)
+      const { suspended } = member
+      const fromMs = Date.now()
+      const reply = await check(member.service.port, secret, { license, fingerprint })
+      const code = reply.status === 0 ? 'no response' : reply.code
+      seen.codes[code] = (seen.codes[code] ?? 0) + 1
+      if (code === 'VALID') seen.valid.push({ machine: fingerprint, fromMs, untilMs: Date.now() + 1, suspended })
+      await rest(CHECK_EVERY_MS + source.int(CHECK_EVERY_MS))
+    }
+    await rest(leases(4))
+  }
+}
+
+test(
+  '200 machines race for 5 leased seats through three validators: never more than 5 are VALID at one instant',
+  { timeout: (MINUTES + 5) * 60_000 },
+  async () => {
+    const license = await insertLicense(pool, { organizationId, maxMachines: SEATS, leaseSeconds: LEASE_S })
+    await keepLedger(pool)
+    const fleet = new LeaseFleet(postgres, random(seedOr(1)))
+    await fleet.start()
+    const seen: Seen = { valid: [], codes: {} }
+    const [faults, over] = [new AbortController(), new AbortController()]
+    const machines = Array.from({ length: MACHINES }, (_, i) => live(i, license.key, fleet.members, seen, over.signal))
+    const disturbing = fleet.disturb(PACE, faults.signal)
+    await sleep(byLength(7_000, MINUTES * 60_000))
+    faults.abort()
+    await disturbing
+    // When everything has healed, machines get seats again.
+    const healedMs = Date.now()
+    await until(() => seen.valid.some(({ fromMs }) => fromMs > healedMs))
+    over.abort()
+    await Promise.all(machines)
+    await fleet.end()
+
+    const holds = await readHolds(pool)
+    expect(mostAtOnce(holds)).toBe(SEATS)
+    expect(wrongResponses(seen.valid, holds)).toEqual([])
+    expect(holds.size).toBeGreaterThan(SEATS)
+    expect(seen.codes['TOO_MANY_MACHINES']).toBeGreaterThan(MACHINES)
+    const free = freeTimes(holds, SEATS, fleet.disturbed)
+    figure(`${MACHINES} machines race for ${SEATS} seats with leases of ${LEASE_S} s`, {
+      ...seen.codes,
+      'machines that had a seat': holds.size,
+      'seats given': [...holds.values()].flat().length,
+      'most at once': mostAtOnce(holds),
+      ...fleet.counts,
+    })
+    const { p50, p99, most } = quantiles(free)
+    figure('a free seat is taken after ms, without a fault', { seats: free.length, p50, p99, most })
+  },
+)
+
+/** How often statements were executed that claim slots, and all statements of validators. */
+async function statements(): Promise<{ claims: number; all: number; walBytes: number; renewed: number }> {
+  const { rows } = await pool.query<{ claims: number; all: number; wal: number; renewed: number }>(
+    `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::float8 as claims, sum(calls)::float8 as all,
+       (pg_current_wal_lsn() - '0/0')::float8 as wal,
+       (select n_tup_upd from pg_stat_user_tables where relname = 'machines')::float8 as renewed
+     from pg_stat_statements s join pg_roles r on r.oid = s.userid where r.rolname = $1`,
+    [VALIDATOR_LOGIN.user],
+  )
+  const { claims = 0, all = 0, wal = 0, renewed = 0 } = rows[0] ?? {}
+  return { claims, all, walBytes: wal, renewed }
+}
+
+const ORGANIZATIONS = byLength(2, 10)
+const LICENSES = byLength(5, 100)
+const MACHINES_OF_LICENSE = byLength(20, 100)
+
+interface Leased {
+  secret: string
+  license: string
+  fingerprint: string
+}
+
+/** Creates licenses with leases of 10 minutes, and returns all machines in random order. */
+async function leasedMachines(): Promise<Leased[]> {
+  const machines: Leased[] = []
+  for (let i = 0; i < ORGANIZATIONS; i++) {
+    const organization = await insertOrganization(pool)
+    const key = await insertApiKey(pool, { organizationId: organization })
+    for (let j = 0; j < LICENSES; j++) {
+      const given = { organizationId: organization, maxMachines: MACHINES_OF_LICENSE, leaseSeconds: 600 }
+      const license = (await insertLicense(pool, given)).key
+      for (let k = 0; k < MACHINES_OF_LICENSE; k++)
+        machines.push({ secret: key.secret, license, fingerprint: `machine ${k}` })
+    }
+  }
+  return random(1).shuffle(machines)
+}
+
+/** Checks every machine once, spread evenly over the time. All must be VALID. */
+async function checkAll(validator: Service, machines: readonly Leased[], overMs: number, agent: Agent): Promise<void> {
+  const startedMs = performance.now()
+  const wrong: string[] = []
+  const open = new Set<Promise<void>>()
+  for (const [i, one] of machines.entries()) {
+    const waitMs = startedMs + (i * overMs) / machines.length - performance.now()
+    if (waitMs > 1) await sleep(waitMs)
+    if (open.size >= 200) await Promise.race(open)
+    const ask = async (): Promise<void> => {
+      const { license, fingerprint } = one
+      const { code } = await check(validator.port, one.secret, { license, fingerprint }, agent)
+      if (code !== 'VALID') wrong.push(code)
+    }
+    const running = ask().finally(() => open.delete(running))
+    open.add(running)
+  }
+  await Promise.all(open)
+  expect(wrong).toEqual([])
+}
+
+test('known machines of leased licenses are decided from memory; renewals are few statements', async () => {
+  const machines = await leasedMachines()
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+  const validator = await startValidator(postgres.validatorUrl)
+  await untilReady(validator)
+  const minutes = byLength(0, 60_000)
+  const round = (): Promise<void> => checkAll(validator, machines, minutes, agent)
+  await round()
+  const granted = await statements()
+  expect(granted.claims).toBeGreaterThan(0)
+  for (let i = 0; i < byLength(10, 4); i++) await round()
+  const known = await statements()
+  expect(known.claims).toBe(granted.claims)
+  figure('checks of known machines of leased licenses, before half of the lease', {
+    checks: byLength(10, 4) * machines.length,
+    'claim statements': known.claims - granted.claims,
+    'all statements of the validator': known.all - granted.all,
+  })
+  // From the sixth minute on, machines renew their leases.
+  await round()
+  if (minutes > 0) {
+    const before = await statements()
+    for (let i = 0; i < 10; i++) await round()
+    const after = await statements()
+    figure(`${machines.length} leased machines with leases of 10 minutes, each checked once a minute; per minute`, {
+      'claim statements': (after.claims - before.claims) / 10,
+      'all statements of the validator': (after.all - before.all) / 10,
+      'updates of machines': (after.renewed - before.renewed) / 10,
+      'WAL bytes': Math.round((after.walBytes - before.walBytes) / 10),
+    })
+  }
+  agent.destroy()
+  await validator.stop()
+})
