@@ -10,7 +10,7 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   licenseId: ['license'],
   licenseKey: ['license'],
   scopeId: ['product', 'license'],
-  machineId: ['machine'],
+  machineId: ['machine', 'id'],
   permissions: ['permission'],
   from: ['since'],
   groupBy: ['by'],

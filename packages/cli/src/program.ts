@@ -20,6 +20,7 @@ import { addActivityCommands } from './commands/records/activity.ts'
 import { addAuditLogCommand } from './commands/records/audit-log.ts'
 import { addUsageCommand } from './commands/records/usage.ts'
 import { addRuleCommands } from './commands/rules.ts'
+import { addSearchCommand } from './commands/search.ts'
 import { addSetCommands } from './commands/sets.ts'
 import { addStatusCommand } from './commands/status.ts'
 import { addTokenCommands } from './commands/tokens.ts'
@@ -67,6 +68,7 @@ export function createProgram(context: RunContext): Command {
   addMachineCommands(program, open)
   addRuleCommands(program, open)
   addSetCommands(program, open)
+  addSearchCommand(program, open)
   addCheckCommand(program, open)
   addActivityCommands(program, open)
   addUsageCommand(program, open)

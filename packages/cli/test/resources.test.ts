@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { createTestDatabase, insertMachine, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -74,6 +74,21 @@ test('creates customers and finds them by e-mail address and external id', async
   expect((await shell.cli('customer', 'list', '--email', 'nobody@example.com')).out).toBe('None.\n')
   const again = await shell.cli('customer', 'create', 'other@example.com', '--external-id', 'crm-1')
   expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^[^\n]*\(EXTERNAL_ID_EXISTS\)\n$/)])
+})
+
+test('finds licenses by customer and expiry, and machines of all licenses', async () => {
+  const { id } = await createLicense()
+  const [later, sooner] = ['40d', '20d']
+  const matching = ['license', 'list', '--email', 'ADA@example.com', '--sort', 'expiresAt']
+  expect(await result(listed, ...matching, '--expires-before', later, '--expires-after', sooner)).toContainEqual({ id })
+  expect(await result(listed, ...matching, '--expires-before', sooner)).toEqual([])
+  const machine = await insertMachine(database.pool, { licenseId: id, machineId: 'A4-F1', hostname: 'Build-7' })
+  expect(await result(listed, 'machine', 'find', '--id', 'A4-F1')).toEqual([{ id: machine }])
+  expect(await result(listed, 'machine', 'find', '--hostname', 'build-7')).toEqual([{ id: machine }])
+  expect((await shell.cli('machine', 'find', '--id', 'A4')).out).toBe('None.\n')
+  const printed = await shell.cli('search', 'build')
+  expect(printed.out).toMatch(/^KIND +FOUND +DETAIL +ID\nmachine +A4-F1 +Build-7, license /)
+  expect((await shell.cli('search', 'no such thing')).out).toBe('None.\n')
 })
 
 describe('a license', () => {

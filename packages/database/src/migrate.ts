@@ -4,14 +4,17 @@
  */
 
 import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 
 import { listMigrations } from './migrations.ts'
+import { createOnlineIndexes } from './online-indexes.ts'
 
 const LOCK = 7_201_945_338
+const LOCK_RETRY_MS = 50
 const OLDEST_SERVER = 150_000
 /**
  * Allows the services to check whether the database is migrated. A role does not exist where this user may not create
@@ -45,10 +48,11 @@ export async function migrate(url: string): Promise<MigrationReport> {
     })
     try {
       await requireServer(client)
-      await client.query('select pg_advisory_lock($1)', [LOCK])
+      await takeLock(client)
       const applied = await migrateToLatest(pool)
       await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
       await client.query(READ_MIGRATIONS)
+      await createOnlineIndexes(client)
       await client.query('select pg_advisory_unlock($1)', [LOCK])
       return { applied, warnings }
     } finally {
@@ -57,6 +61,13 @@ export async function migrate(url: string): Promise<MigrationReport> {
   } finally {
     await pool.end()
   }
+}
+
+/** Waits between short statements, because the creation of an index waits for every statement that runs. */
+async function takeLock(client: pg.ClientBase): Promise<void> {
+  const isTaken = async (): Promise<boolean> =>
+    (await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [LOCK])).rows[0]?.taken === true
+  while (!(await isTaken())) await sleep(LOCK_RETRY_MS)
 }
 
 async function migrateToLatest(pool: pg.Pool): Promise<string[]> {

@@ -171,6 +171,8 @@ export interface Database {
   machines: {
     id: string
     licenseId: string
+    /** A trigger sets it. Null in rows of earlier versions until `npm run migrate` has filled it in. */
+    organizationId: ColumnType<string | null, never, never>
     machineId: Bytes
     hostname: string | null
     /** The end of the machine's lease, or null when the machine holds its slot until the release. */

@@ -32,6 +32,37 @@ test('migrates once when several processes migrate at the same time, and a repea
   expect((await migrate(url)).applied).toEqual([])
 })
 
+test('fills in machines of earlier versions, also those that claims have locked, and repairs an interrupted index', async () => {
+  await onServer(url, async (client) => {
+    const organizationId = await insertOrganization(client)
+    const license = await insertLicense(client, { organizationId, maxMachines: null })
+    await client.query(
+      `insert into machines (id, license_id, machine_id)
+       select gen_random_uuid(), $1, convert_to('m' || i, 'UTF8') from generate_series(1, 4500) i`,
+      [license.id],
+    )
+    await client.query('update machines set organization_id = null')
+    // What an interrupted creation leaves.
+    await client.query(`update pg_index set indisvalid = false where indexrelid = 'machines_by_machine_id'::regclass`)
+    await client.query('begin')
+    await client.query(`select from machines where machine_id in ('m1', 'm3000') for no key update`)
+    const migrating = migrate(url)
+    const missing = async (): Promise<number> =>
+      onServer(url, async (other) => {
+        const select = 'select count(*)::integer as n from machines where organization_id is null'
+        return (await other.query<{ n: number }>(select)).rows[0]?.n ?? 0
+      })
+    await expect.poll(missing).toBeLessThan(4_500)
+    await client.query('commit')
+    expect((await migrating).applied).toEqual([])
+    expect(await missing()).toBe(0)
+    const { rows } = await client.query(
+      `select indisvalid from pg_index where indexrelid = 'machines_by_machine_id'::regclass`,
+    )
+    expect(rows).toEqual([{ indisvalid: true }])
+  })
+})
+
 test('rejects a database of a newer version and names its migration', async () => {
   await onServer(url, (client) => client.query(`insert into kysely_migration values ('9999_future', now()::text)`))
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_future\)/)
@@ -51,6 +82,10 @@ test('upgrades a database with rows from each schema since 0011', async () => {
         onBatch: (changes) => void loaded.push(...changes.map(({ entity }) => entity)),
       })
       expect(loaded.toSorted()).toEqual(rows)
+      const { rows: machines } = await onServer(withDatabase(server, old), (client) =>
+        client.query('select organization_id is not null as is_filled from machines'),
+      )
+      expect(machines).toEqual([{ is_filled: true }])
     } finally {
       await onServer(server, (client) => client.query(`drop database ${old} with (force)`))
     }

@@ -113,11 +113,29 @@ function addList(group: Command, open: Open): void {
   withLimit(group.command('list').description('list licenses, newest first'))
     .option('--product <id>', 'only licenses of this product')
     .option('--customer <id>', 'only licenses of this customer')
+    .option('--email <address>', 'only licenses of customers with this e-mail address')
+    .option(
+      '--expires-after <when>',
+      'only licenses that expire at this time or later: a date, or 30d, 12h, 1y from now',
+    )
+    .option('--expires-before <when>', 'only licenses that expire before this time')
+    .addOption(
+      new Option('--sort <field>', 'newest first, or those first that expire first')
+        .choices(['createdAt', 'expiresAt'])
+        .default('createdAt'),
+    )
     .addOption(new Option('--status <status>', 'only licenses with this status').choices(licenseStatus.options))
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
-      const { limit, product: productId, customer: customerId, status } = filterFlags.parse(flags)
-      const list = await fetchList(session.api, '/licenses', license, limit, { productId, customerId, status })
+      const { limit, product: productId, customer: customerId, ...filters } = filterFlags.parse(flags)
+      const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
+      const list = await fetchList(session.api, '/licenses', license, limit, {
+        productId,
+        customerId,
+        ...filters,
+        expiresAfter: time(filters.expiresAfter),
+        expiresBefore: time(filters.expiresBefore),
+      })
       printList(session, list, ['KEY', 'STATUS', 'MACHINES', 'EXPIRES', 'ID'], (one) => [
         one.key,
         one.status,
@@ -157,6 +175,10 @@ function addFile(group: Command, open: Open): void {
 const filterFlags = listFlags.extend({
   product: z.string().optional(),
   customer: z.string().optional(),
+  email: z.string().optional(),
+  expiresAfter: z.string().optional(),
+  expiresBefore: z.string().optional(),
+  sort: z.string(),
   status: licenseStatus.optional(),
 })
 

@@ -1,7 +1,8 @@
-/** The commands for the machines that hold a slot of a license: `machine list`, `machine release`. */
+/** The commands for the machines that hold slots of licenses: `machine list`, `machine find`, `machine release`. */
 
-import { machine } from '@keyward/contract'
+import { foundMachine, machine } from '@keyward/contract'
 import type { Command } from 'commander'
+import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
@@ -9,10 +10,12 @@ import { ago } from '../times.ts'
 import { findLicense } from './license-format.ts'
 import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
 
+const findFlags = listFlags.extend({ id: z.string().optional(), hostname: z.string().optional() })
+
 const HEADING = ['MACHINE ID', 'NAME', 'FIRST SEEN', 'LAST SEEN', 'ID']
 
 export function addMachineCommands(parent: Command, open: (command: Command) => Session): void {
-  const group = parent.command('machine').description('machines that hold a slot of a license')
+  const group = parent.command('machine').description('machines that hold slots of licenses')
   withLimit(group.command('list').description('list the machines of a license'))
     .argument('<license>', 'the id or the key of the license')
     .action(async (idOrKey: string, flags: unknown, command: Command) => {
@@ -26,6 +29,22 @@ export function addMachineCommands(parent: Command, open: (command: Command) => 
         one.hostname ?? '–',
         ago(one.firstSeenAt, nowMs),
         ago(one.lastSeenAt, nowMs),
+        one.id,
+      ])
+    })
+  withLimit(group.command('find').description('find machines of all licenses by machine id or host name'))
+    .option('--id <id>', 'the exact machine id')
+    .option('--hostname <name>', 'the host name, in any case')
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { limit, id: machineId, hostname } = findFlags.parse(flags)
+      const list = await fetchList(session.api, '/machines', foundMachine, limit, { machineId, hostname })
+      const nowMs = session.context.nowMs()
+      printList(session, list, ['MACHINE ID', 'NAME', 'LAST SEEN', 'LICENSE', 'ID'], (one) => [
+        one.machineId,
+        one.hostname ?? '–',
+        ago(one.lastSeenAt, nowMs),
+        one.licenseId,
         one.id,
       ])
     })

@@ -6,7 +6,7 @@ import { entitlementOverrides } from '../entitlements.ts'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
-import { EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
+import { email, EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
 
 const licenseStatus = z.enum(['active', 'suspended', 'expired', 'revoked']).meta({
   description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.',
@@ -201,25 +201,29 @@ export const licenseFilter = {
   key: text(MAX_LICENSE_KEY_BYTES)
     .optional()
     .meta({ description: 'Returns only the license with exactly this key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
+  email: email.optional().meta({
+    description: 'Returns only licenses of customers with this e-mail address; case is ignored.',
+    example: 'ada@example.com',
+  }),
+  expiresAfter: moment(
+    'Returns only licenses that expire at this time or later. A license without an expiry is left out.',
+  ).optional(),
+  expiresBefore: moment('Returns only licenses that expire before this time.').optional(),
 }
 
-export const machine = z
-  .object({
-    id: z.uuid().meta({ description: 'The id of this record.', example: EXAMPLE_ID }),
-    machineId: z.string().meta({ description: 'The machine id as the app sent it.', example: 'A4-F1-00-12' }),
-    hostname: z.string().nullable().meta({ description: 'The host name that the app sent.', example: 'build-7' }),
-    firstSeenAt: timestamp('The time at which the machine took its slot.'),
-    lastSeenAt: timestamp('The approximate time of its last check.'),
-    leaseEndsAt: timestamp(
-      'The end of the lease, which checks extend; null if the slot is held until its release.',
-    ).nullable(),
-  })
-  .meta({ id: 'Machine', description: 'A machine that holds a slot.' })
-
-export const machineParams = z.strictObject({
-  id: id('The id of the license.'),
-  machineId: id("The id of the machine's record."),
+const licenseSort = z.enum(['createdAt', 'expiresAt']).optional().meta({
+  description:
+    'The field that determines the order; default `createdAt`. A license without an expiry is the latest to expire.',
+  example: 'expiresAt',
 })
+export type LicenseSort = NonNullable<z.infer<typeof licenseSort>>
+export const licenseSorting = {
+  sort: licenseSort,
+  order: z
+    .enum(['asc', 'desc'])
+    .optional()
+    .meta({ description: 'Default: `desc` for `createdAt`, `asc` for `expiresAt`.', example: 'asc' }),
+}
 
 export const licenseFile = z.string().meta({
   description: 'The signed file: base64url payload, a dot, base64url Ed25519 signature.',

@@ -6,6 +6,7 @@ import { text } from '../text.ts'
 import { accessRule } from './access-rules.ts'
 import { customer } from './customers.ts'
 import { license } from './licenses.ts'
+import { foundMachine } from './machines.ts'
 import { product } from './products.ts'
 
 export const searchQuery = z.strictObject({
@@ -24,6 +25,9 @@ export const searchResults = z.object({
     .array(customer)
     .meta({ description: `${upTo} customers whose e-mail address, name or external id contains the text.` }),
   products: z.array(product).meta({ description: `${upTo} products whose name contains the text.` }),
+  machines: z
+    .array(foundMachine)
+    .meta({ description: `${upTo} machines whose machine id or host name begins with the text.` }),
   accessRules: z
     .array(accessRule)
     .meta({ description: `${upTo} unexpired rules whose value equals or matches the text.` }),

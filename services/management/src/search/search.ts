@@ -12,11 +12,14 @@ import { vendorEndpoint } from '../http/endpoint.ts'
 import { listRules } from '../resources/access-rules/list.ts'
 import { showCustomer } from '../resources/customers/rows.ts'
 import { selectLicenses, showLicense } from '../resources/licenses/rows.ts'
+import { HOLDS_SLOT, SEARCHED_HOSTNAME, showFoundMachine } from '../resources/machines/machines.ts'
 import { productRows } from '../resources/products/products.ts'
 
 const MAX_RESULTS = 10
 /** The least characters of a search within names. A shorter text occurs in too many names, and trigram indexes do not support it. */
 const MIN_PART_LENGTH = 3
+/** The number of rows that a search for machines reads at most, because some no longer hold a slot. */
+const MAX_MACHINES_READ = 1_000
 /** The number of newest customers that are compared one by one. A text that is frequent among them needs no index. */
 const NEWEST_CUSTOMERS = 2_000
 
@@ -68,6 +71,44 @@ export async function searchProducts(
   return rows.map(productRows.show)
 }
 
+/** Returns the smallest byte string that follows every byte string with this prefix, or null when there is none. */
+function afterPrefix(prefix: Buffer): Buffer | null {
+  const length = prefix.findLastIndex((byte) => byte < 0xff) + 1
+  if (length === 0) return null
+  const after = Buffer.from(prefix.subarray(0, length))
+  after[length - 1]!++
+  return after
+}
+
+/** Finds machines whose machine id begins with the text, or whose host name does with case ignored. */
+export async function searchMachines(
+  { db, organizationId }: ReadContext,
+  q: string,
+): Promise<SearchResults['machines']> {
+  if (q.length < MIN_PART_LENGTH) return []
+  const own = db.selectFrom('machines').selectAll().where('organizationId', '=', organizationId)
+  const prefix = Buffer.from(q)
+  const end = afterPrefix(prefix)
+  const byId = own
+    .where('machineId', '>=', prefix)
+    .$if(end !== null, (found) => found.where('machineId', '<', end ?? prefix))
+    .orderBy('machineId')
+  const byHostname = own
+    .where(SEARCHED_HOSTNAME, 'like', sql<string>`lower(${`${escapeLike(q)}%`})`)
+    .orderBy(SEARCHED_HOSTNAME)
+  // The row of a machine whose lease has ended remains until the next claim, so the number of rows is limited before the condition.
+  const read = (found: typeof byId) =>
+    db
+      .selectFrom(found.limit(MAX_MACHINES_READ).as('machines'))
+      .selectAll()
+      .where(HOLDS_SLOT)
+      .limit(MAX_RESULTS)
+      .execute()
+  const rows = [...(await read(byId)), ...(await read(byHostname))]
+  const machines = new Map(rows.map((row) => [row.id, showFoundMachine(row)]))
+  return [...machines.values()].slice(0, MAX_RESULTS)
+}
+
 /** Finds unexpired rules that have this value or would match it. */
 export async function searchRules(context: ReadContext, q: string): Promise<SearchResults['accessRules']> {
   const equal = await listRules(context, { limit: MAX_RESULTS, value: q, expired: false })
@@ -86,6 +127,7 @@ async function search(
     licenses: may('licenses.read') ? await searchLicenses(context, q) : [],
     customers: may('customers.read') ? await searchCustomers(context, q) : [],
     products: may('products.read') ? await searchProducts(context, q) : [],
+    machines: may('licenses.read') ? await searchMachines(context, q) : [],
     accessRules: may('licenses.read') ? await searchRules(context, q) : [],
   }
 }
@@ -96,7 +138,7 @@ export const searchEverything = [
     {
       method: 'get',
       path: '/search',
-      tag: { name: 'Search', description: 'Finds licenses, customers, products and access rules.' },
+      tag: { name: 'Search', description: 'Finds licenses, customers, products, machines and access rules.' },
       operationId: 'search',
       summary: 'Search everything',
       description: 'Returns at most 10 of each kind. Kinds that the credential may not read are empty.',

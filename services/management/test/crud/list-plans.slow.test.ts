@@ -18,8 +18,9 @@ import { z } from 'zod'
 import { type AuditQuery, listEntries } from '../../src/audit/audit-log.ts'
 import type { ReadContext } from '../../src/http/context.ts'
 import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
-import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/store.ts'
-import { searchCustomers, searchLicenses } from '../../src/search/search.ts'
+import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/list.ts'
+import { findMachines, type MachineQuery } from '../../src/resources/machines/machines.ts'
+import { searchCustomers, searchLicenses, searchMachines } from '../../src/search/search.ts'
 
 const ROWS = 60_000
 /** Every row of this distance has a rare status, kind or type, so that 20 of all rows have it. */
@@ -54,6 +55,12 @@ async function fill(organizationId: string): Promise<{ product: string; customer
     await client.query(`insert into license_slots (license_id) select id from licenses where organization_id = $1`, [
       organizationId,
     ])
+    await client.query(
+      `insert into machines (id, license_id, organization_id, machine_id, hostname)
+       select ('00000000-0000-7000-8004-' || right(id::text, 12))::uuid, id, $1, convert_to('machine of ' || key, 'UTF8'), 'Host of ' || key
+       from licenses where organization_id = $1`,
+      [organizationId],
+    )
     await client.query(
       `insert into access_rules (id, organization_id, kind, type, value, scope, product_id, expires_at, created_by)
        select ('00000000-0000-7000-8001-' || right($1::uuid::text, 4) || lpad(to_hex(i), 8, '0'))::uuid, $1,
@@ -162,6 +169,7 @@ const LARGE = [
   'customers',
   'licenses',
   'license_slots',
+  'machines',
   'access_rules',
   'access_rule_counters',
   'alerts',
@@ -212,12 +220,47 @@ const licenseFilters: [string, () => Partial<LicenseQuery>][] = [
   ['customerId', () => ({ customerId: customer })],
   ['customerId, status=expired', () => ({ customerId: customer, status: 'expired' })],
   ['key', () => ({ key: 'key 7' })],
+  ['email', () => ({ email: 'customer 7@example.com' })],
+  ['expiresBefore, rare', () => ({ expiresBefore: new Date(Date.now() - 3_600_000) })],
+  ['expiresBefore, common', () => ({ expiresBefore: new Date(Date.now() + 7 * 86_400_000) })],
+  ['expiresAfter without a match', () => ({ expiresAfter: new Date(Date.now() + 7 * 86_400_000) })],
+  ['sort=expiresAt', () => ({ sort: 'expiresAt' })],
+  ['sort=expiresAt, order=desc', () => ({ sort: 'expiresAt', order: 'desc' })],
+  ['sort=expiresAt and expiresAfter', () => ({ sort: 'expiresAt', expiresAfter: new Date() })],
+  ['sort=expiresAt and status=suspended', () => ({ sort: 'expiresAt', status: 'suspended' })],
+  ['sort=expiresAt and productId', () => ({ sort: 'expiresAt', productId: rareProduct })],
+  ['order=asc', () => ({ order: 'asc' })],
 ]
 
 test.each(licenseFilters)('reads few rows to list licenses by %s', async (_, filter) => {
   const { rows, scanned } = await costOfList(() => listLicenses(context, { limit: 50, ...filter() }))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(500)
+})
+
+test.each<[string, MachineQuery]>([
+  ['none', { limit: 50 }],
+  ['machineId', { limit: 50, machineId: 'machine of key 7' }],
+  ['hostname', { limit: 50, hostname: 'HOST of key 7' }],
+])('machines by %s', async (_, query) => {
+  const { rows, scanned } = await costOfList(() => findMachines(context, query))
+  expect(scanned).toEqual([])
+  expect(rows).toBeLessThan(500)
+})
+
+test.each([
+  ['machine of key 777', 10],
+  ['HOST of key 777', 10],
+  ['machine of', 10],
+  ['nothing', 0],
+])('the search for machines by %s', async (q, expected) => {
+  sent.length = 0
+  expect(await searchMachines(context, q)).toHaveLength(expected)
+  for (const query of sent) {
+    const { rows, scanned } = await explain(query.sql, query.parameters)
+    expect(scanned).toEqual([])
+    expect(rows).toBeLessThan(2_000)
+  }
 })
 
 const ruleFilters: [string, () => Partial<RuleQuery>][] = [

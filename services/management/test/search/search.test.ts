@@ -1,9 +1,10 @@
-/** The search over everything, and the filters of alerts, activity and the audit log. */
+/** The search over everything, and the filters of licenses, machines, alerts, activity and the audit log. */
 
-import { createdToken, page } from '@keyward/contract'
+import { createdToken, foundMachine, license as licenseSchema, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
 import { searchResults } from '@keyward/contract/management/search'
 import { uuidv7 } from '@keyward/database'
+import { insertMachine } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -59,11 +60,83 @@ test('returns at most 10 of each kind, and nothing that the caller may not read'
   for (let i = 0; i < 12; i++) await own.license({ key: `MANY-${i}`, productId, customerId })
   const all = await find('many', own.managementToken)
   expect([all.licenses.length, all.customers.length, all.products.length]).toEqual([10, 10, 1])
-  expect(await find('many')).toEqual({ licenses: [], customers: [], products: [], accessRules: [] })
+  expect(await find('many')).toEqual({ licenses: [], customers: [], products: [], machines: [], accessRules: [] })
   const body = { name: 'support', permissions: ['customers.read'] }
   const { secret = '' } = expectBody(await own.call('POST', 'tokens', { body }), 201, createdToken)
   const some = await find('many', secret)
   expect([some.licenses.length, some.customers.length, some.products.length]).toEqual([0, 10, 0])
+})
+
+test('finds machines of all licenses by machine id and host name, as long as they hold a slot', async () => {
+  const [first, second] = [await vendor.license(), await vendor.license()]
+  const { pool } = harness.database
+  const add = (licenseId: string, machineId: string | Uint8Array, hostname: string) =>
+    insertMachine(pool, { licenseId, machineId, hostname })
+  const laptop = await add(first.id, 'A4-F1-00-12', 'Build-7.Office')
+  const tower = await add(second.id, 'A4-F1-00-13', 'build-7.office')
+  const same = await add(second.id, 'A4-F1-00-12', 'other%_host')
+  const odd = await add(second.id, Uint8Array.of(0xff, 0xff, 0xff), 'Ümlaut')
+  const ended = await add(first.id, 'A4-F1-00-14', 'build-7.office')
+  await pool.query(`update machines set lease_ends_at = now() where id = $1`, [ended])
+  const stranger = await createVendor(harness)
+  await add((await stranger.license()).id, 'A4-F1-00-12', 'build-7.office')
+  const found = async (query: string) => new Set(await ids(`machines?${query}`))
+  expect(await found('machineId=A4-F1-00-12')).toEqual(new Set([laptop, same]))
+  expect(await found('hostname=BUILD-7.office')).toEqual(new Set([laptop, tower]))
+  expect(await found('hostname=build-7.office&machineId=A4-F1-00-13')).toEqual(new Set([tower]))
+  expect(await found('machineId=a4-f1-00-12')).toEqual(new Set())
+  const pages: string[] = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const path: string = `machines?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
+    const one = expectBody(await vendor.call('GET', path), 200, page(foundMachine))
+    pages.push(...one.data.map(({ id }) => id))
+    cursor = one.nextCursor
+  }
+  expect(pages.toSorted()).toEqual([laptop, tower, same, odd].toSorted())
+  const search = async (q: string) => new Set((await find(q)).machines.map(({ id }) => id))
+  expect(await search('A4-F1-00-1')).toEqual(new Set([laptop, tower, same]))
+  expect(await search('build-7')).toEqual(new Set([laptop, tower]))
+  for (const q of ['other%_', 'OTHER%_h']) expect(await search(q)).toEqual(new Set([same]))
+  for (const q of ['a4-f1', 'other__', 'uild-7', 'A4']) expect(await search(q)).toEqual(new Set())
+  const [{ licenseId } = { licenseId: '' }] = (await find('other%')).machines
+  expect(licenseId).toBe(second.id)
+})
+
+test('lists licenses by expiry and by the e-mail address of their customer', async () => {
+  const own = await createVendor(harness)
+  const productId = await own.product()
+  const [ada, grace] = [
+    await own.customer({ email: 'Ada@Example.com' }),
+    await own.customer({ email: 'g@example.com' }),
+  ]
+  const create = async (customerId: string, expiresAt: string | null) => {
+    const policy = expiresAt === null ? { type: 'PERPETUAL' } : { type: 'SUBSCRIPTION', expiresAt }
+    return (await own.license({ customerId, productId, policy })).id
+  }
+  const never = await create(ada, null)
+  const late = await create(grace, '2031-01-01T00:00:00Z')
+  const early = await create(ada, '2029-01-01T00:00:00Z')
+  const past = await create(grace, '2020-01-01T00:00:00Z')
+  const all = async (query: string) =>
+    expectBody(await own.call('GET', `licenses?${query}`), 200, list).data.map(({ id }) => id)
+  expect(await all('sort=expiresAt')).toEqual([past, early, late, never])
+  expect(await all('sort=expiresAt&order=desc')).toEqual([never, late, early, past])
+  expect(await all('order=asc')).toEqual([never, late, early, past])
+  expect(await all('expiresBefore=2031-01-01T00:00:00Z')).toEqual([past, early])
+  expect(await all('expiresAfter=2029-01-01T00:00:00Z&sort=expiresAt')).toEqual([early, late])
+  expect(await all('email=ADA@example.com')).toEqual([early, never])
+  expect(await all('email=ada@example.com&status=active&expiresBefore=2030-01-01T00:00:00Z')).toEqual([early])
+  expect(await all('email=nobody@example.com')).toEqual([])
+  const seen: string[] = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const path: string = `licenses?sort=expiresAt&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
+    const one = expectBody(await own.call('GET', path), 200, page(licenseSchema))
+    seen.push(...one.data.map(({ id }) => id))
+    cursor = one.nextCursor
+  }
+  expect(seen).toEqual([past, early, late, never])
+  for (const query of ['sort=key', 'expiresBefore=soon', 'email=nobody', 'order=up'])
+    expect(outcome(await own.call('GET', `licenses?${query}`))).toBe('422 INVALID_REQUEST')
 })
 
 test('lists audit entries by their filters, with the values before and after a change', async () => {
@@ -84,11 +157,26 @@ test('lists audit entries by their filters, with the values before and after a c
     'access_rule.changed',
     'access_rule.created',
   ])
+  const license = await own.license({ policy: { type: 'PERPETUAL', maxMachines: 5 } })
+  await own.call('PATCH', `licenses/${license.id}`, { body: { policy: { maxMachines: 7 }, metadata: { order: 1 } } })
+  await own.call('POST', `licenses/${license.id}/suspend`)
+  expect(await entries(`resourceId=${license.id}`)).toMatchObject([
+    { action: 'license.suspended', before: { status: 'active' } },
+    {
+      changes: { policy: { maxMachines: 7 }, metadata: { order: 1 } },
+      before: { policy: { maxMachines: 5 }, metadata: {} },
+    },
+    { action: 'license.created', before: null },
+  ])
   const actorId = changed?.actor.id ?? ''
   expect((await entries(`actorId=${actorId}`)).length).toBeGreaterThan(3)
   expect(await entries(`actorId=${uuidv7()}`)).toEqual([])
   const since = await entries(`from=${beforeChange}`)
-  expect(since.map(({ action }) => action)).toEqual(['access_rule.changed', 'access_rule.created', 'product.changed'])
+  expect(since.map(({ action }) => action).slice(-3)).toEqual([
+    'access_rule.changed',
+    'access_rule.created',
+    'product.changed',
+  ])
   const until = (await entries(`to=${beforeChange}`)).map(({ id }) => id)
   expect(until.length).toBeGreaterThan(0)
   expect(until).not.toContain(since[0]?.id)

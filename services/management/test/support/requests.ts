@@ -162,6 +162,7 @@ const makers: Record<string, Maker> = {
     path: `licenses/${await license(world)}/replace-key`,
     body: { key: `new ${unique()}` },
   }),
+  findMachines: fixed('machines'),
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
   downloadLicenseFile: below('licenses', license, '/file'),

@@ -68,9 +68,10 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   if (effect === null) return showLicense(row)
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
   const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
+  const before = action.type === 'renew' ? { expiresAt: row.expiresAt } : { status: row.status }
   const license = showLicense(await readLicenseRow(context, id))
   const event = { type: effect.audited, resource: license, before: showLicense(row) }
-  await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes, event })
+  await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes, before, event })
   await recordLicenseActivity(context, effect.activity, [id])
   return license
 }

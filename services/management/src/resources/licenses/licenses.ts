@@ -7,6 +7,7 @@ import {
   importLicenses as importLicensesBody,
   license,
   licenseFilter,
+  licenseSorting,
   renewLicense,
   replaceLicenseKey as replaceLicenseKeyBody,
   updateLicense,
@@ -17,8 +18,9 @@ import { MAX_METADATA_BODY_BYTES, vendorEndpoint } from '../../http/endpoint.ts'
 import { rowsOf } from '../../http/rows.ts'
 import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importedLicense, importLicenses } from './import.ts'
+import { listLicenses } from './list.ts'
 import { readLicenseRow, showLicense } from './rows.ts'
-import { addLicense, changeLicense, deleteLicense, listLicenses } from './store.ts'
+import { addLicense, changeLicense, deleteLicense } from './store.ts'
 
 const tag = {
   name: 'Licenses',
@@ -68,7 +70,7 @@ const action = {
 const description = 'Repeating the request changes nothing.'
 
 export const licenses = [
-  crud.list(licenseFilter, (call) => listLicenses(call, call.query)),
+  crud.list({ ...licenseFilter, ...licenseSorting }, (call) => listLicenses(call, call.query)),
   crud.create(
     {
       description: 'Without `key`, the license gets a generated one.',

@@ -1,4 +1,4 @@
-/** Lists, adds, changes and deletes licenses. Additions use set-based statements. */
+/** Adds, changes and deletes licenses. Additions use set-based statements. */
 
 import { type CreateLicense, type License, policyError, type updateLicense } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
@@ -6,64 +6,20 @@ import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
-import { audit } from '../../audit/writer.ts'
+import { audit, valuesBefore } from '../../audit/writer.ts'
 import { differences } from '../../crud/differences.ts'
 import { deleteRow, missingIds, type OwnedRows, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
 import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { excessiveEntitlements, storedEntitlements } from '../products/entitlements.ts'
 import { requireFeatures } from './features.ts'
 import { generateLicenseKey } from './key.ts'
-import { type LicenseRow, lockLicenseRow, readLicenseRow, selectLicenses, showLicense } from './rows.ts'
+import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './rows.ts'
 
 /** The constraint that makes a license key unique in its organization. */
 const KEY_CONSTRAINT = 'licenses_organization_id_key_key'
-
-export interface LicenseQuery extends PageQuery {
-  productId?: string | undefined
-  customerId?: string | undefined
-  status?: License['status'] | undefined
-  key?: string | undefined
-}
-
-/** Returns the condition for rows with this effective status. */
-function statusCondition(status: License['status']) {
-  switch (status) {
-    case 'active':
-      return sql<boolean>`licenses.status = 'active' and (licenses.expires_at is null or licenses.expires_at > now())`
-    case 'expired':
-      return sql<boolean>`licenses.status = 'active' and licenses.expires_at <= now()`
-    case 'suspended':
-    case 'revoked':
-      return sql<boolean>`licenses.status = ${status}`
-    default:
-      return status satisfies never
-  }
-}
-
-export async function listLicenses(context: ReadContext, query: LicenseQuery): Promise<Page<License>> {
-  const list = { name: 'licenses', organizationId: context.organizationId }
-  const { productId, customerId, status, key } = query
-  // The page is selected before the join. With the join, Postgres might scan the licenses of all organizations by id.
-  let all = context.db
-    .selectFrom('licenses')
-    .select('licenses.id')
-    .where('licenses.organizationId', '=', context.organizationId)
-  if (productId !== undefined) all = all.where('licenses.productId', '=', productId)
-  if (customerId !== undefined) all = all.where('licenses.customerId', '=', customerId)
-  if (key !== undefined) all = all.where('licenses.key', '=', key)
-  if (status !== undefined) all = all.where(statusCondition(status))
-  return listPage(list, query, showLicense, (after, count) => {
-    const rest = after === null ? all : all.where('licenses.id', '<', after)
-    return selectLicenses(context)
-      .where('licenses.id', 'in', rest.orderBy('licenses.id', 'desc').limit(count))
-      .orderBy('licenses.id', 'desc')
-      .execute()
-  })
-}
 
 /** Returns an error for every reference to a product or customer that does not exist in the organization. */
 export async function missingParents(
@@ -240,6 +196,19 @@ function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['po
   return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
 }
 
+const POLICY_FIELDS = new Set(['policyType', 'maxMachines', 'expiresAt', 'durationDays', 'maxReleases', 'leaseSeconds'])
+
+/** Returns the values that a change replaces, in the form of its request. */
+function replacedValues(row: LicenseRow, changed: object): object {
+  const policy: Record<string, unknown> = {}
+  const fields: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(valuesBefore(row, changed))) {
+    if (POLICY_FIELDS.has(name)) policy[name === 'policyType' ? 'type' : name] = value
+    else fields[name] = value
+  }
+  return { ...fields, ...(Object.keys(policy).length > 0 && { policy }) }
+}
+
 /** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */
 export async function changeLicense(
   context: WriteContext,
@@ -262,7 +231,9 @@ export async function changeLicense(
   await updateRow(licenseRows, context, id, { ...changed, updatedAt: new Date() })
   const license = showLicense(await readLicenseRow(context, id))
   const event = { type: 'license.updated', resource: license, before: showLicense(row) } as const
-  await audit(context, { action: 'license.changed', resourceType: 'license', resourceId: id, changes: input, event })
+  const before = replacedValues(row, changed)
+  const action = 'license.changed'
+  await audit(context, { action, resourceType: 'license', resourceId: id, changes: input, before, event })
   await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])
   return license
 }

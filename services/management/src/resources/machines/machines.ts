@@ -1,8 +1,18 @@
 /**
- * Endpoints of the machines of a license. Removing a machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
+ * Endpoints of the machines of a license, and of machines of all licenses by machine id or host name. Removing a machine releases its
+ * slot (docs/api.md#s3). A trigger in Postgres counts the slots.
  */
 
-import { idParams, listQuery, machine, machineParams, page } from '@keyward/contract'
+import {
+  type FoundMachine,
+  foundMachine,
+  idParams,
+  listQuery,
+  machine,
+  machineFilter,
+  machineParams,
+  page,
+} from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
@@ -12,7 +22,7 @@ import { audit } from '../../audit/writer.ts'
 import { missingIds } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { vendorEndpoint } from '../../http/endpoint.ts'
-import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { type Page, type PageQuery, selectPage, sortedPage } from '../../http/pagination.ts'
 import { notFound } from '../../http/problem.ts'
 
 type Machine = z.output<typeof machine>
@@ -21,7 +31,39 @@ type Machine = z.output<typeof machine>
  * The condition for a machine that holds a slot. The row of a machine whose lease has ended remains until the next claim of its license
  * (docs/api.md#l3).
  */
-const HOLDS_SLOT = sql<boolean>`(lease_ends_at is null or lease_ends_at > now())`
+export const HOLDS_SLOT = sql<boolean>`(lease_ends_at is null or lease_ends_at > now())`
+
+/** The host name in lower case, in the form that the index contains. */
+export const SEARCHED_HOSTNAME = sql<string>`(lower(hostname) collate "C")`
+
+export function showFoundMachine(row: Selectable<Database['machines']>): FoundMachine {
+  return { ...showMachine(row), licenseId: row.licenseId }
+}
+
+export interface MachineQuery extends PageQuery {
+  machineId?: string | undefined
+  hostname?: string | undefined
+}
+
+/** Lists the machines with this machine id and this host name, newest first. Without both, lists all machines by machine id. */
+export async function findMachines(
+  { db, organizationId }: ReadContext,
+  { machineId, hostname, ...query }: MachineQuery,
+): Promise<Page<FoundMachine>> {
+  let select = db.selectFrom('machines').selectAll().where('organizationId', '=', organizationId).where(HOLDS_SLOT)
+  if (machineId !== undefined) select = select.where('machineId', '=', Buffer.from(machineId))
+  if (hostname !== undefined) select = select.where(SEARCHED_HOSTNAME, '=', sql<string>`lower(${hostname})`)
+  if (machineId !== undefined || hostname !== undefined)
+    return selectPage({ name: 'machines', organizationId }, query, select, showFoundMachine)
+  return sortedPage({ name: 'machines by id', organizationId }, query, showFoundMachine, async (after, count) => {
+    const rest =
+      after === null
+        ? select
+        : select.where(sql<boolean>`(machine_id, id) > (${Buffer.from(after.key, 'hex')}, ${after.id})`)
+    const rows = await rest.orderBy('machineId').orderBy('id').limit(count).execute()
+    return rows.map((row) => ({ row, place: { id: row.id, key: row.machineId.toString('hex') } }))
+  })
+}
 
 /** Throws NOT_FOUND unless the license belongs to the organization. The license determines the organization of its machines. */
 async function requireLicense(context: ReadContext, licenseId: string): Promise<void> {
@@ -75,6 +117,21 @@ async function removeMachine(context: WriteContext, licenseId: string, id: strin
 const tag = { name: 'Machines', description: 'The machines that hold the slots of a license.' }
 
 export const machines = [
+  vendorEndpoint(
+    'licenses.read',
+    {
+      method: 'get',
+      path: '/machines',
+      tag,
+      operationId: 'findMachines',
+      summary: 'Find machines of all licenses',
+      description: 'Newest first with a filter, otherwise by machine id.',
+      query: listQuery(machineFilter),
+      status: 200,
+      response: page(foundMachine),
+    },
+    (call) => findMachines(call, call.query),
+  ),
   vendorEndpoint(
     'licenses.read',
     {

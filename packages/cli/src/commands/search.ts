@@ -1,0 +1,34 @@
+/** `search`: finds licenses, customers, products, machines and access rules by what is at hand. */
+
+import { type SearchResults, searchResults } from '@keyward/contract/management/search'
+import type { Command } from 'commander'
+
+import { table } from '../output.ts'
+import type { Session } from '../session.ts'
+
+export function addSearchCommand(parent: Command, open: (command: Command) => Session): void {
+  parent
+    .command('search')
+    .description('find a license, customer, product, machine or rule by a part of what is known of it')
+    .argument(
+      '<text>',
+      'the beginning of a key, machine id or host name, a part of an e-mail address or name, or an address',
+    )
+    .action(async (q: string, _flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const path = `/search?q=${encodeURIComponent(q)}`
+      const { data } = await api.call({ method: 'GET', path, retry: { attempts: 3 } }, searchResults)
+      const rows = rowsOf(data)
+      output.result(data, rows.length === 0 ? 'None.' : table(['KIND', 'FOUND', 'DETAIL', 'ID'], rows))
+    })
+}
+
+function rowsOf({ licenses, customers, products, machines, accessRules }: SearchResults): string[][] {
+  return [
+    ...licenses.map((one) => ['license', one.key, one.status, one.id]),
+    ...customers.map((one) => ['customer', one.email, one.name ?? '–', one.id]),
+    ...products.map((one) => ['product', one.name, '–', one.id]),
+    ...machines.map((one) => ['machine', one.machineId, `${one.hostname ?? '–'}, license ${one.licenseId}`, one.id]),
+    ...accessRules.map((one) => ['rule', one.value, `${one.kind} ${one.type}`, one.id]),
+  ]
+}
