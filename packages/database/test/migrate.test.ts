@@ -1,22 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 
-import {
-  insertApiKey,
-  insertLicense,
-  insertMachine,
-  insertOrganization,
-  insertRule,
-  onServer,
-  SERVER_VARIABLE,
-  withDatabase,
-} from '@keyward/testkit'
-import type pg from 'pg'
+import { insertLicense, insertOrganization, onServer, SERVER_VARIABLE, withDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { loadFeed } from '../src/index.ts'
 import { migrate } from '../src/migrate.ts'
-import { listMigrations } from '../src/migrations.ts'
 
 const server = process.env[SERVER_VARIABLE] ?? ''
 const name = `keyward_migrate_${randomBytes(4).toString('hex')}`
@@ -67,49 +54,3 @@ test('rejects a database of a newer version and names its migration', async () =
   await onServer(url, (client) => client.query(`insert into kysely_migration values ('9999_future', now()::text)`))
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_future\)/)
 })
-
-test('upgrades a database with rows from each schema since 0011', async () => {
-  const names = (await listMigrations()).map((migration) => migration.name)
-  for (const last of names.slice(names.indexOf('0011_folded_rules'))) {
-    const old = `${name}_old`
-    await onServer(server, (client) => client.query(`create database ${old}`))
-    try {
-      const rows = await onServer(withDatabase(server, old), (client) => fillOldSchema(client, last))
-      const { applied } = await migrate(withDatabase(server, old))
-      expect(applied).toEqual(names.slice(names.indexOf(last) + 1))
-      const loaded: string[] = []
-      await loadFeed(withDatabase(server, old), {
-        onBatch: (changes) => void loaded.push(...changes.map(({ entity }) => entity)),
-      })
-      expect(loaded.toSorted()).toEqual(rows)
-      const { rows: machines } = await onServer(withDatabase(server, old), (client) =>
-        client.query('select organization_id is not null as is_filled from machines'),
-      )
-      expect(machines).toEqual([{ is_filled: true }])
-    } finally {
-      await onServer(server, (client) => client.query(`drop database ${old} with (force)`))
-    }
-  }
-})
-
-/**
- * Applies the migrations up to and including `last`, and records them as kysely does. Inserts a row of several
- * entities.
- */
-async function fillOldSchema(client: pg.Client, last: string): Promise<string[]> {
-  await client.query(`
-    create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);
-    create table kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0);
-    insert into kysely_migration_lock (id) values ('migration_lock')`)
-  for (const migration of await listMigrations()) {
-    await client.query(await readFile(migration.file, 'utf8'))
-    await client.query('insert into kysely_migration values ($1, now()::text)', [migration.name])
-    if (migration.name === last) break
-  }
-  const organizationId = await insertOrganization(client)
-  const license = await insertLicense(client, { organizationId })
-  await insertMachine(client, { licenseId: license.id, machineId: 'm' })
-  await insertRule(client, { organizationId, value: '10.0.0.0/8' })
-  await insertApiKey(client, { organizationId })
-  return ['credential', 'customer', 'license', 'machine', 'organization', 'product', 'rule']
-}
