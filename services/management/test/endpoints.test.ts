@@ -226,12 +226,12 @@ test.each(named(isRepeatable))('%s: replays the response to an idempotency key',
 
 /** Statements that need no condition on the organization, each with its reason. */
 const UNBOUND: readonly RegExp[] = [
-  // Housekeeping of all organizations: retention, and a new master key.
+  // Retention and a new master key affect all organizations.
   /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules)"? where (?:ctid|id) /,
   /^select .* from "signing_keys" where "master_key_id" <> \$1 /,
   // One statement records the uses of authenticated credentials of all organizations.
   /^insert into credential_uses /,
-  // A range of one organization: both values are its id.
+  // Both values of the range are the id of one organization.
   /^select r\.id from access_rules r where r\.organization_id >= \$1 and r\.organization_id <= \$2\s/,
   // The entries of the operator contain no data of an organization.
   /^select \* from "audit_log" where actor ->> 'type' = 'OPERATOR' /,

@@ -14,7 +14,7 @@ import { notFound } from '../http/problem.ts'
 
 type ActivityEntry = z.output<typeof activityEntry>
 
-/** Returns the time in an id of UUID version 7, at which the entry was written. The list is sorted by id, so `at` has the same order. */
+/** Returns the time in an id of UUID version 7, which is the time at which the entry was written. The list is sorted by this time. */
 function timeOf(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
 }
@@ -61,8 +61,8 @@ async function listActivity(
   if (type !== undefined) select = select.where('type', '=', type)
   if (ofCode !== undefined) select = select.where('code', '=', ofCode)
   if (machineId !== undefined) select = select.where('machineId', '=', Buffer.from(machineId))
-  // The condition on the id filters, because responses show the time in the id as `at`. The condition on the column `at` only limits the
-  // partitions that are read.
+  // The condition on the id selects the entries, because responses show the time in the id as `at`. The condition on the column `at` only
+  // limits the partitions that are read.
   if (from !== undefined)
     select = select.where('id', '>=', firstIdAt(from.getTime())).where('at', '>=', new Date(from.getTime() - DAY_MS))
   if (to !== undefined)

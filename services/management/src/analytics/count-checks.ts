@@ -18,7 +18,7 @@ const DAY_MS = 24 * HOUR_MS
 /** The longest period of a query: 31 days by hour, two years by day. */
 const MAX_PERIOD_MS = { hour: 31 * DAY_MS, day: 732 * DAY_MS }
 
-/** The most entries of one response. Only counts by product over a long period can exceed it. */
+/** The maximum number of entries in one response. Only counts by product over a long period can exceed it. */
 const MAX_ENTRIES = 50_000
 
 /** The checks of one interval, grouped by code, by product, or not at all. */

@@ -12,7 +12,7 @@ import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
 
-/** The most by which the time in an entry's id can differ from `at`. The id is created while the transaction runs. */
+/** The maximum difference between the time in an entry's id and `at`. The id is created while the transaction runs. */
 const ID_SKEW_MS = 10 * 60_000
 
 export interface AuditQuery extends PageQuery {
@@ -53,7 +53,7 @@ export async function listEntries({ db, organizationId }: ReadContext, query: Au
   if (resourceType !== undefined) select = select.where('resourceType', '=', resourceType)
   if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
   if (actorId !== undefined) select = select.where(sql<boolean>`actor ->> 'id' = ${actorId}`)
-  // The conditions on `at` filter. Those on the id only limit the part of the index that is read.
+  // The conditions on `at` select the entries. The conditions on the id only limit the part of the index that is read.
   if (from !== undefined)
     select = select.where('at', '>=', from).where('id', '>=', firstIdAt(from.getTime() - ID_SKEW_MS))
   if (to !== undefined) select = select.where('at', '<', to).where('id', '<', firstIdAt(to.getTime() + ID_SKEW_MS))

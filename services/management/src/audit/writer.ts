@@ -1,6 +1,6 @@
 /**
- * Writes the audit log, and with an entry the events of the change (docs/api.md#w1). Both are written in the transaction of the change,
- * by one statement. An entry never contains a secret or the address of a check.
+ * Writes the audit log and the events of changes (docs/api.md#w1). One statement in the transaction of the change writes both. An entry
+ * never contains a secret or the address of a check.
  */
 
 import { uuidv7 } from '@keyward/database'
@@ -18,11 +18,11 @@ export interface AuditedChange {
   changes?: object
   /** The values that the change replaced. */
   before?: object
-  /** What systems of the vendor receive. Absent where there is nothing for them. */
+  /** The event about the change. Absent when the change has none. */
   event?: NewEvent | undefined
 }
 
-/** Returns JSON text that jsonb accepts. It replaces NUL, which a machine id may contain, by U+2400. */
+/** Returns JSON text that jsonb accepts. It replaces NUL, which a machine id may contain, with U+2400. */
 export function toJsonb(value: object): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'string' ? member.replaceAll('\u0000', '\u2400') : member,

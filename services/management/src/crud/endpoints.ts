@@ -1,6 +1,6 @@
 /**
- * Builders for the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path, operation
- * id, summary, status and response schema. The caller supplies the handler and the rest of the definition.
+ * Builds the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path, operation id,
+ * summary, status and response schema. The caller supplies the handler and the rest of the definition.
  */
 
 import { idParams, listQuery, page, type Permission } from '@keyward/contract'
@@ -48,7 +48,7 @@ type Handler<Params extends z.ZodObject, Query, Body, Response> = (
   call: VendorCall<z.output<Params>, Query, Body>,
 ) => Promise<Response>
 
-/** Replaces the parameters of a path, such as `/members/{id}/access-tokens`, by their values. */
+/** Replaces the parameters of a path, such as `/members/{id}/access-tokens`, with their values. */
 function fillPath(path: string, params: object): string {
   const values = new Map<string, unknown>(Object.entries(params))
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
@@ -80,10 +80,7 @@ export function crudEndpoints<
       )
     },
 
-    /**
-     * Builds the endpoint that creates a resource. `response` is the schema of a response with more fields than the resource, such as a
-     * secret.
-     */
+    /** Builds the endpoint that creates a resource. `response` is the schema of a response with additional fields, such as a secret. */
     create<Body, Created extends { id: string } = Shown & { id: string }>(
       { body, response, ...details }: Details & { body: z.ZodType<Body>; response?: z.ZodType<Created> },
       handle: Handler<Params, unknown, Body, NoInfer<Created>>,

@@ -37,7 +37,7 @@ export interface OwnedRows<Table extends OwnedTable, Shown> {
   conflicts?: Conflicts
   /** The quota that a new row counts for. */
   quota?: CountedQuota
-  /** The types of the events about a row. Absent: there are none, or the caller writes them. */
+  /** The types of the events about a row. Absent when a row has no events or the caller writes them. */
   events?: Partial<Record<'created' | 'updated' | 'deleted', EventType>>
   /** Throws the error for an unknown id. Default: NOT_FOUND. */
   missing?: (context: ReadContext, id: string) => Promise<never>
@@ -224,7 +224,7 @@ export interface Deletion<Table extends OwnedTable> {
   check?: (row: Row<Table>) => void
   /** The part of the row that the audit entry keeps. */
   audited: (row: Row<Table>) => object
-  /** Returns the rows that Postgres deletes with the row, for the audit entry. Runs while the row is locked against new references. */
+  /** Returns the rows that the deletion cascades to, for the audit entry. Runs while the row is locked against new references. */
   cascade?: (context: WriteContext, id: string) => Promise<object>
   /** Returns the event, from what the rows themselves do not have. Runs while the row is locked. Default: as `events` says. */
   event?: (context: WriteContext, id: string) => Promise<NewEvent>

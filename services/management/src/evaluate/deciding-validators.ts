@@ -76,7 +76,7 @@ async function prepare({ db }: ReadContext) {
 export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
   return {
     async decide(context, check) {
-      // A longer text is the key of no license.
+      // No license has a longer key.
       if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return NOT_FOUND
       const prepared = await prepare(context)
       if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')

@@ -14,7 +14,7 @@ import { readLicenseRow } from '../resources/licenses/rows.ts'
 
 type Input = z.output<typeof evaluateCheck>
 
-/** Returns the license key of the check. An unknown license id throws NOT_FOUND. An unknown key gets the verdict NOT_FOUND later. */
+/** Returns the license key of the check. An unknown license id throws NOT_FOUND. The verdict for an unknown key is NOT_FOUND. */
 async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }: Input): Promise<string> {
   return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
 }

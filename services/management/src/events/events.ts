@@ -19,13 +19,13 @@ export interface EventQuery extends PageQuery {
   to?: Date | undefined
 }
 
-/** The time of an event is that of its id, so a range of times is a range of ids. */
+/** Returns the representation of an event. The time of an event is the time in its id, so a range of times is a range of ids. */
 export function showEvent({ id, type, organizationId, data }: EventRow): Event {
   const timestamp = new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
   return { id, type, timestamp, organizationId, data }
 }
 
-/** Returns the types that a pattern names: one type, or a group such as `license.*`. Throws INVALID_REQUEST when there is none. */
+/** Returns the types that match a pattern, which is one type or a group such as `license.*`. Throws INVALID_REQUEST when there is none. */
 function typesOf(pattern: string): readonly string[] {
   const types = EVENT_TYPES.filter((type) => type === pattern || `${type.split('.')[0]}.*` === pattern)
   if (types.length > 0) return types
@@ -53,7 +53,7 @@ async function readEvent({ db, organizationId }: ReadContext, id: string): Promi
   return showEvent(row)
 }
 
-const tag = { name: 'Events', description: 'What happened, kept for 30 days.' }
+const tag = { name: 'Events', description: 'Changes and occurrences of the last 30 days.' }
 
 export const events = [
   vendorEndpoint(
@@ -65,8 +65,8 @@ export const events = [
       operationId: 'listEvents',
       summary: 'List events',
       description:
-        'Events of the last 30 days. An event of a check may appear a few seconds after its time, so a reader that polls repeats the ' +
-        'last minute and skips the ids that it has.',
+        'Returns events of the last 30 days. An event of a check may appear a few seconds after its time. A program that polls should read the ' +
+        'last minute again and skip the ids that it has already received.',
       query: listQuery(eventFilter),
       status: 200,
       response: page(event),

@@ -1,6 +1,6 @@
 /**
- * Writes events (docs/api.md#w1). An event is written in the transaction of its change, so one that is rolled back leaves none. The
- * statement for an event is a part of another statement, so an event costs no round trip of its own.
+ * Writes events (docs/api.md#w1). An event is written in the transaction of its change, so a change that is rolled back has no event. The
+ * event is inserted as a part of another statement, without a separate round trip.
  */
 
 import type { Actor } from '@keyward/contract'
@@ -10,31 +10,31 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '../http/context.ts'
 
-/** An event about a resource, many resources or none. The schema of its type in the contract describes `data`. */
+/** A new event about one resource, many resources or none. The schema of its type in the contract describes `data`. */
 export interface NewEvent {
   type: EventType
   /** The resource as the API shows it. */
   resource?: object & { id?: string }
-  /** The resource before the change; the event contains the members that differ. */
+  /** The resource before the change. The event contains the former values of the members that differ. */
   before?: object
   /** Further members of `data`. */
   more?: object
 }
 
-/** An event of one organization, with who caused it. */
+/** A new event with its organization and its actor. */
 export interface OwnedEvent extends NewEvent {
   organizationId: string
   actor: Actor
-  /** Default: a new id, whose time is now. */
+  /** The id of the event. Default: a new id with the current time. */
   id?: string
 }
 
-/** With the envelope of an event, less than 20 kB. */
+/** The maximum size of `data`, so that a whole event has less than 20 kB. */
 const MAX_DATA_BYTES = 19_500
-/** Members that may be long. They are left out, the longest first, until the event is short enough. */
+/** The members that may be long. They are omitted, the longest first, until the event is short enough. */
 const OMISSIBLE = ['metadata', 'entitlements'] as const
 
-/** Returns the members of `before` that `after` has with another value. The time of the change is no change. */
+/** Returns the members of `before` whose value differs in `after`, except `updatedAt`. */
 function previousOf(before: object, after: object): object {
   const values = new Map<string, unknown>(Object.entries(after))
   const isSame = (name: string, value: unknown) => JSON.stringify(values.get(name)) === JSON.stringify(value)
@@ -78,7 +78,7 @@ function shortened(data: Readonly<Record<string, unknown>>): string {
   return text
 }
 
-/** Returns the statement that inserts the events, to be used alone or as a part of another statement. There must be at least one. */
+/** Returns a statement that inserts the events, alone or as a part of another statement. `events` must not be empty. */
 export function insertEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
   const column = <Value>(pick: (event: OwnedEvent) => Value): Value[] => events.map(pick)
   return sql`

@@ -1,6 +1,6 @@
 /**
- * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. Rejecting
- * a request beyond a limit needs no statement when its credential was valid before.
+ * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
+ * beyond a limit is rejected without a statement if its credential was valid before.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'

@@ -71,8 +71,8 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
 type CredentialRow = NonNullable<Awaited<ReturnType<typeof findCredential>>>
 
 /**
- * Returns the actor of a credential. The actor of an access token that somebody else created for the member also names the creator, who has
- * seen the secret.
+ * Returns the actor of a credential. The actor of an access token that another person created for the member also names the creator, who
+ * has seen the secret.
  */
 function actorOf({ kind, id, name, memberId, createdBy }: CredentialRow): Actor {
   if (memberId === null) return { type: kind, id, name }

@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The response handles the unread rest of a body that is
- * too large (unread-body.ts).
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The unread rest of a body that is too large is handled
+ * with the response (unread-body.ts).
  */
 
 import { createHash } from 'node:crypto'

@@ -20,7 +20,7 @@ export interface CallerCredential {
   expiresAt: Date | null
   /** The product that an API key is bound to. Null: none. */
   productId: string | null
-  /** The member whose access token created it, directly or through other credentials. Null: none. */
+  /** The member whose access token created the credential, directly or through other credentials. Null: none. */
   madeByMember: string | null
 }
 

@@ -95,13 +95,13 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   rows?: RowsOf<Body>
   /** The schema of the body in the OpenAPI document, when `rows` parses the body. */
   documentedBody?: z.ZodType
-  /** The most bytes of the body. */
+  /** The maximum size of the body in bytes. */
   maxBodyBytes?: number
-  /** Whether the handler returns a `Streamed` and sets the content type. `response` is then the schema of the JSON form. */
+  /** Whether the handler returns a `Streamed` and sets the content type. `response` is the schema of a JSON body. */
   streams?: boolean
   /** Whether validators apply the change, so that `Prefer: wait` is accepted. */
   propagates?: boolean
-  /** Whether a POST changes nothing. It then has no transaction and accepts no idempotency key. */
+  /** Whether a POST changes nothing. A read-only POST has no transaction and accepts no idempotency key. */
   readOnly?: boolean
 }
 

@@ -6,11 +6,11 @@
 import { ApiError } from './problem.ts'
 
 export interface GateOptions {
-  /** The most tasks that run at once. */
+  /** The maximum number of tasks that run at once. */
   total: number
-  /** The most tasks of one owner that run at once. */
+  /** The maximum number of tasks of one owner that run at once. */
   perOwner: number
-  /** The most tasks of one owner that wait. Further tasks are rejected immediately. */
+  /** The maximum number of waiting tasks of one owner. Further tasks are rejected immediately. */
   maxWaiting: number
   /** A task that has waited for this long is rejected. */
   maxWaitMs: number
@@ -53,7 +53,7 @@ export function createFairGate(options: GateOptions): FairGate {
 
   const mayEnter = (owner: Owner) => inside < options.total && owner.inside < options.perOwner
 
-  /** Moves the owner to the end of the order, or removes an owner without tasks. */
+  /** Moves the owner to the end of `owners`, or removes it when it has no tasks. */
   const requeue = (name: string, owner: Owner) => {
     owners.delete(name)
     if (owner.inside > 0 || owner.waiting.size > 0) owners.set(name, owner)

@@ -9,7 +9,7 @@ const WAITING = { maxWaiting: 200, maxWaitMs: 5_000 }
 /** The connections that look up credentials outside `KnownCredentials`. One lookup takes less than a millisecond. */
 const STRANGERS = 3
 
-/** The gates of the connections to Postgres and of imports. */
+/** The gates of the connections to Postgres, of imports and of exports. */
 export interface Gates {
   reads: FairGate
   /** Lookups of credentials outside `KnownCredentials`. */

@@ -15,7 +15,7 @@ import { ApiError } from './problem.ts'
 import type { Streamed } from './streamed.ts'
 
 const RETENTION = sql`interval '24 hours'`
-/** The most bytes that an organization stores in a day. */
+/** The maximum number of bytes that an organization stores in a day. */
 const MAX_BYTES = 1024 ** 3
 /** The bytes of a row besides headers and body: key, hash and index entries. */
 const ROW_BYTES = 512

@@ -6,11 +6,11 @@
 import { ApiError, invalid } from './problem.ts'
 import { pointerTo } from './validation-errors.ts'
 
-/** The depth to which `rejectProto` searches. No schema allows deeper values. It bounds the length of a pointer. */
+/** The depth to which `rejectProto` searches. No schema allows deeper values. This depth also bounds the length of a pointer. */
 const MAX_DEPTH = 20
 
 /**
- * The deepest nesting that is parsed, which no schema needs. V8 takes 20 times as long for a deep value as for a flat one of the same size.
+ * The maximum nesting of a body. No schema allows so much. V8 takes 20 times as long for a deep value as for a flat one of the same size.
  */
 const MAX_NESTING = 100
 const QUOTE = 0x22

@@ -51,7 +51,7 @@ export function invalid(pointer: string, detail: string): ApiError {
   return invalidRequest([{ pointer, detail }])
 }
 
-/** The most validation errors of a response, except for the rows of an import. */
+/** The maximum number of validation errors in a response, except for the rows of an import. */
 export const MAX_LISTED_ERRORS = 100
 
 /** Returns a 422 that lists the first `maxListed` validation errors. Its detail states `count`, the number of all errors. */

@@ -35,7 +35,7 @@ export async function thisTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** The most requests of one organization that wait at once. A further request gets the current state without a wait. */
+/** The maximum number of requests of one organization that wait at once. A further request gets the current state without a wait. */
 const MAX_WAITING = 100
 
 interface State {

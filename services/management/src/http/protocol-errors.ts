@@ -1,6 +1,6 @@
 /**
- * Sends problem responses for errors that never reach the application: malformed HTTP, headers that are too large, requests that arrive too
- * slowly, and unsupported expectations. Without it, Node would send responses that have no request id.
+ * Sends problem responses for errors that never reach the application, such as malformed HTTP, headers that are too large, and requests
+ * that arrive too slowly. Node's own responses would have no request id.
  */
 
 import { randomUUID } from 'node:crypto'

@@ -18,7 +18,7 @@ const SIGN_INS_OF_ADDRESS = 200
 const FAILED_AUTHENTICATIONS = 1_000
 
 export interface RateLimits {
-  /** The limit of one management token, access token or the operator token. */
+  /** The limit of each management token and access token, and of the operator token. */
   credential: number
   /** The limit of all tokens of an organization together. */
   organization: number

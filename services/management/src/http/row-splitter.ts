@@ -8,9 +8,9 @@ import { ApiError } from './problem.ts'
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c] as const
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const
-/** The most bytes of the frame, which is the body without its rows: `{"rules":[]}` and white space. */
+/** The maximum size of the frame, which is the body without its rows: `{"rules":[]}` and white space. */
 const MAX_FRAME_BYTES = 64 * 1024
-/** The number of last bytes of the frame in which the rows' name, colon and bracket are recognized. */
+/** The name of the rows, its colon and its bracket are recognized in this number of bytes at the end of the frame. */
 const TAIL_BYTES = 64
 
 /** The parts of the body of an import. */

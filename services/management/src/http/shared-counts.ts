@@ -1,7 +1,7 @@
 /**
  * Counts requests by owner in windows of ten seconds. Every request is counted in memory, so no request waits for Postgres. Once a second,
- * one statement adds the new counts to Postgres and reads those of the other management processes. Until the next exchange, a process lacks
- * the requests that others have counted.
+ * one statement adds the new counts to Postgres and reads those of the other management processes. Until the next exchange, the counts of a
+ * process do not include new requests to other processes.
  */
 
 import { sql } from 'kysely'
@@ -10,7 +10,7 @@ import type { Db } from './context.ts'
 
 export const WINDOW_MS = 10_000
 const EXCHANGE_INTERVAL_MS = 1_000
-/** The most owners of one exchange. Other owners wait for the next exchange. */
+/** The maximum number of owners in one exchange. Other owners wait for the next exchange. */
 const MAX_EXCHANGED = 5_000
 
 /** The count of an owner in the current window. */

@@ -1,5 +1,5 @@
 /**
- * Runs the handler of one request. A read uses the pool. A write runs in one transaction, which also holds its audit entry, its activity
+ * Runs the handler of one request. A read uses the pool. A write runs in one transaction, which also contains its audit entry, its activity
  * and the response stored for a repeated request. After a deadlock or a serialization failure, the transaction is rolled back and retried.
  */
 

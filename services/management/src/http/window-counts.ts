@@ -4,7 +4,7 @@
  */
 
 export const WINDOW_SECONDS = 10
-/** The most callers in one window that have separate counts. Further callers share one count. */
+/** The maximum number of callers with separate counts in one window. Further callers share one count. */
 const MAX_CALLERS = 100_000
 const OTHERS = ''
 

@@ -1,8 +1,8 @@
 /**
- * Writes the events that time causes: licenses that expire soon or have expired, and expired access rules (docs/api.md#w1). Any number
- * of processes may run this; one works at a time. `event_schedules` says up to which time everything has its event, so that nothing is
- * missed while no process runs. Each run looks back a little further, because a transaction may set an expiry that has passed when it
- * commits; `event_marks` keeps each event from being written twice.
+ * Writes events about expiries: of licenses that expire soon or have expired, and of expired access rules (docs/api.md#w1). Any number of
+ * processes may run it, and one works at a time. `event_schedules` stores the time up to which all events have been written, so that none
+ * is missed while no process runs. Each run also looks back before that time, because a transaction may set an expiry that has passed when
+ * it commits. `event_marks` prevents that an event is written twice.
  */
 
 import type { EventType } from '@keyward/contract/management/events'
@@ -14,17 +14,17 @@ import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 
-/** Longer than any transaction of this service. */
+/** The time by which a run looks back. It is longer than any transaction of this service. */
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000
 const ACTOR = { type: 'SYSTEM' } as const
 
 interface Schedule {
-  /** Names the marks of its events. */
+  /** The name of the schedule, which is a part of its marks. */
   name: string
   table: 'licenses' | 'accessRules'
-  /** How many days before the expiry its events are due. */
+  /** The days before the expiry at which its events are due. */
   daysBefore: number
   condition: RawBuilder<unknown>
   write: (db: Db, ids: readonly string[]) => Promise<void>
@@ -62,7 +62,7 @@ const schedules: readonly Schedule[] = [
     name: `license.expiring ${days}`,
     table: 'licenses',
     daysBefore: days,
-    // A license that was made with less time left has no such event.
+    // A license that was created with less time until its expiry gets no event.
     condition: sql`${notRevoked} and created_at <= expires_at - ${days} * interval '1 day'`,
     write: (db, ids) => writeLicenseEvents(db, 'license.expiring', ids, { days }),
   })),
@@ -76,9 +76,9 @@ const schedules: readonly Schedule[] = [
   { name: 'access_rule.expired', table: 'accessRules', daysBefore: 0, condition: sql`true`, write: writeRuleEvents },
 ]
 
-/** Returns since when events are due, and locks the schedule. Null while another process works on it. */
+/** Locks the schedule and returns the time up to which its events have been written. Returns null while another process holds the lock. */
 async function lockSchedule(db: Db, name: string, now: Date): Promise<Date | null> {
-  // The first time, nothing that has passed is due.
+  // At the first run, no past expiry is due.
   await sql`insert into event_schedules (name, until) values (${name}, ${now}) on conflict do nothing`.execute(db)
   const row = await db
     .selectFrom('eventSchedules')
@@ -90,7 +90,7 @@ async function lockSchedule(db: Db, name: string, now: Date): Promise<Date | nul
   return row?.until ?? null
 }
 
-/** Writes one batch of the events that are due. Returns whether there may be more. */
+/** Writes one batch of due events. Returns whether more may be due. */
 async function runSchedule(db: Db, schedule: Schedule, now: Date): Promise<boolean> {
   const since = await lockSchedule(db, schedule.name, now)
   if (since === null) return false
@@ -117,7 +117,7 @@ async function runSchedule(db: Db, schedule: Schedule, now: Date): Promise<boole
   return isMore
 }
 
-/** Writes the events that are due at a time, in transactions of bounded length. */
+/** Writes the events that are due at `now`, in transactions of bounded length. */
 export async function writeDueEvents(db: Db, now: Date, signal?: AbortSignal): Promise<void> {
   for (const schedule of schedules) {
     for (let isMore = true; isMore;) {

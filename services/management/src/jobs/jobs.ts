@@ -1,6 +1,7 @@
 /**
- * Runs what no request causes, at intervals: events of changes that validators made, of time, and of quotas. Every management process
- * runs it; locks in Postgres let one work at a time, and another continues when one ends. It has connections of its own.
+ * Writes the events that no request causes, at intervals: about changes by validators, expiries and quotas. Every management process runs
+ * these jobs. Locks in Postgres let one process work at a time, and another continues when it ends. The jobs have a separate connection
+ * pool.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,12 +16,12 @@ import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 
-/** One for each job, so that none waits for another. */
+/** Each job has one connection, so that no job waits for another. */
 const CONNECTIONS = 3
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
-/** An error, such as an outage of Postgres, is logged at most so often. */
+/** The minimum time between two log entries about errors, such as during an outage of Postgres. */
 const LOG_INTERVAL_MS = 10_000
 
 /** Writes the events of all occurrences, in transactions of bounded length. */
@@ -35,7 +36,7 @@ export async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise
   }
 }
 
-/** Clocks of processes differ, and that of Postgres decides when something is due. */
+/** Returns the time of Postgres. It decides which events are due, because the clocks of processes differ. */
 async function databaseTime(db: Db): Promise<Date> {
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
   return rows[0]!.now
@@ -48,7 +49,7 @@ interface JobOptions {
   onError: (error: unknown) => void
 }
 
-/** Starts the jobs. The returned function stops them after those that are running. */
+/** Starts the jobs. The returned function waits for the running jobs and stops. */
 export function startJobs({ databaseUrl, log, onError }: JobOptions): () => Promise<void> {
   const db = createDatabase(createPool(databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }))
   const stopping = new AbortController()

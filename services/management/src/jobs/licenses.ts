@@ -1,11 +1,11 @@
-/** Reads licenses of all organizations, as the API shows them, for the events that no request causes. */
+/** Reads licenses of all organizations in the representation of the API, for events that no request causes. */
 
 import type { License } from '@keyward/contract'
 
 import type { Db } from '../http/context.ts'
 import { selectAllLicenses, showLicense } from '../resources/licenses/rows.ts'
 
-/** Returns the licenses that exist, by id, each with its organization. */
+/** Returns the existing licenses by id, with their organizations. */
 export async function licensesById(
   db: Db,
   ids: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Turns the changes that validators made (`occurrences`, which triggers write) into events (docs/api.md#w1). One process works at a
- * time. The occurrences are deleted in the transaction that writes their events, so each becomes its event exactly once.
+ * Writes the events of changes that validators made (docs/api.md#w1). Triggers write these changes to `occurrences`. One process works at a
+ * time. The occurrences are deleted in the transaction that writes their events, so each event is written exactly once.
  */
 
 import type { License } from '@keyward/contract'
@@ -41,7 +41,10 @@ const machineDetails = z.object({
 })
 const alertDetails = z.object({ id: z.string(), count: z.number(), firstAt: time, lastAt: time })
 
-/** Takes the oldest occurrences, and all others of their transactions. A release and its deleted machine are of one transaction. */
+/**
+ * Deletes and returns the oldest occurrences, with all others of their transactions. A release and the deletion of its machine belong to
+ * one transaction.
+ */
 async function take(db: Db): Promise<Occurrence[]> {
   const { rows } = await sql<Occurrence & { kind: string }>`
     delete from occurrences where xid in (select xid from occurrences order by id limit ${BATCH})
@@ -54,7 +57,7 @@ async function take(db: Db): Promise<Occurrence[]> {
     .toSorted((one, other) => (one.id < other.id ? -1 : 1))
 }
 
-/** Returns those of the licenses that are used for the first time, and notes them. */
+/** Returns the licenses that are used for the first time, and stores them as used. */
 async function firstUsed(db: Db, licenseIds: readonly string[]): Promise<Set<string>> {
   if (licenseIds.length === 0) return new Set()
   const { rows } = await sql<{ licenseId: string }>`
@@ -67,25 +70,25 @@ async function firstUsed(db: Db, licenseIds: readonly string[]): Promise<Set<str
 const machineKey = ({ xid, licenseId, machineId }: Occurrence) =>
   `${xid} ${licenseId} ${machineId?.toString('hex') ?? ''}`
 
-/** Returns the machine of an occurrence as the API shows it, or null when it was gone before it could be noted. */
+/** Returns the machine of an occurrence in the representation of the API, or null when it was deleted before the trigger could read it. */
 function machineOf({ machineId, details }: Occurrence) {
   const parsed = machineDetails.safeParse(details)
   return parsed.success && machineId !== null ? { ...parsed.data, machineId: machineId.toString('utf8') } : null
 }
 
-/** What the events of one batch need. */
+/** The rows from which the events of one batch are built. */
 interface Batch {
   licenses: ReadonlyMap<string, { organizationId: string; license: License }>
   /** The deleted machines, by transaction, license and machine id. */
   deleted: ReadonlyMap<string, Occurrence>
-  /** Each license is removed with its event. */
+  /** The licenses that are used for the first time. A license is removed when its event has been built. */
   firstUsed: Set<string>
 }
 
 function eventsOf(occurrence: Occurrence, batch: Batch): OwnedEvent[] {
   const { id, kind, licenseId } = occurrence
   const owner = batch.licenses.get(licenseId)
-  // The license is deleted, and its event says so.
+  // The license has been deleted, and another event reports its deletion.
   if (owner === undefined) return []
   const { organizationId, license } = owner
   const common = { id, organizationId, actor: ACTOR }
@@ -124,7 +127,7 @@ function eventsOf(occurrence: Occurrence, batch: Batch): OwnedEvent[] {
   }
 }
 
-/** Writes the events of one batch in the given transaction. Returns how many occurrences it has taken. */
+/** Writes the events of one batch in the given transaction. Returns the number of occurrences. */
 export async function writeOccurrences(db: Db): Promise<number> {
   const taken = await take(db)
   if (taken.length === 0) return 0

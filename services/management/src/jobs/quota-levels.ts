@@ -1,6 +1,6 @@
 /**
- * Writes the events about quotas (docs/api.md#w1): one when the use of a quota reaches 80 %, one when it reaches 100 %. After the use
- * has fallen below a mark, the mark can be reached again.
+ * Writes the events about quotas (docs/api.md#w1), when the use of a quota reaches 80 % and when it reaches 100 %. After the use has fallen
+ * below a mark, it can reach the mark again.
  */
 
 import { quotaName } from '@keyward/contract'
@@ -21,7 +21,7 @@ interface Use {
   percent: number | null
 }
 
-/** Returns the use of every quota, and the mark that it has reached at the last run. */
+/** Returns the use of every quota, and the mark that it had reached at the last run. */
 async function readUses(db: Db): Promise<Use[]> {
   const { rows } = await sql<Use>`
     select u.organization_id, u.quota, sum(u.used)::bigint as used, o.quotas, l.percent
@@ -31,7 +31,7 @@ async function readUses(db: Db): Promise<Use[]> {
   return rows
 }
 
-/** Writes the events in one transaction, unless another process is just doing so. */
+/** Writes the events in one transaction. Does nothing while another process runs it. */
 export async function writeQuotaEvents(db: Db): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     const { rows } = await sql<{ locked: boolean }>`

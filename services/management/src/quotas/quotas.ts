@@ -21,13 +21,13 @@ import { ApiError } from '../http/problem.ts'
 /** The quotas that an organization counts. `machinesPerLicense` limits each license separately. */
 export type CountedQuota = Exclude<Quota, 'machinesPerLicense'>
 
-/** An upper bound of the requests that all management processes together run at once. */
+/** An upper bound for the number of requests that all management processes together run at once. */
 const MAX_CONCURRENT_REQUESTS = 500
 
-/** The rows of a counter are replaced by their sum when the counter has more rows than this. */
+/** A counter with more rows than this is replaced with one row that contains their sum. */
 const MAX_COUNTER_ROWS = 100
 
-/** The most rows that one request adds. */
+/** The maximum number of rows that one request adds. */
 const MAX_ROWS: Record<CountedQuota, number> = {
   licenses: MAX_IMPORT_ROWS,
   products: 1,
@@ -158,7 +158,7 @@ export async function showQuotas(
   }
 }
 
-/** Replaces the rows of long counters by their sums. */
+/** Replaces the rows of long counters with their sums. */
 export async function foldCounters(db: Db): Promise<void> {
   await sql`
     select fold_usage(organization_id, quota) from organization_usage

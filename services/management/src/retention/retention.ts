@@ -22,9 +22,9 @@ export interface RetentionDays {
 
 export interface RetentionOptions {
   days: RetentionDays
-  /** The most rows of one batch. */
+  /** The maximum number of rows in one batch. */
   batchRows?: number
-  /** The most events of one organization. */
+  /** The maximum number of events of one organization. Default: 1,000,000. */
   maxEvents?: number
   /** Aborted when the process stops. */
   signal?: AbortSignal
@@ -34,7 +34,7 @@ const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
 const IDEMPOTENCY_DAYS = 1
 const EVENT_DAYS = 30
-/** The most events of one organization. The oldest are deleted earlier. */
+/** The maximum number of events of one organization. The oldest events beyond it are deleted early. */
 const MAX_EVENTS = 1_000_000
 /** The days for which combined rules are kept. A validator writes its matches much sooner. */
 const FOLDED_RULE_DAYS = 7
@@ -93,10 +93,13 @@ function oldestIds(table: 'audit_log' | 'events', days: number): Batch {
   }
 }
 
-/** The scheduler does not look back so far, even after a pause. */
+/** Selects the marks before the time to which the scheduler looks back, even after a pause. */
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
-/** Deletes the oldest events of organizations that have too many. Counts only when all organizations together have so many. */
+/**
+ * Returns a batch that deletes the oldest events of organizations with too many. It counts by organization only when all organizations
+ * together exceed the limit of one.
+ */
 function excessEvents(most: number): Batch {
   return async (db, rows) => {
     const { numAffectedRows } = await sql`

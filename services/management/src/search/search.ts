@@ -16,7 +16,10 @@ import { HOLDS_SLOT, SEARCHED_HOSTNAME, showFoundMachine } from '../resources/ma
 import { productRows } from '../resources/products/products.ts'
 
 const MAX_RESULTS = 10
-/** The least characters of a search within names. A shorter text occurs in too many names, and trigram indexes do not support it. */
+/**
+ * The minimum length of a text that is searched within names. A shorter text occurs in too many names, and trigram indexes do not support
+ * it.
+ */
 const MIN_PART_LENGTH = 3
 /** The number of rows that a search for machines reads at most, because some no longer hold a slot. */
 const MAX_MACHINES_READ = 1_000

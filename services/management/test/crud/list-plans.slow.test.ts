@@ -23,7 +23,7 @@ import { findMachines, type MachineQuery } from '../../src/resources/machines/ma
 import { searchCustomers, searchLicenses, searchMachines } from '../../src/search/search.ts'
 
 const ROWS = 60_000
-/** Every row of this distance has a rare status, kind or type, so that 20 of all rows have it. */
+/** The distance between rows with the same rare value. Each rare status, kind or type has 20 rows. */
 const RARE = 3_000
 
 let database: TestDatabase
@@ -158,7 +158,7 @@ const plan: z.ZodType<Plan> = z.object({
 const explained = z.array(z.object({ 'QUERY PLAN': z.array(z.object({ Plan: plan })) }))
 
 interface Cost {
-  /** The most rows that one node returned or removed. */
+  /** The maximum number of rows that one node returned or removed. */
   rows: number
   /** The large tables that were scanned sequentially. */
   scanned: string[]

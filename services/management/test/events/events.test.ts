@@ -1,4 +1,4 @@
-/** Events (docs/api.md#w1): which a change writes, that one that fails writes none, and how they are read. */
+/** Events (docs/api.md#w1): the events of changes and of validators, and their list. */
 
 import { createdToken, page } from '@keyward/contract'
 import { EVENT_TYPES, type Event, event, type EventType, eventTypes } from '@keyward/contract/management/events'
@@ -27,14 +27,14 @@ async function events(of: Vendor, filter = ''): Promise<Event[]> {
 }
 const types = (list: readonly Event[]) => list.map(({ type }) => type).toReversed()
 
-/** Waits until the jobs of the service have written as many events of a type. */
+/** Waits until the jobs of the service have written this number of events of a type. */
 async function eventually(of: Vendor, type: EventType, count: number): Promise<Event[]> {
   let found: Event[] = []
   await expect.poll(async () => (found = await events(of, `&type=${type}`)).length, { timeout: 15_000 }).toBe(count)
   return found
 }
 
-/** Types that no request causes, and that other tests cover. */
+/** The types that no request of this test causes. Other tests cover them. */
 const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'license.started',
   'license.expiring',
@@ -86,7 +86,7 @@ describe('the events of a change', () => {
     expect(expectBody(await vendor.call('GET', `events/${updated?.id}`), 200, event)).toEqual(updated)
   })
 
-  test('are none for a request that changes nothing or fails', async () => {
+  test('are absent for a request that changes nothing or fails', async () => {
     const own = await createVendor(harness)
     const license = await own.license()
     const before = await events(own)
@@ -103,7 +103,7 @@ describe('the events of a change', () => {
     expect(await events(own)).toEqual(before)
   })
 
-  test('are exactly those of the changes that are committed, however many run at once', async () => {
+  test('are those of the committed changes when many requests run at once', async () => {
     const own = await createVendor(harness)
     const productId = await own.product()
     const customerId = await own.customer()
@@ -118,7 +118,7 @@ describe('the events of a change', () => {
     expect(await events(own, '&type=license.created')).toHaveLength(80)
   })
 
-  test('are one for an import of rules and one for each license of an import', async () => {
+  test('are one event for an import of rules, and one event for each license of an import', async () => {
     const own = await createVendor(harness)
     const rules = Array.from({ length: 150 }, (_, i) => ({
       kind: 'BLACKLIST',
@@ -167,7 +167,7 @@ describe('the events of validators', () => {
       [Buffer.from(machineId)],
     ])
 
-  test('follow a machine through activation, release by the app, the vendor and the end of its lease', async () => {
+  test('report the activation of a machine, and its release with the reason', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'PERPETUAL', maxMachines: 3, leaseSeconds: 60 } })
     await claim(id, 'one')
@@ -200,7 +200,7 @@ describe('the events of validators', () => {
     expect(await events(own, '&type=license.first_used')).toHaveLength(1)
   })
 
-  test('say that a term has started, and that a license is used for the first time', async () => {
+  test('report the start of a term, and the first use of a license', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'TRIAL', durationDays: 14, maxMachines: 1 } })
     await claim(id, 'one')
@@ -209,7 +209,7 @@ describe('the events of validators', () => {
     await eventually(own, 'license.first_used', 1)
   })
 
-  test('say that the limit is exceeded when the alert opens, then once an hour', async () => {
+  test('report an exceeded limit when the alert opens, then once an hour', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license()
     let flush = 0
@@ -231,7 +231,7 @@ describe('the events of validators', () => {
     expect(second?.data).toMatchObject({ alert: { count: 6 } })
   })
 
-  test('end with a license that is deleted, and leave no occurrence behind', async () => {
+  test('are absent after the deletion of a license, whose occurrences are deleted', async () => {
     const own = await createVendor(harness)
     const license = await own.license()
     await insertMachine({ harness, vendor: own }, license.id, 'm')
@@ -263,7 +263,7 @@ describe('GET /events', () => {
     ])
   })
 
-  test('returns the events of other organizations to nobody', async () => {
+  test('returns no event of another organization', async () => {
     const other = await createVendor(harness)
     const id = (await events(other))[0]?.id
     expect((await vendor.call('GET', `events/${id}`)).status).toBe(404)
@@ -279,7 +279,7 @@ describe('GET /events', () => {
     },
   )
 
-  test('needs the permission webhooks.read', async () => {
+  test('requires the permission webhooks.read', async () => {
     const response = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: ['licenses.read'] } })
     const secret = expectBody(response, 201, createdToken).secret ?? ''
     expect((await harness.as(secret)('GET', 'events')).status).toBe(403)

@@ -1,4 +1,4 @@
-/** Events of time and of quotas (docs/api.md#w1): each exactly once, whichever processes run. */
+/** Events about expiries and quotas (docs/api.md#w1): several processes write each event exactly once. */
 
 import { page } from '@keyward/contract'
 import { type Event, event } from '@keyward/contract/management/events'
@@ -33,11 +33,11 @@ async function events(vendor: Vendor, type: string): Promise<Event[]> {
   return expectBody(await vendor.call('GET', `events?limit=100&type=${type}`), 200, page(event)).data
 }
 
-/** Runs the scheduler in three processes at once. */
+/** Runs the scheduler on three connections at once, as three processes would. */
 const startAt = (now: Date) => pools.map((pool) => writeDueEvents(createDatabase(pool), now))
 const runAt = (now: Date) => Promise.all(startAt(now))
 
-test('writes each expiry and each mark before it once, over a month with killed processes', async () => {
+test('writes each event about an expiry once, although processes are killed', async () => {
   const vendor = await createVendor(harness)
   const { next } = random(19)
   const startMs = Date.now()
@@ -73,7 +73,7 @@ test('writes each expiry and each mark before it once, over a month with killed 
   ])
 })
 
-test('starts again for a license that is renewed, and writes nothing for one that is revoked', async () => {
+test('writes the events of a renewed license again, and none of a revoked license', async () => {
   const vendor = await createVendor(harness)
   const { rows } = await harness.database.pool.query<{ until: Date }>('select max(until) as until from event_schedules')
   const startMs = rows[0]?.until.getTime() ?? 0
@@ -97,12 +97,12 @@ test('starts again for a license that is renewed, and writes nothing for one tha
   expect(JSON.stringify(all)).not.toContain(revoked.id)
 })
 
-test('writes that a quota reaches 80 % and 100 %, and again after it has fallen', async () => {
+test('writes an event when a quota reaches 80 % and 100 %, and again after a fall', async () => {
   const vendor = await createVendor(harness)
   await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { products: 5 } } })
   const reached = async () => {
     await Promise.all(pools.map((pool) => writeQuotaEvents(createDatabase(pool))))
-    // The service's own job may hold the lock just now.
+    // The job of the service may hold the lock during the first attempts.
     await writeQuotaEvents(createDatabase(pools[0]!))
     return (await events(vendor, 'quota.reached')).map(({ data }) => JSON.stringify([data['percent'], data['used']]))
   }
@@ -119,7 +119,7 @@ test('writes that a quota reaches 80 % and 100 %, and again after it has fallen'
   expect(await reached()).toEqual(['[80,4]', '[100,5]', '[80,4]'])
 })
 
-test('keeps events for 30 days, and the newest of an organization with too many', async () => {
+test('deletes events after 30 days, and the oldest of an organization with too many', async () => {
   const vendor = await createVendor(harness)
   for (let i = 0; i < 12; i++) await vendor.product(`product ${i}`)
   const newest = (await events(vendor, 'product.created')).slice(0, 5)

@@ -62,7 +62,7 @@ const authorized = `host: x\r\nauthorization: Bearer ${operatorToken}\r\n`
 const chunked = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
 const broken = '5\r\n{"nam\r\nnonsense\r\n'
 
-test('sends the response to a complete request when the body of the next one breaks off', async () => {
+test('sends the response to a complete request before the error for a malformed next body', async () => {
   const body = JSON.stringify({ name: 'Before' })
   const path = 'POST /api/v1/organizations HTTP/1.1\r\n'
   const length = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
@@ -70,7 +70,7 @@ test('sends the response to a complete request when the body of the next one bre
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 201', 'HTTP/1.1 400'])
 })
 
-test('sends one response to a request that is rejected before its body breaks off', async () => {
+test('sends one response to a request that is rejected before its malformed body', async () => {
   const text = await exchange(`POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\n${chunked}5\r\n{"nam\r\n`, broken)
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
 })
@@ -98,7 +98,7 @@ test('sends one error for any number of malformed bytes after a slow request', a
   expect(warnings).toEqual([])
 })
 
-test('sends one error for a body that breaks off', async () => {
+test('sends one error for a malformed body', async () => {
   const head = `POST /api/v1/organizations HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${operatorToken}\r\n`
   const body = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"nam\r\nnonsense\r\n'
   const text = await exchange(head + body)

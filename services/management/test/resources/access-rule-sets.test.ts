@@ -44,7 +44,7 @@ async function changedRows(run: () => Promise<unknown>): Promise<number> {
   return (await count()) - before
 }
 
-test('replaces the rules of a set by the list, and writes only the differences', async () => {
+test('replaces the rules of a set with the list, and writes only the differences', async () => {
   const first = replaced(await put(['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((value) => ip(value))))
   expect(first).toMatchObject({ created: 3, updated: 0, unchanged: 0, removed: 0, skipped: 0, skippedIds: [] })
   const before = await rulesOf()

@@ -43,7 +43,7 @@ function withoutNull(node: unknown): JsonSchema {
   return given !== undefined && others.length === 0 ? given : schema
 }
 
-/** Returns the fields of an object by path, such as `policy.maxMachines`. A field with named fields is represented by these. */
+/** Returns the fields of an object by path, such as `policy.maxMachines`. An object with named fields is replaced with these fields. */
 function leavesOf(node: unknown, path = ''): Map<string, JsonSchema> {
   const schema = withoutNull(node)
   if (schema.properties === undefined) return new Map([[path, schema]])
@@ -93,7 +93,7 @@ async function valuesOf(leaves: Map<string, JsonSchema>, variant: number): Promi
   return [...leaves].map(([path, schema]) => [path, references.get(path) ?? valueOf(path, schema, variant)])
 }
 
-/** Returns the representations of the license: alone, in a list, and as it was audited. */
+/** Returns the license as the item, the list and the audit log show it. */
 async function shown(id: string, key: unknown): Promise<unknown[]> {
   const read = expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema)
   const list = await vendor.call('GET', `licenses?key=${encodeURIComponent(String(key))}`)

@@ -293,7 +293,7 @@ test('a flood of sign-ins from one address leaves other addresses unaffected', (
   }
   const accepted = Array.from({ length: 1_000 }, () => isAccepted('203.0.113.7')).filter(Boolean).length
   expect(accepted).toBeGreaterThanOrEqual(200)
-  // A window of ten seconds may end meanwhile.
+  // A window of ten seconds may end during the loop.
   expect(accepted).toBeLessThanOrEqual(400)
   expect(counted).toBe(accepted)
   expect(isAccepted('203.0.113.8')).toBe(true)

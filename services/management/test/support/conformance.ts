@@ -31,7 +31,7 @@ export function findResponse(document: Document, route: string, method: string, 
 const escape = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
 
 export interface ResponseValidator {
-  /** Returns how the response differs from the document, or null. */
+  /** Returns the difference between the response and the document, or null when there is none. */
   violation(endpoint: Endpoint, response: ApiResponse): string | null
 }
 

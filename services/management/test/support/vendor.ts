@@ -1,4 +1,4 @@
-/** A vendor created through the API, and the resources that most tests need. Responses are parsed with the contract's schemas. */
+/** Creates vendors through the API, and the resources that most tests need. Responses are parsed with the contract's schemas. */
 
 import {
   accessRule,

@@ -89,7 +89,7 @@ export const accessRuleSets = [
       operationId: 'replaceAccessRuleSet',
       summary: 'Replace a set of access rules',
       description:
-        'Replaces the rules of the set by this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
+        'Replaces the rules of the set with this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
         'differences are written. Rules outside the set stay unchanged, and a row that equals one of them is skipped.',
       rows: rowsOf('rules', ruleOfSet, {
         maxRowBytes: 16 * 1024,

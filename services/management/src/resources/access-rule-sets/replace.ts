@@ -1,5 +1,5 @@
 /**
- * Replaces the rules of a set by a list, in one transaction that writes only the differences (docs/api.md#r9). The number of statements
+ * Replaces the rules of a set with a list, in one transaction that writes only the differences (docs/api.md#r9). The number of statements
  * does not depend on the length of the list. The organization is locked, so two replacements run one after the other.
  */
 
@@ -37,7 +37,7 @@ interface Options {
 /** The differences between the rules of the set and the list. */
 interface Difference {
   created: NewRule[]
-  /** The changed rules, with the ids of the stored ones. */
+  /** The changed rules, with the ids of the stored rules. */
   updated: NewRule[]
   unchanged: number
   /** The ids of stored rules that the list does not contain, and of expired rules that it contains. */
@@ -109,7 +109,7 @@ async function updateRules({ db, organizationId }: WriteContext, rules: readonly
     where r.id = n.id and r.organization_id = ${organizationId}`.execute(db)
 }
 
-/** Replaces the rules of the set by the list. Throws VERSION_MISMATCH and the errors of adding rules. */
+/** Replaces the rules of the set with the list. Throws VERSION_MISMATCH and the errors of adding rules. */
 export async function replaceSet(
   context: WriteContext,
   name: string,

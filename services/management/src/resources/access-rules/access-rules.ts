@@ -99,7 +99,7 @@ export const accessRules = [
       summary: 'Import access rules',
       description:
         'Adds all rows, at most 1,000, or none. Existing rules and rows that repeat an earlier row are skipped. ' +
-        'An error response lists every bad row.',
+        'An error response lists every invalid row.',
       rows: rowsOf('rules', createAccessRule, { maxRowBytes: 16 * 1024 }),
       documentedBody: importAccessRules,
       maxBodyBytes: 8 * 1024 * 1024,

@@ -160,8 +160,8 @@ function idsById(context: ReadContext, filter: RuleFilter, { descends, after, co
 }
 
 /**
- * Returns a query for the ids of the first rules of an organization. Its condition is a range of one organization, for which only the index
- * by organization provides the order. With an equality, Postgres could use the primary key and read the rules of other organizations.
+ * Returns a query for the ids of the first rules of an organization. Its condition is a range of one organization, so only the index by
+ * organization provides the order. With an equality, Postgres could use the primary key and read the rules of other organizations.
  */
 function wholeList(
   { organizationId }: ReadContext,

@@ -218,8 +218,8 @@ export async function revokeTokensMadeBy(
 const MAX_REVOKED = 1_000
 
 /**
- * Deletes revoked credentials beyond the last MAX_REVOKED before their retention ends. This bounds an organization that creates and revokes
- * credentials in a loop.
+ * Deletes revoked credentials beyond the last MAX_REVOKED before their retention ends. This limits the rows of an organization that creates
+ * and revokes credentials in a loop.
  */
 async function deleteOldestRevoked({ db, organizationId }: WriteContext): Promise<void> {
   const excess = db

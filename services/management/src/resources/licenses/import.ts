@@ -1,4 +1,4 @@
-/** Imports licenses in a few set-based statements: all rows or none. An error lists every bad row. */
+/** Imports licenses in a few set-based statements: all rows or none. An error lists every invalid row. */
 
 import { createLicense } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
@@ -55,7 +55,7 @@ async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRo
   )
 }
 
-/** Throws INVALID_REQUEST with every bad row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
+/** Throws INVALID_REQUEST with every invalid row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
 async function requireValid(context: WriteContext, { rows, errors }: Rows<ImportedLicense>): Promise<void> {
   const parents = rows.map(({ input, pointer }) => ({ ...input, pointer }))
   const excessive = await excessiveEntitlements(context, entitled(parents))

@@ -44,7 +44,7 @@ const importEndpoint = vendorEndpoint(
     tag,
     operationId: 'importLicenses',
     summary: 'Import licenses',
-    description: 'Adds all rows, at most 1,000, or none. An error response lists every bad row.',
+    description: 'Adds all rows, at most 1,000, or none. An error response lists every invalid row.',
     rows: rowsOf('licenses', importedLicense, { maxRowBytes: MAX_METADATA_BODY_BYTES }),
     documentedBody: importLicensesBody,
     maxBodyBytes: 50 * 1024 * 1024,

@@ -85,7 +85,7 @@ export interface NewLicense extends ReturnType<typeof withStoredJson> {
   key: string
 }
 
-/** The characters of JSON after which a statement takes no further row. Serializing more at once would delay other requests. */
+/** A statement gets no further row when it contains this many characters of JSON. Serializing more at once would delay other requests. */
 const MAX_STATEMENT_CHARACTERS = 256 * 1024
 
 /** Yields the rows in parts, in their order. */
@@ -104,8 +104,8 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
 }
 
 /**
- * Inserts the licenses. `onPart` is called with those of each statement. Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when a license
- * with one of the keys exists.
+ * Inserts the licenses. `onPart` is called after each statement, with the licenses of the statement. Throws VALIDATORS_OUTDATED, or
+ * LICENSE_KEY_EXISTS when a license with one of the keys exists.
  */
 export async function insertLicenses(
   context: WriteContext,

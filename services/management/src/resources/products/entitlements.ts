@@ -10,7 +10,7 @@ import { sql } from 'kysely'
 import type { WriteContext } from '../../http/context.ts'
 import { invalid, type ValidationError } from '../../http/problem.ts'
 
-/** The most licenses that are checked with new defaults, which takes a fraction of a second. */
+/** The maximum number of licenses that are checked with new defaults. The check takes a fraction of a second. */
 const MAX_CHECKED = 20_000
 
 /** Returns the entitlements as a table stores them: null for none. */
