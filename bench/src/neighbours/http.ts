@@ -46,7 +46,7 @@ export function send({ port, method = 'POST', path, secret, address, headers, bo
     )
     const broken = (): void => resolve({ status: 0, text: '' })
     request.on('error', broken)
-    // Without an error, `close` follows a connection that ends within the response.
+    // A connection that ends within the response causes `close`, but no `error`.
     request.on('close', broken)
     request.setTimeout(TIMEOUT_MS, () => request.destroy())
     request.end(body)
