@@ -1,9 +1,9 @@
-/** Writes the list of cases as it is published in docs/client/contract-suite.md. */
+/** Formats the list of cases for docs/client/contract-suite.md. */
 
 import { describeOutcome, responseCases } from './responses.ts'
 import { scenarioGroups } from './scenarios.ts'
 
-/** Returns the list in Markdown, with a heading for each group. */
+/** Returns the list of cases in Markdown, with a heading for each group. */
 export function caseList(): string {
   const responses = responseCases.map((each) => {
     const call = each.command === 'activate' ? '`activate`' : '`validate`'

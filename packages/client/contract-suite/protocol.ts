@@ -1,6 +1,7 @@
 /**
- * The protocol between the suite and the client under test, which is a command line program: one JSON object per line in,
- * one JSON object per line out, in order. docs/client/contract-suite.md describes it for the authors of clients.
+ * The protocol between the suite and the client under test, a command line program. The program reads one JSON object per
+ * line and writes one JSON object per line, in the same order. docs/client/contract-suite.md describes the protocol for
+ * authors of clients.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -11,32 +12,32 @@ export interface PublicKey {
   publicKey: string
 }
 
-/** Creates a client, as a start of the app does. The later commands use the client that was created last. */
+/** Creates a client like a start of the app. Later commands use the most recently created client. */
 export interface OpenCommand {
   command: 'open'
   baseUrl: string
   apiKey: string
   publicKeys: readonly PublicKey[]
   licenseKey: string
-  /** Null means that the app accepts files of every product. */
+  /** The product id of the app; null for an app that accepts files of all products. */
   productId: string | null
-  /** Null means that the app passes no machine id. */
+  /** The machine id; null for an app that passes none. */
   machineId: string | null
   hostname: string | null
-  /** Path of the file that the client stores its state in. Its folder may be missing. */
+  /** The path of the file in which the client stores its state. The folder may be missing. */
   storage: string
-  /** The time budget of a call. */
+  /** The time budget of a call in milliseconds. */
   timeoutMs: number
-  /** How far the device's clock is ahead of the real one; negative when it is behind. */
+  /** The difference between the device's clock and the real clock in milliseconds. Negative values are in the past. */
   clockAheadMs: number
 }
 
-/** Judges a license file without a client, a network or a clock. */
+/** Judges a license file at a given time, without a client or a network. */
 export interface JudgeCommand {
   command: 'judge'
   file: string
   licenseKey: string
-  /** As for `open`. */
+  /** The product id of the app, like in `OpenCommand`. */
   productId: string | null
   publicKeys: readonly PublicKey[]
   nowMs: number
@@ -45,29 +46,29 @@ export interface JudgeCommand {
 
 export type Command = OpenCommand | JudgeCommand | { command: 'validate' | 'activate' | 'deactivate' }
 
-/** A line of the program. `open` returns `{}`, or `{error}` for options that cannot work; `judge` returns `{outcome}`. */
+/** A line of the program. `open` returns `{}`, or `{error}` for invalid options. `judge` returns `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>
 
-// Longer than any time budget in the suite. Only a client that hangs reaches it.
+// The timeout of a command. It exceeds all time budgets of the suite, so only a hanging client reaches it.
 const COMMAND_TIMEOUT_MS = 30_000
 
-/** A running client under test. Invariant: one command at a time. */
+/** A running client under test. Invariant: the program executes at most one command at a time. */
 export class ClientProgram {
   readonly #process: ChildProcess
   #waiting: ((line: string | null) => void) | null = null
 
-  /** Starts the program; its standard error is passed through. */
+  /** Starts the program. Its standard error is inherited. */
   constructor([file = '', ...args]: readonly string[]) {
     this.#process = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] })
     this.#process.on('error', () => this.#settle(null))
     this.#process.stdin?.on('error', () => this.#settle(null))
-    if (this.#process.stdout === null) throw new Error('The program has no output.')
+    if (this.#process.stdout === null) throw new Error('The program has no standard output.')
     const lines = createInterface({ input: this.#process.stdout })
     lines.on('line', (line) => this.#settle(line))
     lines.on('close', () => this.#settle(null))
   }
 
-  /** Sends a command and returns the reply. Rejects when the program ended, hangs, or wrote something else. */
+  /** Sends a command and returns the reply. Rejects when the program ends, hangs, or writes something else than a JSON object. */
   async send(command: Command): Promise<Reply> {
     const line = await new Promise<string | null>((resolve) => {
       const timer = setTimeout(() => this.#settle(null), COMMAND_TIMEOUT_MS)
@@ -97,6 +98,6 @@ export class ClientProgram {
 function parseReply(line: string): Reply {
   const value: unknown = JSON.parse(line)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error(`The program replied with something other than a JSON object: ${line.slice(0, 200)}`)
+    throw new Error(`The reply must be a JSON object in one line; got: ${line.slice(0, 200)}`)
   return Object.fromEntries(Object.entries(value))
 }

@@ -1,11 +1,11 @@
-/** The responses that a client receives in place of, or from, the service, and the result that each of them requires. */
+/** The responses that a client can receive from the service or from other programs, and the required results. */
 
 import type { Fault } from './service/gateway.ts'
 import { type Expected, NO_FILE, OFFLINE_VALID, type World } from './world.ts'
 
 type Outcome =
   | { kind: 'verdict'; expected: Expected }
-  /** The stored file decides. */
+  /** The response counts as an outage, so that the stored file decides. */
   | { kind: 'outage' }
   | { kind: 'configuration'; reason: string }
 
@@ -14,7 +14,7 @@ export interface ResponseCase {
   command: 'validate' | 'activate'
   fault: 'stopped' | Fault | ((world: World) => Fault)
   outcome: Outcome
-  /** Whether the response comes too late, so that the client's time budget has to be short. */
+  /** Whether the response arrives after the time budget. Such cases use a short budget. */
   isLate: boolean
 }
 
@@ -79,7 +79,7 @@ function verdicts(): ResponseCase[] {
       row(`v2 400 \`${code}\``, respond(400, { ...rejectedV2, code }), rejected(code, rejectedV2.message)),
     ),
     row(
-      'v2 400 with a code of a newer version',
+      'v2 400 with a code of a later version',
       respond(400, { ...rejectedV2, code: 'MOON_PHASE' }),
       rejected('REJECTED', rejectedV2.message),
     ),
@@ -110,8 +110,12 @@ function brokenConnections(): ResponseCase[] {
   return [
     row('nothing listens', 'stopped', OUTAGE),
     row('the connection is dropped without a byte', { kind: 'drop' }, OUTAGE),
-    row('the response ends in the middle of its body', { kind: 'cut' }, OUTAGE),
-    row('the response ends in the middle of its head', { kind: 'raw', bytes: 'HTTP/1.1 200 OK\r\ncontent-le' }, OUTAGE),
+    row('the response is cut in the middle of its body', { kind: 'cut' }, OUTAGE),
+    row(
+      'the response is cut in the middle of its head',
+      { kind: 'raw', bytes: 'HTTP/1.1 200 OK\r\ncontent-le' },
+      OUTAGE,
+    ),
     row(
       'a chunked response ends without its last chunk',
       raw(
@@ -125,18 +129,15 @@ function brokenConnections(): ResponseCase[] {
       raw('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4000', json(validV2)),
       OUTAGE,
     ),
-    row('half a verdict under its own length', respond(200, short), OUTAGE),
+    row('half a verdict with a matching length', respond(200, short), OUTAGE),
     row('bytes that are not HTTP', { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.2\r\n\r\n' }, OUTAGE),
-    row('no response in time', { kind: 'hang' }, OUTAGE, { isLate: true }),
-    row('a response that comes too late', { kind: 'slow', delayMs: 9000 }, OUTAGE, { isLate: true }),
+    row('no response within the time budget', { kind: 'hang' }, OUTAGE, { isLate: true }),
+    row('a response after the time budget', { kind: 'slow', delayMs: 9000 }, OUTAGE, { isLate: true }),
+    row('an endless head that arrives byte by byte', { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ndate: ' }, OUTAGE, {
+      isLate: true,
+    }),
     row(
-      'a head that comes byte by byte, without end',
-      { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ndate: ' },
-      OUTAGE,
-      { isLate: true },
-    ),
-    row(
-      'a body that comes byte by byte, without end',
+      'an endless body that arrives byte by byte',
       { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n' },
       OUTAGE,
       { isLate: true },
@@ -156,24 +157,22 @@ function otherPrograms(): ResponseCase[] {
     row('500 with a `VALID` verdict in its body', respond(500, validV2), OUTAGE),
     row('503 with a rejection in its body', respond(503, rejectedV2), OUTAGE),
     row('a login page with status 200', html(200), OUTAGE),
-    row("a proxy's own 400", html(400), OUTAGE),
-    row('400 with JSON, without `valid`', respond(400, { message: 'Bad request.', code: 'BAD_REQUEST' }), OUTAGE),
-    row('200 with JSON, without `valid`', respond(200, { ok: true }), OUTAGE),
+    row('a page of a proxy with status 400', html(400), OUTAGE),
+    row('400 with JSON without `valid`', respond(400, { message: 'Bad request.', code: 'BAD_REQUEST' }), OUTAGE),
+    row('200 with JSON without `valid`', respond(200, { ok: true }), OUTAGE),
     row('200 with an empty body', respond(200, ''), OUTAGE),
     row('204', { kind: 'respond', status: 204 }, OUTAGE),
     row('206 with a verdict', respond(206, validV2), OUTAGE),
-    ...[301, 302, 307, 308].map((status) =>
-      row(`${status} to an address that would respond`, redirect(status), OUTAGE),
-    ),
+    ...[301, 302, 307, 308].map((status) => row(`${status} to a URL that responds`, redirect(status), OUTAGE)),
   ]
 }
 
-function liars(): ResponseCase[] {
+function invalidVerdicts(): ResponseCase[] {
   const latin1 = Buffer.concat([Buffer.from(json(validV2).slice(0, -1)), Buffer.from(',"name":"Zo\xEB"}', 'latin1')])
   const bad: [string, number, object | string][] = [
     ['400 with `valid: true`', 400, validV2],
     ['v2 200 with `valid: false`', 200, rejectedV2],
-    ['a `status` in the body other than that of the response', 200, { ...validV2, status: 400 }],
+    ['a `status` in the body that differs from the HTTP status', 200, { ...validV2, status: 400 }],
     ['`valid` as a string', 200, { ...validV2, valid: 'true' }],
     ['`valid` as a number', 200, { ...validV2, valid: 1 }],
     ['`valid: true` with the code of a rejection', 200, { ...validV2, code: 'REVOKED' }],
@@ -184,7 +183,7 @@ function liars(): ResponseCase[] {
     ['`VALID` with an `expiresAt` that is not a time', 200, { ...validV2, expiresAt: 'tomorrow' }],
     ['a verdict in an array', 200, [validV2]],
     ['`null`', 200, 'null'],
-    ['two verdicts, one after the other', 200, json(validV2) + json(validV2)],
+    ['two concatenated verdicts', 200, json(validV2) + json(validV2)],
     ['a byte order mark before the verdict', 200, `\uFEFF${json(validV2)}`],
   ]
   return [
@@ -220,7 +219,7 @@ function configurationErrors(): ResponseCase[] {
       row(`${status}`, respond(status, { status, message: 'No.', code: 'NO' }), config(reason)),
     ),
     row('401 with a rejection in its body', respond(401, rejectedV2), config('UNAUTHORIZED')),
-    row("403 with a firewall's page", html(403), config('FORBIDDEN')),
+    row('403 with the page of a firewall', html(403), config('FORBIDDEN')),
     row('v1 401', respond(401, { code: 'UNAUTHORIZED', detail: 'No.' }), config('UNAUTHORIZED'), {
       command: 'activate',
     }),
@@ -231,7 +230,7 @@ export const responseCases: readonly ResponseCase[] = [
   ...verdicts(),
   ...brokenConnections(),
   ...otherPrograms(),
-  ...liars(),
+  ...invalidVerdicts(),
   ...configurationErrors(),
 ]
 
@@ -242,8 +241,8 @@ export function describeOutcome({ outcome }: ResponseCase): string {
 }
 
 /**
- * Gives the client a good file, sends the response, and requires the result. Afterwards it requires what the file is good
- * for: nothing after a rejection, everything else after any other response.
+ * Stores a good file, sends the response to the client, and requires the result. Then requires that the file still allows the
+ * app to run offline, except after a rejection.
  */
 export async function runResponseCase(world: World, { command, fault, outcome, isLate }: ResponseCase): Promise<void> {
   const budget = isLate ? { timeoutMs: SHORT_BUDGET_MS } : {}
@@ -288,7 +287,7 @@ async function requireFileAfter(world: World, expected: Expected): Promise<void>
   await world.requireResult('validate', expected)
 }
 
-/** Fails unless the client sent exactly one request: a response of the service is never retried. */
+/** Throws unless the client sent exactly one request, because a response of the service must not be retried. */
 function requireOneRequest({ gateway }: World): void {
   if (gateway.requests.length !== 1) throw new Error(`expected one request, got ${gateway.requests.join(', ')}`)
 }

@@ -1,4 +1,4 @@
-/** Cases of several steps: the license file, the clock, storage, retries, and what the client sends. */
+/** The cases of several steps: requests, retries, license files, clocks and storage. */
 
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'

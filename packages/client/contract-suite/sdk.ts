@@ -1,4 +1,4 @@
-/** The TypeScript client as a program that the contract suite can run. */
+/** Runs the TypeScript client as a program for the contract suite. */
 
 import { createInterface } from 'node:readline'
 
@@ -37,7 +37,7 @@ async function run(command: Command): Promise<object> {
   if (command.command === 'judge') return judge(command)
   if (client === null) return { error: 'No client is open.' }
   const result = await client[command.command]()
-  // A short program waits for the file that is fetched in the background.
+  // Waits for the fetch of a file in the background.
   await client.settled()
   return result
 }

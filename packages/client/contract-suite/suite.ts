@@ -1,4 +1,4 @@
-/** The list of all cases, and the runner that plays them against a client. */
+/** The list of all cases, and the runner that executes them with a client. */
 
 import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
 
@@ -12,13 +12,13 @@ export interface Case {
   run: (program: ClientProgram) => Promise<void>
 }
 
-/** The outcome of a case. `problem` is null when the client passed it. */
+/** The outcome of a case. `problem` is null when the case passed. */
 export interface CaseResult {
   name: string
   problem: string | null
 }
 
-/** The cases in which the suite plays the service. */
+/** The cases that run with the service of the suite. */
 export const contractCases: readonly Case[] = [
   ...responseCases.map((each) => inWorld(`response: ${each.name}`, (world) => runResponseCase(world, each))),
   ...scenarioGroups.flatMap(({ title, scenarios }) =>
@@ -43,7 +43,7 @@ export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
   },
 }))
 
-/** Runs cases against the program, in as many copies of it as `programs`. Returns the results in the order of the cases. */
+/** Runs cases in parallel with several processes of the program. Returns the results in the order of the cases. */
 export async function runCases(
   command: readonly string[],
   cases: readonly Case[],
@@ -61,7 +61,7 @@ export async function runCases(
         results[position] = { name, problem: null }
       } catch (error) {
         results[position] = { name, problem: error instanceof Error ? error.message : String(error) }
-        // A program that hangs or has ended cannot run the next case.
+        // The process may hang or have ended, so the next case uses a new process.
         program.stop()
         program = null
       }

@@ -1,4 +1,4 @@
-/** The surroundings of a case: a service, a gateway in front of it that fails on demand, a folder, and the client under test. */
+/** The environment of a case: a service, a gateway that injects faults, a folder, and the client under test. */
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,31 +9,31 @@ import type { ClientProgram, OpenCommand, Reply } from './protocol.ts'
 import { type Gateway, startGateway } from './service/gateway.ts'
 import { type Service, startService } from './service/service.ts'
 
-/** The fields of a reply that a case requires; the reply may have more. */
+/** The required fields of a reply, which may have other fields too. */
 export type Expected = Readonly<Record<string, unknown>>
 
 export interface World {
   service: Service
   gateway: Gateway
-  /** Path of the client's storage. */
+  /** The path of the client's storage. */
   storage: string
-  /** Creates a client, as at a start of the app. Fails when the program reports an error. */
+  /** Creates a client like a start of the app. Rejects when the program reports an error. */
   open: (options?: Partial<OpenCommand>) => Promise<void>
-  /** Returns the error that the program reports for these options. Fails when it reports none. */
+  /** Returns the error that the program reports for these options. Rejects when the program accepts them. */
   openError: (options: Partial<OpenCommand>) => Promise<string>
   /** Sends a command and requires these fields in its reply. */
   requireResult: (command: 'validate' | 'activate' | 'deactivate', expected: Expected) => Promise<Reply>
   close: () => Promise<void>
 }
 
-// Ample for a busy machine. Only a case in which the service does not respond uses it up, so that one sets its own.
+// The time budget of a call, which suffices on a busy machine. Cases without a response set a shorter budget.
 const TIMEOUT_MS = 9000
 
 export const ONLINE_VALID = { source: 'online', valid: true, code: 'VALID' }
 export const OFFLINE_VALID = { source: 'offline', valid: true, code: 'VALID' }
 export const NO_FILE = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'NO_FILE' }
 
-/** Returns the expected result of an offline check that a stored file does not allow. */
+/** Returns the expected result of an offline check that is rejected for this reason. */
 export function offlineRejection(reason: string): Expected {
   return { ...NO_FILE, reason }
 }
@@ -68,7 +68,8 @@ export async function startWorld(program: ClientProgram): Promise<World> {
     },
     async openError(options) {
       const { error } = await sendOpen(options)
-      if (typeof error !== 'string' || error === '') throw new Error('The program accepted options that cannot work.')
+      if (typeof error !== 'string' || error === '')
+        throw new Error('The program must report an error for these options, but accepted them.')
       return error
     },
     async requireResult(command, expected) {
@@ -83,14 +84,14 @@ export async function startWorld(program: ClientProgram): Promise<World> {
   }
 }
 
-/** Fails unless the reply has these fields with these values. */
+/** Throws unless the reply has these fields with these values. */
 export function requireFields(what: string, reply: Reply, expected: Expected): void {
   for (const [field, value] of Object.entries(expected))
     if (!isDeepStrictEqual(reply[field], value))
       throw new Error(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(reply)}`)
 }
 
-/** Fails with both values unless they are equal. */
+/** Throws an error with both values unless they are equal. */
 export function requireEqual(what: string, actual: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(actual, expected))
     throw new Error(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(actual)}`)

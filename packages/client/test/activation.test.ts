@@ -4,7 +4,7 @@ import { createLicenseClient, memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('activate', () => {
-  test('takes a slot, sends the name of the machine and fetches a file', async () => {
+  test('takes a slot with the host name and then fetches a file', async () => {
     const { client, service, gateway } = await startWorld({ hostname: "Ada's laptop" })
     expect(await client.activate()).toMatchObject({ source: 'online', valid: true, code: 'VALID' })
     expect(service.machines).toEqual(new Map([['machine-1', "Ada's laptop"]]))
@@ -21,7 +21,7 @@ describe.concurrent('activate', () => {
       valid: false,
       code: 'TOO_MANY_MACHINES',
       expiresAt: null,
-      message: 'Refused.',
+      message: 'The check was rejected.',
       machines: { used: 1, max: 1 },
     })
   })
@@ -42,7 +42,7 @@ describe.concurrent('deactivate', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', reason: 'NO_FILE' })
   })
 
-  test('releases nothing and keeps the file when the service is unreachable', async () => {
+  test('keeps the slot and the file when the service is unreachable', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
@@ -59,7 +59,7 @@ describe.concurrent('deactivate', () => {
 })
 
 describe.concurrent('importFile', () => {
-  test('stores a file for a machine that is never online', async () => {
+  test('stores a file for a machine without network access', async () => {
     const world = await startWorldWithFile()
     await world.gateway.stop()
     const file = await storedFileOf(world.storage)

@@ -1,4 +1,4 @@
-/** The client in a browser: the example page online and offline, the vectors, and the size of what a page loads. */
+/** Tests of the client in a browser: the example pages online and offline, the vectors, and the size of the bundle. */
 
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -48,7 +48,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     return { service, gateway }
   }
 
-  test('licenses the example page online and offline, until the service rejects it', async () => {
+  test('shows the example page as licensed until the service rejects the license', async () => {
     const { service, gateway } = await startSite(exampleFor)
     const page = await newPage()
     const license = async () => {
@@ -69,7 +69,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     await page.close()
   })
 
-  test('shows the React example its content online and offline, until the service rejects it', async () => {
+  test('shows the content of the React example until the service rejects the license', async () => {
     const { service, gateway } = await startSite((own) => exampleFor(own, '../examples/react/main.js'), 'react')
     const page = await newPage()
     const shown = async (text: string) => {
@@ -102,7 +102,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     await page.close()
   })
 
-  test('judges the vectors as in Node', async () => {
+  test('judges all vectors as expected', async () => {
     const { gateway } = await startSite(async () => (await bundle('vectors-in-page.ts')).code)
     const page = await newPage()
     await page.goto(gateway.url)

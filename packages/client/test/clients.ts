@@ -1,4 +1,4 @@
-/** The clients of this project as programs that the contract suite can run, and the tools that each of them needs. */
+/** The clients of this project as programs for the contract suite, with the tools that each requires. */
 
 import { execFile, spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 
 export interface ClientUnderTest {
   language: string
-  /** Returns what is missing here to run the client, or null. */
+  /** Returns the missing tools of this machine, or null when the client can run. */
   missing: () => string | null
-  /** Builds the client in the folder and returns its command line. Rejects with the messages of a compiler that fails. */
+  /** Builds the client in the folder and returns its command line. Rejects with the output of the compiler when it fails. */
   build: (folder: string) => Promise<string[]>
 }
 
@@ -78,7 +78,7 @@ export const clients: readonly ClientUnderTest[] = [
   },
 ]
 
-/** Returns whether the compiler finds the headers of all libraries. */
+/** Returns whether the C++ compiler finds the headers of all libraries. */
 function hasLibraries(): boolean {
   const headers = ['curl/curl.h', 'openssl/evp.h', 'nlohmann/json.hpp'].flatMap((header) => ['-include', header])
   return succeeds('g++', ['-std=c++17', '-E', ...headers, '-x', 'c++', '/dev/null', '-o', '/dev/null'])

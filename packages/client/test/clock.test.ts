@@ -1,4 +1,4 @@
-/** A clock set back does not make an old file good again. */
+/** Tests that an old file does not become good again when the clock is set back. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -10,11 +10,11 @@ const MINUTE_MS = 60_000
 const setBack = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'CLOCK_SET_BACK' }
 const valid = { source: 'offline', valid: true }
 
-describe.concurrent('offline, refuses a clock', () => {
-  test('behind the issuedAt of the file', async () => {
+describe.concurrent('an offline check', () => {
+  test('rejects a clock behind the issuedAt of the file', async () => {
     const { client, gateway, clock, storage } = await startWorldWithFile()
     await gateway.stop()
-    // As if the app had seen no time but the file's.
+    // Removes all observed times except for the times in the file.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     clock.aheadMs = -4 * MINUTE_MS
     expect(await client.validate()).toMatchObject(valid)
@@ -23,7 +23,7 @@ describe.concurrent('offline, refuses a clock', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
-  test("behind the service's clock, whatever the device's clock was while it was online", async () => {
+  test("rejects a clock behind the last time of the service's clock", async () => {
     const { client, service, gateway, clock } = await startWorld()
     service.now = () => Date.now() - 5 * DAY_MS
     clock.aheadMs = -DAY_MS
@@ -35,7 +35,7 @@ describe.concurrent('offline, refuses a clock', () => {
     expect(await client.validate()).toMatchObject(valid)
   })
 
-  test('behind the last run, also after a restart', async () => {
+  test('rejects a clock behind the last run, even after a restart', async () => {
     const { client, gateway, clock, restart } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 10 * DAY_MS
@@ -48,7 +48,7 @@ describe.concurrent('offline, refuses a clock', () => {
     expect(await restart().validate()).toMatchObject(valid)
   })
 
-  test('that was set back after the file ran out', async () => {
+  test('rejects a clock that was set back after the file expired', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 31 * DAY_MS
@@ -66,7 +66,7 @@ describe.concurrent('offline, refuses a clock', () => {
         throw new Error('no clock')
       },
     ],
-  ])('that %s, and keeps the latest time seen', async (_how, now) => {
+  ])('rejects a clock that %s, and keeps the latest observed time', async (_how, now) => {
     const { client, gateway, clock, restart } = await startWorldWithFile()
     const clockless = restart({ now })
     expect(await clockless.validate()).toMatchObject({ source: 'online', valid: true })
@@ -78,7 +78,7 @@ describe.concurrent('offline, refuses a clock', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
-  test('until a response of the service corrects the latest time seen', async () => {
+  test('accepts the clock again after a response of the service has corrected the time', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     clock.aheadMs = 10 * DAY_MS
@@ -91,7 +91,7 @@ describe.concurrent('offline, refuses a clock', () => {
     expect(await client.validate()).toMatchObject(valid)
   })
 
-  test('that is not consulted while the service is reachable', async () => {
+  test('is avoided while the service is reachable, so that a wrong clock has no effect', async () => {
     const { client, clock } = await startWorld({ storage: memoryStorage() })
     clock.aheadMs = -1000 * DAY_MS
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })

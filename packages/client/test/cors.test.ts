@@ -1,6 +1,6 @@
 /**
- * A browser hides from a page why a request failed. The page is simulated here by a global `location`, as browsers
- * define it, and by a `fetch` that fails as theirs does; `browser.slow.test.ts` has the same case in a real browser.
+ * Tests of requests that fail in a page, where browsers hide the reason. A global `location` and a failing `fetch` simulate the
+ * page. `browser.slow.test.ts` contains the same case in a real browser.
  */
 
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ const BASE_URL = 'https://licenses.example.com'
 
 afterEach(() => vi.unstubAllGlobals())
 
-/** A client of a page of `origin` whose requests fail without a reason. */
+/** Creates a client in a page of `origin`. Its requests fail without a reason. */
 async function startPage(origin: string) {
   vi.stubGlobal('location', { origin })
   const { restart } = await startWorldWithFile()
@@ -29,12 +29,12 @@ describe('in a page of another origin', () => {
   })
 })
 
-test('does not name CORS_ORIGINS in a page of the same origin', async () => {
+test('omits CORS_ORIGINS in a page of the same origin', async () => {
   const client = await startPage(BASE_URL)
   expect(await client.validate()).toMatchObject({ detail: `No connection to ${BASE_URL}: Failed to fetch.` })
 })
 
-test('names the reason that Node gives', async () => {
+test('returns the reason of the failure in Node', async () => {
   const { gateway, client } = await startWorldWithFile()
   await gateway.stop()
   expect(await client.validate()).toMatchObject({ detail: `No connection to ${gateway.url}: ECONNREFUSED.` })

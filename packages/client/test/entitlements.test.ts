@@ -1,4 +1,4 @@
-/** What a client learns of its license: entitlements, and files of other products. */
+/** Tests of entitlements in results and of the products of files. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -6,7 +6,7 @@ import { memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('entitlements', () => {
-  test('come with valid results online and offline, when the client asks', async () => {
+  test('are in valid results online and offline with the option', async () => {
     const { client, gateway } = await startWorldWithFile({ entitlements: true })
     const entitlements = { edition: 'pro', seats: 5 }
     expect(await client.validate()).toMatchObject({ source: 'online', entitlements })
@@ -15,14 +15,14 @@ describe.concurrent('entitlements', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', entitlements })
   })
 
-  test('are absent from the results of a client that does not ask', async () => {
+  test('are absent from results without the option', async () => {
     const { client, gateway } = await startWorldWithFile()
     expect(await client.validate()).not.toHaveProperty('entitlements')
     await gateway.stop()
     expect(await client.validate()).not.toHaveProperty('entitlements')
   })
 
-  test('are empty with a service from before entitlements', async () => {
+  test('are empty for a service without entitlements', async () => {
     const { client, gateway, service } = await startWorld({ entitlements: true })
     service.entitlements = null
     expect(await client.validate()).toMatchObject({ valid: true, entitlements: {} })
@@ -31,7 +31,7 @@ describe.concurrent('entitlements', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, entitlements: {} })
   })
 
-  test('come with no rejection', async () => {
+  test('are absent from rejections', async () => {
     const { client, service } = await startWorld({ entitlements: true })
     service.license.rejectedAs = 'SUSPENDED'
     expect(await client.validate()).not.toHaveProperty('entitlements')
@@ -39,14 +39,14 @@ describe.concurrent('entitlements', () => {
 })
 
 describe.concurrent('productId', () => {
-  test('accepts files of this product, in any case of its letters', async () => {
+  test('accepts files of this product for an id in any case', async () => {
     const { gateway, restart, service } = await startWorldWithFile()
     await gateway.stop()
     const productId = service.productId?.toUpperCase()
     expect(await restart({ productId }).validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('refuses files of another product, and stores none', async () => {
+  test('rejects files of another product and does not store them', async () => {
     const { gateway, refreshes, restart, storage } = await startWorldWithFile()
     const other = { productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a03' }
     const file = await storedFileOf(storage)
@@ -61,7 +61,7 @@ describe.concurrent('productId', () => {
     expect(refreshes).toMatchObject([{ refreshed: true }])
   })
 
-  test('refuses files from before product ids were in files', async () => {
+  test('rejects files without a product id', async () => {
     const { client, gateway, restart, service } = await startWorld()
     const { productId } = service
     service.productId = null
@@ -72,7 +72,7 @@ describe.concurrent('productId', () => {
     expect(await restart({ productId }).validate()).toMatchObject({ reason: 'WRONG_PRODUCT' })
   })
 
-  test('must not be empty', async () => {
+  test('throws when it is empty', async () => {
     const { restart } = await startWorld()
     expect(() => restart({ productId: '' })).toThrow('productId must not be empty')
   })

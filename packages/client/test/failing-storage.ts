@@ -1,4 +1,4 @@
-/** A storage that fails like a disk that is full, read-only or unplugged. */
+/** A storage that fails like a full, read-only or disconnected disk. */
 
 import { type LicenseStorage, memoryStorage } from '../src/index.ts'
 
@@ -6,9 +6,9 @@ export type StorageFault = 'read' | 'write'
 
 export interface FailingStorage {
   storage: LicenseStorage
-  /** The operations that fail; tests change it. */
+  /** The operations that fail. Tests change this set. */
   failing: Set<StorageFault>
-  /** The same storage without the failures, as another process uses it. */
+  /** The same storage without failures, for another process. */
   sound: LicenseStorage
 }
 

@@ -1,4 +1,4 @@
-/** The file holds one whole text at any moment, readable by its owner alone. */
+/** Tests that the file contains one complete text at any time, and that only its owner can read it. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const MODE = 0o777
 
-test('reads null at first, and then the text that was written', async () => {
+test('reads null before the first write, and then the last text', async () => {
   const storage = fileStorage(join(folder, 'first.json'))
   expect(await storage.read()).toBeNull()
   await storage.write('one')
@@ -32,14 +32,14 @@ test('creates the file and its folder for the owner only', async () => {
   expect((await stat(join(folder, 'new'))).mode & MODE).toBe(0o700)
 })
 
-test('takes away the read permission of others at a write', async () => {
+test('removes the read permission of others with a write', async () => {
   const path = join(folder, 'open.json')
   await writeFile(path, 'old', { mode: 0o644 })
   await fileStorage(path).write('new')
   expect((await stat(path)).mode & MODE).toBe(0o600)
 })
 
-test('returns complete texts during concurrent writes, and leaves no draft', async () => {
+test('returns complete texts during concurrent writes and leaves no temporary file', async () => {
   const texts = ['a'.repeat(50_000), 'b'.repeat(70_000)]
   const path = join(folder, 'busy', 'license.json')
   const storage = fileStorage(path)
@@ -72,7 +72,7 @@ test('leaves a complete text when the process is killed during a write', async (
   }
 })
 
-test('reports a folder that cannot be written as an error of the storage, not of the check', async () => {
+test('reports an unwritable folder to onStorageError while the check succeeds', async () => {
   const blocked = join(folder, 'a-file')
   await writeFile(blocked, '')
   const errors: unknown[] = []

@@ -1,6 +1,6 @@
 /**
- * Installs the client as its users do: packed, then installed with npm into a folder outside the workspace. Its
- * dependencies are packed from the workspace's own copies, so that npm needs neither network nor registry.
+ * Installs the packed client with npm into a folder outside the workspace. Its dependencies are packed from the copies of the
+ * workspace, so that npm needs no network.
  */
 
 import { execFileSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** License keys as people type them. */
+/** Tests of license keys as people type them. */
 
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { startWorld } from './setup.ts'
 const KEY = 'K7QX-93FM-TTRW-H2ZD'
 const VALIDATE = '/api/v2/license/validate'
 
-describe('a text that spells a generated key stands for itself and for that key', () => {
+describe('a text in the form of a generated key', () => {
   test.each([
     ['in lower case', 'k7qx-93fm-ttrw-h2zd'],
     ['without hyphens', 'k7qx93fmttrwh2zd'],
@@ -17,16 +17,16 @@ describe('a text that spells a generated key stands for itself and for that key'
     ['with blanks for hyphens', 'K7QX 93FM TTRW H2ZD'],
     ['with blanks beside the hyphens', 'K7QX - 93FM -TTRW- H2ZD'],
     ['with hyphens elsewhere', 'k7-qx93fm-ttrwh2zd-'],
-  ])('%s', (_name, text) => {
+  ])('may mean itself or the generated key: %s', (_name, text) => {
     expect(possibleLicenseKeys(`  ${text}\r\n`)).toEqual([text, KEY])
   })
 })
 
-test('a text that no license can have as its key stands for the generated key alone', () => {
+test('means only the generated key for a text that cannot be a license key', () => {
   expect(possibleLicenseKeys('K7QX\u201393FM\u2011TTRW\u2014H2ZD')).toEqual([KEY])
 })
 
-describe('every other text stands for itself without the blanks around it', () => {
+describe('any other text', () => {
   test.each([
     KEY,
     'acme-1234',
@@ -37,26 +37,29 @@ describe('every other text stands for itself without the blanks around it', () =
     'i7qx-93fm-ttrw-h2zd',
     '\u017F7qx-93fm-ttrw-h2zd',
     '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
-  ])('%j', (text) => {
+  ])('means only itself without surrounding blanks: %j', (text) => {
     expect(possibleLicenseKeys(` ${text}\n`)).toEqual([text])
   })
 })
 
-test.each(['k7qx 93fm ttrw h2zd', 'k7qx93fmttrwh2zd'])('finds the generated key of %s once', async (licenseKey) => {
-  const { gateway, restart } = await startWorld()
-  const client = restart({ licenseKey })
-  expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
-  await client.settled()
-  expect(gateway.requests.filter((path) => path === VALIDATE)).toHaveLength(2)
-  expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
-  expect(gateway.requests.filter((path) => path === VALIDATE)).toHaveLength(3)
-  await gateway.stop()
-  expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
-  expect(await restart({ licenseKey }).validate()).toMatchObject({ source: 'offline', valid: true })
-  expect(await restart({ licenseKey: KEY }).validate()).toMatchObject({ source: 'offline', valid: true })
-})
+test.each(['k7qx 93fm ttrw h2zd', 'k7qx93fmttrwh2zd'])(
+  'sends only the generated key after the first check of %s',
+  async (licenseKey) => {
+    const { gateway, restart } = await startWorld()
+    const client = restart({ licenseKey })
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    await client.settled()
+    expect(gateway.requests.filter((path) => path === VALIDATE)).toHaveLength(2)
+    expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
+    expect(gateway.requests.filter((path) => path === VALIDATE)).toHaveLength(3)
+    await gateway.stop()
+    expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
+    expect(await restart({ licenseKey }).validate()).toMatchObject({ source: 'offline', valid: true })
+    expect(await restart({ licenseKey: KEY }).validate()).toMatchObject({ source: 'offline', valid: true })
+  },
+)
 
-test("sends a vendor's own key in the generated shape as it is typed", async () => {
+test("sends a vendor's own key in the form of a generated key unchanged", async () => {
   const { service, gateway, restart } = await startWorld()
   service.licenseKey = 'k7qx-93fm-ttrw-h2zd'
   const client = restart({ licenseKey: ' k7qx-93fm-ttrw-h2zd ' })
@@ -67,7 +70,7 @@ test("sends a vendor's own key in the generated shape as it is typed", async () 
   expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
 })
 
-test('asks for the generated key with one more request, and reports an unknown key', async () => {
+test('tries the generated key with a second request before it returns NOT_FOUND', async () => {
   const { service, gateway, restart } = await startWorld()
   service.licenseKey = 'another'
   expect(await restart({ licenseKey: 'k7qx93fmttrwh2zd' }).validate()).toMatchObject({ code: 'NOT_FOUND' })
@@ -76,7 +79,7 @@ test('asks for the generated key with one more request, and reports an unknown k
   expect(gateway.requests).toHaveLength(3)
 })
 
-test('a rejection of the generated key ends the use of its file, also for the text that was typed', async () => {
+test('ends the use of the file for both keys when the generated key is rejected', async () => {
   const { service, gateway, restart } = await startWorld()
   const licenseKey = 'k7qx93fmttrwh2zd'
   const client = restart({ licenseKey })
@@ -90,7 +93,7 @@ test('a rejection of the generated key ends the use of its file, also for the te
   expect(await restart({ licenseKey: KEY }).validate()).toMatchObject(refused)
 })
 
-test('an outage between both requests uses the file of the generated key', async () => {
+test('uses the file of the generated key during an outage between both requests', async () => {
   const { gateway, restart } = await startWorld()
   const licenseKey = 'k7qx93fmttrwh2zd'
   const client = restart({ licenseKey })
@@ -100,7 +103,7 @@ test('an outage between both requests uses the file of the generated key', async
   expect(await restart({ licenseKey }).validate()).toMatchObject({ source: 'offline', valid: true })
 })
 
-test('deactivates, refreshes and imports for the generated key', async () => {
+test('applies the other calls to the generated key', async () => {
   const { service, gateway, restart, storage } = await startWorld()
   const licenseKey = 'k7qx93fmttrwh2zd'
   const client = restart({ licenseKey })

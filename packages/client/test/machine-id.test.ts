@@ -8,7 +8,7 @@ import { machineId } from '../src/node.ts'
 const LINUX_ID = '/etc/machine-id'
 
 test.skipIf(!existsSync(LINUX_ID))(
-  `is stable, different for each app, and unlike the system's own id (skipped without ${LINUX_ID})`,
+  `returns a stable id that differs between apps and from the id of the system (skipped without ${LINUX_ID})`,
   async () => {
     const id = await machineId('acme-editor')
     expect(id).toMatch(/^[0-9a-f]{32}$/)
@@ -18,8 +18,8 @@ test.skipIf(!existsSync(LINUX_ID))(
   },
 )
 
-describe('parses the output of', () => {
-  test('macOS', () => {
+describe('a system id', () => {
+  test('is parsed from the output of ioreg on macOS', () => {
     const output = `+-o J316sAP  <class IOPlatformExpertDevice, id 0x10000025e, registered, matched, active, busy 0>
     {
       "IOPlatformSerialNumber" = "XXXXXXXXXX"
@@ -29,7 +29,7 @@ describe('parses the output of', () => {
     expect(parseIoregOutput('')).toBeNull()
   })
 
-  test('Windows', () => {
+  test('is parsed from the output of reg on Windows', () => {
     const output = `\r\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Cryptography\r\n    MachineGuid    REG_SZ    5f0c2b1a-77aa-4b5e-8f21-0a1b2c3d4e5f\r\n\r\n`
     expect(parseRegOutput(output)).toBe('5f0c2b1a-77aa-4b5e-8f21-0a1b2c3d4e5f')
     expect(parseRegOutput('ERROR: The system was unable to find the specified registry key or value.')).toBeNull()

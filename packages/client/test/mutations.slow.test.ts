@@ -1,4 +1,4 @@
-/** Ten thousand altered files, and none is accepted: seeded, so that a failure can be seen again. */
+/** Tests that ten thousand altered files are rejected. The alterations are seeded, so that failures are reproducible. */
 
 import { generateKeyPair, publicKeyToSpki, signLicenseFile } from '@keyward/license-file'
 import { random } from '@keyward/testkit'
@@ -47,7 +47,7 @@ const forgeries: (() => string)[] = [
   () => edited({ policy: { ...payload.policy, maxMachines: 6 + int(10_000) } }),
   () => pick(others),
 ]
-// Most slips are found without a signature check, which takes a millisecond.
+// Slips are more frequent, because most of them are rejected without the signature check, which takes a millisecond.
 const mutations = [...Array.from({ length: 8 }, () => slips).flat(), ...forgeries]
 
 test('rejects 10,000 altered files', async () => {
@@ -63,7 +63,7 @@ test('rejects 10,000 altered files', async () => {
   let tried = 0
   while (tried < 10_000) {
     const altered = pick(mutations)()
-    // White space around a whole file is the one thing that an import forgives.
+    // An import ignores blanks around a file.
     if (altered.trim() === good) continue
     tried++
     if ((await client.importFile(altered)).imported) accepted.push(altered)

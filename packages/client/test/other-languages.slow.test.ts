@@ -1,6 +1,6 @@
 /**
  * Runs the client of every language against the contract suite, the vectors, and a real validator and management service.
- * A missing toolchain skips its client.
+ * Clients without an installed toolchain are skipped.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -35,7 +35,7 @@ interface Run {
   contract: CaseResult[]
 }
 
-/** Builds and runs all clients, two at a time: they wait more than they compute. */
+/** Builds and runs all clients, two at a time, because they wait more than they compute. */
 const runs = new Map<string, Promise<Run>>()
 
 beforeAll(() => {

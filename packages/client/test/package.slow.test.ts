@@ -1,4 +1,4 @@
-/** The packed client outside the workspace: it installs with npm alone, its examples run and its types hold. */
+/** Tests of the packed client outside the workspace: its installation with npm, its examples and its types. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { installClient } from './installed.ts'
 
 const folder = installClient()
 const service = await startService()
-// Systems without an id of their own have no machine id to send.
+// Some systems, such as containers, have no machine id.
 service.license.maxMachines = null
 const [key = { keyId: '', publicKey: '' }] = service.publicKeys
 const gateway = await startGateway(() => service.url)
@@ -64,12 +64,12 @@ test('runs the command line example online, offline, rejected and misconfigured'
   expect(await run({ LICENSE_STORE: `${store}.none` })).toEqual({ code: 1, output: unreachable })
   gateway.fault = { kind: 'none' }
   service.license.rejectedAs = 'REVOKED'
-  expect(await run()).toEqual({ code: 1, output: 'Refused. (REVOKED)' })
+  expect(await run()).toEqual({ code: 1, output: 'The check was rejected. (REVOKED)' })
   service.license.rejectedAs = null
   expect(await run({ LICENSE_API_KEY: 'x' })).toEqual({ code: 1, output: wrongKey })
 })
 
-test('runs the desktop example with a store in the app’s folder, online and offline', async () => {
+test('runs the desktop example online and then offline with its stored file', async () => {
   const vendor = { baseUrl: gateway.url, apiKey: service.apiKey, publicKeys: service.publicKeys }
   const args = [vendor, service.licenseKey, join(folder, 'userData')].map((value) => JSON.stringify(value)).join(', ')
   writeFileSync(
@@ -84,7 +84,7 @@ test('runs the desktop example with a store in the app’s folder, online and of
   gateway.fault = { kind: 'none' }
 })
 
-/** Stands for Electron: prints what the window receives, enters the key in ENTER, resumes from sleep, and quits. */
+/** A replacement for Electron. It prints the messages to the window, enters the key in ENTER, resumes from sleep, and quits. */
 const ELECTRON = `
 const handlers = new Map()
 let quit
@@ -111,7 +111,7 @@ exports.contextBridge = { exposeInMainWorld: (name, api) => console.log(name, Ob
 exports.ipcRenderer = {}
 `
 
-test('runs the Electron example with a key that is entered once, online and offline', async () => {
+test('runs the Electron example with a key that is entered once', async () => {
   const app = join(folder, 'electron-app')
   cpSync(join(examples, 'electron'), app, { recursive: true })
   const modules = join(folder, 'node_modules/electron')

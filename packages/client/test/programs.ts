@@ -1,4 +1,4 @@
-/** The real validator and the real management service, each a process over one database, and a vendor with one license. */
+/** Starts the real validator and management service as processes with one database, and creates a vendor with one license. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,7 +18,7 @@ export interface Vendor {
   apiKey: string
   licenseId: string
   licenseKey: string
-  /** Calls the management API as the vendor and returns the body, which has to be a success. */
+  /** Calls the management API as the vendor and returns the body of the response. Rejects for an error. */
   call: (method: string, path: string, body?: object) => Promise<Record<string, unknown>>
 }
 
@@ -26,9 +26,9 @@ export interface Programs {
   validator: Program
   management: Program
   vendor: Vendor
-  /** Fetches the keys that an app built now would ship with. */
+  /** Fetches the current public keys for an app. */
   publicKeys: () => Promise<{ keyId: string; publicKey: string }[]>
-  /** Starts a validator after the last one was killed. */
+  /** Starts a validator after the previous one was killed. */
   restartValidator: () => Promise<void>
   close: () => Promise<void>
 }
@@ -53,7 +53,7 @@ export async function startPrograms(): Promise<Programs> {
       const authorization = `Bearer ${programs.vendor.apiKey}`
       const answer = await fetch(`${programs.validator.url}/api/v1/public-keys`, { headers: { authorization } })
       const { keys } = readObject(await answer.json())
-      if (!Array.isArray(keys)) throw new Error('There are no keys.')
+      if (!Array.isArray(keys)) throw new Error('The response must contain a list of keys.')
       return keys
         .map(readObject)
         .map(({ keyId, publicKey }) => ({ keyId: String(keyId), publicKey: String(publicKey) }))
@@ -93,7 +93,7 @@ async function stop({ process: child }: Program): Promise<void> {
 }
 
 async function createVendor(url: string): Promise<Vendor> {
-  // A change waits only for validators that have reported their position in the change feed.
+  // Changes wait only for validators that have reported their position in the change feed.
   const isFollowed = async () => {
     const { data } = await call(url, OPERATOR_TOKEN, 'GET', 'validators')
     return Array.isArray(data) && data.map(readObject).some(({ behindBy }) => typeof behindBy === 'number')
@@ -115,7 +115,7 @@ async function createVendor(url: string): Promise<Vendor> {
   }
 }
 
-/** Calls the API. Every live validator has applied the change when this returns, or `waitSeconds` have passed. */
+/** Calls the API. Resolves when all live validators have applied the change, or after `waitSeconds`. */
 async function call(url: string, token: string, method: string, path: string, body?: object, waitSeconds = 0) {
   const response = await fetch(`${url}/api/v1/${path}`, {
     method,

@@ -1,6 +1,6 @@
 /**
- * The client against the real validator and management service, which are killed, stopped, made to fail, cut short and
- * replaced by an impostor. The gateway routes as a balancer does in production. The tests follow one app through its life.
+ * Tests the client with the real validator and management service, which hang, fail, are killed, or are replaced by an impostor.
+ * The gateway routes like a balancer in production. The tests share one app and run in order.
  */
 
 import { generateKeyPair } from '@keyward/license-file'
@@ -48,7 +48,7 @@ afterAll(async () => {
 const online = { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 
-/** A change reaches the validator within moments. */
+/** The time within which a change reaches the validator. */
 const soon = { interval: 50 }
 
 test('takes the slot and stores a file at the first activation', async () => {
@@ -67,7 +67,7 @@ test('rejects another machine when no slot is free', async () => {
   expect(await other.refreshFile()).toMatchObject({ refreshed: false, code: 'TOO_MANY_MACHINES' })
 })
 
-test('treats an empty machine id as none', async () => {
+test('treats an empty machine id as absent', async () => {
   const { productId, customerId } = await vendor.call('GET', `licenses/${vendor.licenseId}`)
   const policy = { type: 'SUBSCRIPTION', maxMachines: null, expiresAt: EXPIRES_AT }
   const { key } = await vendor.call('POST', 'licenses', { productId, customerId, policy })
@@ -76,12 +76,12 @@ test('treats an empty machine id as none', async () => {
   expect(await unlimited.refreshFile()).toMatchObject({ refreshed: true })
 })
 
-describe('a validator that', () => {
-  test('hangs leaves the decision to the file until it resumes', async () => {
+describe('the stored file', () => {
+  test('decides while the validator hangs', async () => {
     const impatient = clientWith({ timeoutMs: 800 })
     programs.validator.process.kill('SIGSTOP')
     try {
-      // The kernel stops the last thread a moment after the signal was sent.
+      // The kernel stops the threads a moment after the signal.
       await expect.poll(() => impatient.validate(), soon).toMatchObject({ ...offline, cause: 'TIMEOUT' })
     } finally {
       programs.validator.process.kill('SIGCONT')
@@ -89,22 +89,22 @@ describe('a validator that', () => {
     await expect.poll(() => client.validate(), soon).toEqual(online)
   })
 
-  test('is slow but in time decides', async () => {
+  test('is not used for a slow response within the time budget', async () => {
     gateway.fault = { kind: 'slow', delayMs: 200 }
     expect(await client.validate()).toEqual(online)
   })
 
-  test('responds with 500 leaves the decision to the file', async () => {
+  test('decides while the validator responds with 500', async () => {
     gateway.fault = { kind: 'respond', status: 500 }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
   })
 
-  test('is cut off in the middle of its response leaves the decision to the file', async () => {
+  test('decides after a response that is cut', async () => {
     gateway.fault = { kind: 'cut' }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'NETWORK_ERROR' })
   })
 
-  test('is killed leaves the decision to the file until it is restarted', async () => {
+  test('decides from the kill of the validator until its restart', async () => {
     programs.validator.process.kill('SIGKILL')
     expect(await clientWith({ baseUrl: programs.validator.url }).validate()).toMatchObject(offline)
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
@@ -112,7 +112,7 @@ describe('a validator that', () => {
     expect(await client.validate()).toEqual(online)
   })
 
-  test('is an impostor with another key cannot replace the file', async () => {
+  test('is not replaced by a file of an impostor with another key', async () => {
     impostor = await startService()
     impostor.apiKey = vendor.apiKey
     impostor.licenseKey = vendor.licenseKey
@@ -125,7 +125,7 @@ describe('a validator that', () => {
   })
 })
 
-test('distinguishes a wrong API key, a wrong address and an invalid request', async () => {
+test('returns the reason of each configuration error', async () => {
   expect(await clientWith({ apiKey: 'kwk_wrong' }).validate()).toMatchObject({ reason: 'UNAUTHORIZED', status: 401 })
   expect(await clientWith({ baseUrl: `${gateway.url}/x` }).validate()).toMatchObject({ reason: 'WRONG_ADDRESS' })
   const tooLong = clientWith({ machineId: 'm'.repeat(600) })
@@ -135,7 +135,7 @@ test('distinguishes a wrong API key, a wrong address and an invalid request', as
   expect(await client.validate(), 'the file of the right key is still good').toMatchObject(offline)
 })
 
-test('keeps the file of an app with the old key after a rotation, and refreshes that of an app with both', async () => {
+test('refreshes the file after a rotation only in an app that has the new key', async () => {
   await vendor.call('POST', 'signing-keys/rotate')
   expect(await client.refreshFile()).toMatchObject({ refreshed: false, code: 'BAD_FILE', reason: 'UNKNOWN_KEY' })
   gateway.fault = { kind: 'drop' }
@@ -149,7 +149,7 @@ test('keeps the file of an app with the old key after a rotation, and refreshes 
   expect(await client.validate()).toMatchObject({ reason: 'UNKNOWN_KEY' })
 })
 
-test('releases a slot, which another machine can take', async () => {
+test('releases a slot for another machine', async () => {
   expect(await client.deactivate()).toMatchObject({ deactivated: true })
   const other = clientWith({ machineId: 'machine-2', storage: memoryStorage() })
   expect(await other.validate()).toEqual(online)
@@ -157,7 +157,7 @@ test('releases a slot, which another machine can take', async () => {
   expect(await other.deactivate()).toMatchObject({ deactivated: true })
 })
 
-test('allows a revoked license offline until the first response, which ends the file', async () => {
+test('allows a revoked license offline until the first response of the service', async () => {
   const updated = clientWith({ publicKeys: await programs.publicKeys() })
   expect(await updated.activate()).toEqual(online)
   await updated.settled()

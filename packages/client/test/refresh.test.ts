@@ -1,4 +1,4 @@
-/** The client refreshes the stored file by itself, and only a valid file replaces it. */
+/** Tests of the refresh of the stored file, and of failing storages and callbacks. */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ import { startWorld, startWorldWithFile, type World } from './setup.ts'
 const FILE = '/api/v1/licenses/file'
 const filesAsked = ({ gateway }: World) => gateway.requests.filter((path) => path === FILE).length
 
-describe.concurrent('in the background', () => {
+describe.concurrent('the background', () => {
   test('fetches a file at the first valid check', async () => {
     const world = await startWorld()
     await world.client.validate()
@@ -21,7 +21,7 @@ describe.concurrent('in the background', () => {
     expect(await world.client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('runs one fetch at a time, however many calls need it', async () => {
+  test('runs one fetch for several calls', async () => {
     const world = await startWorld()
     const { client } = world
     const checks = Array.from({ length: 20 }, () => client.validate())
@@ -48,7 +48,7 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('replaces the file of a license that ends soon at half of its life', async () => {
+  test('replaces the file of a license that expires soon after half of its lifetime', async () => {
     const world = await startWorld()
     world.service.license.expiresAt = new Date(Date.now() + 60 * 60_000).toISOString()
     await world.client.validate()
@@ -58,14 +58,14 @@ describe.concurrent('in the background', () => {
     expect(filesAsked(world)).toBe(2)
   })
 
-  test('replaces the file of a renewed license at once', async () => {
+  test('replaces the file of a renewed license at the next check', async () => {
     const world = await startWorldWithFile()
     world.service.license.expiresAt = new Date(Date.now() + 500 * DAY_MS).toISOString()
     await validateAfterRestart(world)
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('does not retry at every check after a failure', async () => {
+  test('pauses after a failed fetch', async () => {
     const world = await startWorld()
     world.service.signer = generateKeyPair()
     for (let check = 0; check < 5; check++) {
@@ -82,7 +82,7 @@ describe.concurrent('in the background', () => {
     await client.validate()
     const refreshing = client.refreshFile()
     await vi.waitFor(() => expect(gateway.requests).toContain(FILE), { timeout: 10_000 })
-    // The rejection overtakes the file, which the service sends all the same.
+    // The rejection arrives before the file, which the service still sends.
     gateway.next = [{ kind: 'respond', status: 400, body: '{"valid":false,"code":"REVOKED","message":""}' }]
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
     expect(await refreshing).toMatchObject({ refreshed: false })
@@ -93,7 +93,7 @@ describe.concurrent('in the background', () => {
 })
 
 describe.concurrent('refreshFile', () => {
-  test('returns until when the new file is good', async () => {
+  test('returns the refreshAfter of the new file', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     const result = await client.refreshFile()
@@ -103,7 +103,7 @@ describe.concurrent('refreshFile', () => {
   test('returns the code of a rejection', async () => {
     const { client, service } = await startWorld()
     service.license.rejectedAs = 'SUSPENDED'
-    const rejection = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'Refused.' }
+    const rejection = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'The check was rejected.' }
     expect(await client.refreshFile()).toEqual(rejection)
   })
 
@@ -118,7 +118,7 @@ describe.concurrent('refreshFile', () => {
     expect(await client.refreshFile()).toEqual({ ...outage, detail: 'The service responded with status 500.' })
   })
 
-  test('keeps the stored file when an impostor sends one of another key', async () => {
+  test('keeps the stored file when an impostor sends a file signed by another key', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     const honest = service.signer
     service.signer = generateKeyPair()
@@ -149,7 +149,7 @@ describe.concurrent('a storage that fails', () => {
     },
   }
 
-  test('does not stop an online check, and is reported', async () => {
+  test('is reported while the online check succeeds', async () => {
     const errors: unknown[] = []
     const { client } = await startWorld({ storage: broken, onStorageError: (error) => errors.push(error) })
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
@@ -165,11 +165,11 @@ describe.concurrent('a storage that fails', () => {
   })
 })
 
-describe.concurrent('a storage that fails after a file was stored', () => {
+describe.concurrent('a storage that fails later', () => {
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('and %s does not bring a rejected file back', async (_how, fault) => {
+  ])('keeps a rejected file rejected when it %s', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, service, gateway, restart } = await startWorldWithFile({ storage })
     failing.add(fault)
@@ -187,7 +187,7 @@ describe.concurrent('a storage that fails after a file was stored', () => {
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('and %s does not accept a clock that was set back', async (_how, fault) => {
+  ])('rejects a clock that was set back when it %s', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock, restart } = await startWorldWithFile({ storage })
     gateway.fault = { kind: 'drop' }
@@ -203,7 +203,7 @@ describe.concurrent('a storage that fails after a file was stored', () => {
     expect(await restart().validate(), 'the pending change is written').toMatchObject(setBack)
   })
 
-  test("still takes the service's time over that of a wrong clock", async () => {
+  test("uses the service's time instead of that of a wrong clock", async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock } = await startWorldWithFile({ storage })
     failing.add('write')
@@ -218,7 +218,7 @@ describe.concurrent('a storage that fails after a file was stored', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('returns a good file once it can be read again', async () => {
+  test('returns a good file when it can be read again', async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway } = await startWorldWithFile({ storage })
     await gateway.stop()
@@ -232,7 +232,7 @@ describe.concurrent('a storage that fails after a file was stored', () => {
 describe.concurrent('a storage that never settles', () => {
   const never = () => new Promise<never>(() => undefined)
 
-  test('a read does not block a call', async () => {
+  test('delays a call with a pending read by at most the timeout', async () => {
     const { gateway, restart } = await startWorldWithFile()
     const errors: unknown[] = []
     const storage = { ...memoryStorage(), read: never }
@@ -243,7 +243,7 @@ describe.concurrent('a storage that never settles', () => {
     expect(errors).not.toEqual([])
   })
 
-  test('a write does not block a rejection', async () => {
+  test('delays a rejection with a pending write by at most the timeout', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
     const client = restart({ storage: { ...storage, write: never }, timeoutMs: 2000 })
     service.license.rejectedAs = 'REVOKED'
@@ -252,9 +252,9 @@ describe.concurrent('a storage that never settles', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: false, reason: 'NO_FILE' })
   })
 
-  test('until late does not bring a rejected file back with an old text', async () => {
+  test('keeps a rejected file rejected after a late write of an old text', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
-    // Without a stored time the first check has one to write; `Date` has whole seconds and may be the same again.
+    // Removes the stored time, so that the first check has a change to write. `Date` could be the same second again.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     const writes: (() => void)[] = []
     const slow: LicenseStorage = {
@@ -279,7 +279,7 @@ describe.concurrent('a storage that never settles', () => {
   })
 })
 
-describe.concurrent("an app's callback that fails", () => {
+describe.concurrent('a callback of the app', () => {
   test.each<[string, () => void]>([
     [
       'throws',
@@ -288,7 +288,7 @@ describe.concurrent("an app's callback that fails", () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('mistake of the app'))],
-  ])('and %s does not fail the call', async (_how, fail) => {
+  ])('has no effect on the call when it %s', async (_how, fail) => {
     let isPlugged = false
     const inner = memoryStorage()
     const storage = { ...inner, read: () => (isPlugged ? inner.read() : Promise.reject(new Error('unplugged'))) }

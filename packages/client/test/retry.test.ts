@@ -1,4 +1,4 @@
-/** Retries within the time budget. The tests count requests and assert no durations. */
+/** Tests of retries within the time budget. They count requests instead of measuring durations. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -10,24 +10,24 @@ const unavailable: Fault = { kind: 'respond', status: 503 }
 describe.concurrent('a call', () => {
   test.each<[string, Fault]>([
     ['a dropped connection', { kind: 'drop' }],
-    ['a response that is cut short', { kind: 'cut' }],
+    ['a truncated response', { kind: 'cut' }],
     ['a 503', unavailable],
     ['a hanging connection', { kind: 'hang' }],
-  ])('is retried after %s, and the second response is final', async (_name, fault) => {
+  ])('returns the response of the second attempt after %s', async (_name, fault) => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 4000 })
     gateway.next = [fault]
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
     expect(gateway.requests).toHaveLength(2)
   })
 
-  test('makes three attempts at most', async () => {
+  test('makes at most three attempts', async () => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 9000 })
     gateway.fault = unavailable
     expect(await client.validate()).toMatchObject({ source: 'offline', cause: 'SERVER_ERROR' })
     expect(gateway.requests).toHaveLength(3)
   })
 
-  test('turns to the file at once when Retry-After exceeds the budget', async () => {
+  test('uses the file without a retry when Retry-After exceeds the budget', async () => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 9000 })
     gateway.fault = { ...unavailable, headers: { 'retry-after': '30' } }
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
@@ -55,7 +55,7 @@ describe.concurrent('a call', () => {
     const timeoutMs = 2_000
     const startMs = performance.now()
     const result = await restart({ timeoutMs }).validate()
-    // Room for a busy machine, but not for three attempts of a whole budget each.
+    // The limit suffices on a busy machine, and is below three attempts with the whole budget each.
     expect(performance.now() - startMs).toBeLessThan(3 * timeoutMs)
     expect(result).toMatchObject({ source: 'offline', valid: true, cause: 'TIMEOUT' })
   })

@@ -1,4 +1,4 @@
-/** Starts a service, a gateway in front of it and a client that ships with its key, for one test. */
+/** Starts a service, a gateway in front of it and a client with the key of the service, for one test. */
 
 import { afterAll } from 'vitest'
 
@@ -15,9 +15,9 @@ export interface World {
   storage: LicenseStorage
   /** The results of all refreshes in the background. */
   refreshes: RefreshResult[]
-  /** How far the device's clock is ahead of the real one. */
+  /** The lead of the device's clock over the real clock. */
   clock: { aheadMs: number }
-  /** Creates another client with the same storage, as after a restart of the app. */
+  /** Creates another client with the same storage, like a restart of the app. */
   restart: (options?: Partial<ClientOptions>) => LicenseClient
 }
 
@@ -57,7 +57,7 @@ export async function storedFileOf(storage: LicenseStorage): Promise<string> {
   return newest.file
 }
 
-/** Starts a world whose client was online once and has a file. */
+/** Starts a world whose client has made an online check and stored a file. */
 export async function startWorldWithFile(given: Partial<ClientOptions> = {}): Promise<World> {
   const world = await startWorld(given)
   await world.client.validate()

@@ -1,6 +1,6 @@
 /**
- * Two processes with one storage, which fails for the first of them. The pending change of the first process replaces what
- * was stored when the change arrived, and nothing that the other process has stored since.
+ * Tests of two processes with one storage, which fails for the first process. The pending change of the first process replaces
+ * the value that was stored when the change arrived, but not a newer value of the other process.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -15,7 +15,7 @@ const validOnline = { source: 'online', valid: true }
 const validOffline = { source: 'offline', valid: true }
 
 describe.concurrent('a rejection that could not be stored', () => {
-  test('leaves alone the newer file of another process', async () => {
+  test('does not affect a newer file of another process', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
     await rejectFirst()
@@ -28,7 +28,7 @@ describe.concurrent('a rejection that could not be stored', () => {
     expect(await other.validate()).toMatchObject(validOffline)
   })
 
-  test('leaves it alone also while nothing can be written', async () => {
+  test('does not affect a newer file of another process while writes fail', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
     await rejectFirst()
@@ -44,7 +44,7 @@ describe.concurrent('a rejection that could not be stored', () => {
     ['written', 'write'],
     ['read', 'read'],
   ])(
-    'because nothing could be %s, ends the rejected file also after another process stored a later time',
+    'ends the rejected file after another process stored a later time, when the storage could not be %s',
     async (_how, fault) => {
       const { first, other, failing, rejectFirst, gateway, clock } = await startTwo()
       failing.add(fault)
@@ -60,7 +60,7 @@ describe.concurrent('a rejection that could not be stored', () => {
     },
   )
 
-  test('because nothing could be read, ends the file that is read first and no newer one', async () => {
+  test('ends only the first file that is read after a failed read', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('read')
     await rejectFirst()
@@ -77,11 +77,11 @@ describe.concurrent('a rejection that could not be stored', () => {
   })
 })
 
-describe.concurrent("the service's time, when it could not be stored", () => {
+describe.concurrent('a time of the service that could not be stored', () => {
   test.each<[string, StorageFault]>([
     ['written', 'write'],
     ['read', 'read'],
-  ])('because nothing could be %s, still replaces the wrong time in the storage', async (_how, fault) => {
+  ])('replaces the wrong stored time when the storage could not be %s', async (_how, fault) => {
     const { first, other, failing, setRight, gateway } = await startTwo()
     await setRight(fault)
     gateway.fault = { kind: 'drop' }
@@ -93,7 +93,7 @@ describe.concurrent("the service's time, when it could not be stored", () => {
     expect(await other.validate(), 'the pending change is written').toMatchObject(validOffline)
   })
 
-  test('only moves forward with times that are seen later', async () => {
+  test('moves only forward with later observed times', async () => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight('write')
     gateway.fault = { kind: 'drop' }
@@ -109,7 +109,7 @@ describe.concurrent("the service's time, when it could not be stored", () => {
   test.each<[string, StorageFault]>([
     ['written', 'write'],
     ['read', 'read'],
-  ])('because nothing could be %s, does not replace a later time of another process', async (_how, fault) => {
+  ])('does not replace a later time of another process when the storage could not be %s', async (_how, fault) => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight(fault)
     gateway.fault = { kind: 'drop' }
@@ -135,7 +135,7 @@ async function startTwo() {
     expect(await first.validate()).toMatchObject({ source: 'online', code: 'SUSPENDED' })
     service.license.rejectedAs = null
   }
-  /** Stores a time ten days ahead, then lets the first process receive the right one, whose storage fails with `fault`. */
+  /** Stores a time ten days ahead. Then the first process receives the correct time, while its storage fails with `fault`. */
   const setRight = async (fault: StorageFault) => {
     gateway.fault = { kind: 'drop' }
     clock.aheadMs = 10 * DAY_MS

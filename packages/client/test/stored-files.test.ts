@@ -1,4 +1,4 @@
-/** The stored file of a license key: which responses end its use, which bring it back, and which leave it alone. */
+/** Tests of the stored file of a license key: the responses that end its use, allow it again, or have no effect. */
 
 import { describe, expect, test, vi } from 'vitest'
 
@@ -11,7 +11,7 @@ const offline = { source: 'offline', valid: true }
 const noFile = { source: 'offline', valid: false, reason: 'NO_FILE' }
 
 describe.concurrent('a mistyped license key', () => {
-  test('does not end the file of the right one', async () => {
+  test('does not end the use of the file of the correct key', async () => {
     const { client, gateway, restart } = await startWorldWithFile()
     const mistyped = restart({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
     expect(await mistyped.validate()).toMatchObject({ source: 'online', code: 'NOT_FOUND' })
@@ -21,7 +21,7 @@ describe.concurrent('a mistyped license key', () => {
     expect(await restart().validate(), 'after a restart').toMatchObject(offline)
   })
 
-  test('does not end the file that an earlier version of the client stored', async () => {
+  test('does not end the use of a file that an earlier version stored', async () => {
     const { gateway, storage, restart } = await startWorldWithFile()
     await storeAsVersion1(storage)
     const mistyped = restart({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
@@ -30,7 +30,7 @@ describe.concurrent('a mistyped license key', () => {
     expect(await restart().validate()).toMatchObject(offline)
   })
 
-  test('that belongs to another license has a file of its own', async () => {
+  test('gets a separate file when it belongs to another license', async () => {
     const { service, gateway, restart } = await startWorldWithFile()
     const first = service.licenseKey
     service.licenseKey = 'AAAA-BBBB-CCCC-DDDD'
@@ -43,7 +43,7 @@ describe.concurrent('a mistyped license key', () => {
   })
 })
 
-test('keeps the files of the ten license keys that were fetched last', async () => {
+test('keeps the ten most recently fetched files', async () => {
   const world = await startWorld()
   const { service, gateway, restart } = world
   service.license.maxMachines = null
@@ -65,7 +65,7 @@ test('uses the file that an earlier version of the client stored', async () => {
 })
 
 describe.concurrent('a rejection', () => {
-  test('wins offline, also after a restart, and names its code', async () => {
+  test('is returned offline with its code, even after a restart', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
     service.license.rejectedAs = 'SUSPENDED'
     await client.validate()
@@ -74,7 +74,7 @@ describe.concurrent('a rejection', () => {
     expect(await restart().validate()).toMatchObject({ ...noFile, rejectedAs: 'SUSPENDED' })
   })
 
-  test('keeps the file, which a later VALID allows again without a download', async () => {
+  test('keeps the file for a later VALID without a download', async () => {
     const world = await startWorldWithFile()
     const { client, service, gateway, restart } = world
     service.license.rejectedAs = 'SUSPENDED'
@@ -88,20 +88,20 @@ describe.concurrent('a rejection', () => {
     expect(await restart().validate()).toMatchObject(offline)
   })
 
-  test('holds against a VALID that was requested before it', async () => {
+  test('takes precedence over a VALID that was requested earlier', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.next = [{ kind: 'slow', delayMs: 1_000 }, rejection({ code: 'REVOKED' })]
     const slow = client.validate()
     await vi.waitFor(() => expect(gateway.requests).toHaveLength(1))
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
-    // The file that the late VALID asks for would be a newer one.
+    // The fetch after the late VALID must not store a newer file.
     gateway.fault = { kind: 'drop' }
     expect(await slow).toMatchObject(online)
     await client.settled()
     expect(await client.validate()).toMatchObject(noFile)
   })
 
-  test('by the deactivation of this machine ends when the machine is active again', async () => {
+  test('by a deactivation ends with the next activation of the machine', async () => {
     const { client, gateway } = await startWorldWithFile()
     expect(await client.deactivate()).toMatchObject({ deactivated: true })
     gateway.fault = { kind: 'drop' }
@@ -115,7 +115,7 @@ describe.concurrent('a rejection', () => {
 })
 
 const implausible: [string, Fault][] = [
-  ['a code that no version has', rejection({ code: 'bad_request' })],
+  ['a code in lower case', rejection({ code: 'bad_request' })],
   ['another status in its body', rejection({ status: 422 })],
   ['no verdict in its body', { kind: 'respond', status: 400, body: '{"code":"REVOKED","status":400}' }],
   ['a code without `valid`', { kind: 'respond', status: 200, body: '{"code":"REVOKED"}' }],
@@ -123,8 +123,8 @@ const implausible: [string, Fault][] = [
   ['`valid` as text', rejection({ valid: 'false' })],
 ]
 
-describe.concurrent('a response that is no plausible verdict never ends the file', () => {
-  test.each(implausible)('%s', async (_name, fault) => {
+describe.concurrent('an invalid verdict', () => {
+  test.each(implausible)('does not end the use of the file: %s', async (_name, fault) => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 9_000 })
     gateway.fault = fault
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'UNEXPECTED_ANSWER' })
@@ -134,7 +134,7 @@ describe.concurrent('a response that is no plausible verdict never ends the file
 })
 
 function rejection(changed: object): Extract<Fault, { kind: 'respond' }> {
-  const body = { valid: false, status: 400, message: 'Refused.', code: 'REVOKED', ...changed }
+  const body = { valid: false, status: 400, message: 'The check was rejected.', code: 'REVOKED', ...changed }
   return { kind: 'respond', status: 400, body: JSON.stringify(body) }
 }
 

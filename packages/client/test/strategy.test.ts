@@ -1,4 +1,4 @@
-/** The client strategy of docs/api.md#c1 to #c3, case by case: who decides, the service or the file. */
+/** Tests of the client strategy (docs/api.md#c1 to #c3): the cases in which the service or the file decides. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -7,14 +7,14 @@ import { DAY_MS } from '../contract-suite/service/service.ts'
 import { memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile } from './setup.ts'
 
-describe.concurrent('a response of the service is final', () => {
-  test('200: VALID', async () => {
+describe.concurrent('a response of the service', () => {
+  test('with 200 is VALID', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt })
   })
 
-  test('200: a license that never expires', async () => {
+  test('with 200 has expiresAt null for a license that never expires', async () => {
     const { client, service } = await startWorld()
     service.license.expiresAt = null
     expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt: null })
@@ -28,26 +28,26 @@ describe.concurrent('a response of the service is final', () => {
     'EXPIRED',
     'FINGERPRINT_REQUIRED',
     'TOO_MANY_MACHINES',
-  ])('400: %s, although a good file is stored', async (code) => {
+  ])('with 400 returns %s even if a good file is stored', async (code) => {
     const { client, service } = await startWorldWithFile()
     service.license.rejectedAs = code
-    const rejection = { source: 'online', valid: false, code, expiresAt: null, message: 'Refused.' }
+    const rejection = { source: 'online', valid: false, code, expiresAt: null, message: 'The check was rejected.' }
     expect(await client.validate()).toEqual(rejection)
   })
 
-  test('400: REJECTED for a code that this version does not know', async () => {
+  test('with 400 returns REJECTED for a code of a later version', async () => {
     const { client, service } = await startWorldWithFile()
     service.license.rejectedAs = 'MOON_PHASE'
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REJECTED' })
   })
 
-  test('when it arrives within the time budget', async () => {
+  test('decides when it is slow but within the time budget', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'slow', delayMs: 300 }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
   })
 
-  test('and reports a revocation that went unnoticed offline', async () => {
+  test('returns REVOKED after an offline check with a good file', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     service.license.rejectedAs = 'REVOKED'
@@ -56,7 +56,7 @@ describe.concurrent('a response of the service is final', () => {
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REVOKED' })
   })
 
-  test('and a rejection ends the file, also when the network is unplugged afterwards', async () => {
+  test('with a rejection ends the use of the file in a later outage', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
     service.license.rejectedAs = 'REVOKED'
     await client.validate()
@@ -76,11 +76,11 @@ const outages: [string, Fault | 'stopped', string][] = [
   ['the response is cut in the middle of its body', { kind: 'cut' }, 'NETWORK_ERROR'],
   ['no response comes in time', { kind: 'hang' }, 'TIMEOUT'],
   [
-    'the request came too slowly',
+    'the request arrived too slowly',
     { kind: 'respond', status: 408, body: '{"status":408,"message":"Too slow.","code":"REQUEST_TIMEOUT"}' },
     'TIMEOUT',
   ],
-  ['the response comes too late', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
+  ['the response arrives after the time budget', { kind: 'slow', delayMs: 9000 }, 'TIMEOUT'],
   ...[500, 502, 503, 504, 599].map((status): [string, Fault, string] => [
     `status ${status}`,
     { kind: 'respond', status },
@@ -88,19 +88,23 @@ const outages: [string, Fault | 'stopped', string][] = [
   ]),
   ['status 500 with a verdict in its body', { kind: 'respond', status: 500, body: verdict }, 'SERVER_ERROR'],
   ['a login page with status 200', { kind: 'respond', status: 200, ...html }, 'UNEXPECTED_ANSWER'],
-  ["a proxy's own status 400", { kind: 'respond', status: 400, ...html }, 'UNEXPECTED_ANSWER'],
+  ['a page of a proxy with status 400', { kind: 'respond', status: 400, ...html }, 'UNEXPECTED_ANSWER'],
   ['an empty 204', { kind: 'respond', status: 204 }, 'UNEXPECTED_ANSWER'],
-  ['JSON that is no verdict', { kind: 'respond', status: 200, body: '{"ok":true}' }, 'UNEXPECTED_ANSWER'],
+  ['JSON without a verdict', { kind: 'respond', status: 200, body: '{"ok":true}' }, 'UNEXPECTED_ANSWER'],
   ['a verdict that contradicts its status', { kind: 'respond', status: 400, body: verdict }, 'UNEXPECTED_ANSWER'],
-  ['half a verdict under its own length', { kind: 'respond', status: 200, body: '{"valid":true' }, 'UNEXPECTED_ANSWER'],
+  [
+    'half a verdict with a matching length',
+    { kind: 'respond', status: 200, body: '{"valid":true' },
+    'UNEXPECTED_ANSWER',
+  ],
   ['a body without end', { kind: 'respond', status: 200, body: 'x'.repeat(200_000) }, 'NETWORK_ERROR'],
   ['a redirect', { kind: 'respond', status: 302, headers: { location: '/login' } }, 'NETWORK_ERROR'],
 ]
 
-describe.concurrent('when the service cannot be reached, a good file decides, and without one nothing is valid', () => {
-  test.each(outages)('%s', async (_name, fault, cause) => {
+describe.concurrent('an outage', () => {
+  test.each(outages)('lets only a good file decide: %s', async (_name, fault, cause) => {
     const { service, gateway, restart } = await startWorldWithFile()
-    // Only a service that does not respond uses up the budget; the others get a long one for busy machines.
+    // Timeouts consume the whole budget, so it is short for them. Other cases have a long budget for busy machines.
     const timeoutMs = cause === 'TIMEOUT' ? 600 : 9000
     if (fault === 'stopped') await gateway.stop()
     else gateway.fault = fault
@@ -114,7 +118,7 @@ describe.concurrent('when the service cannot be reached, a good file decides, an
   })
 })
 
-describe.concurrent('any other 4xx is a mistake in the configuration, and no file is consulted', () => {
+describe.concurrent('any other 4xx', () => {
   test.each([
     [401, 'UNAUTHORIZED'],
     [403, 'FORBIDDEN'],
@@ -125,7 +129,7 @@ describe.concurrent('any other 4xx is a mistake in the configuration, and no fil
     [422, 'INVALID_REQUEST'],
     [429, 'RATE_LIMITED'],
     [418, 'UNEXPECTED_STATUS'],
-  ])('%d: %s', async (status, reason) => {
+  ])('returns CONFIGURATION without use of the file: %d, %s', async (status, reason) => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'respond', status, body: '{"message":"No."}' }
     const error = {
@@ -143,21 +147,21 @@ describe.concurrent('any other 4xx is a mistake in the configuration, and no fil
     expect(await client.validate(), 'the file is still there').toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('a wrong API key', async () => {
+  test('returns UNAUTHORIZED for a wrong API key', async () => {
     const { restart } = await startWorldWithFile()
     const result = await restart({ apiKey: 'kwk_other' }).validate()
     expect(result).toMatchObject({ code: 'CONFIGURATION', reason: 'UNAUTHORIZED', message: 'No such API key.' })
   })
 
-  test('a wrong base address', async () => {
+  test('returns WRONG_ADDRESS for a wrong base URL', async () => {
     const { restart, gateway } = await startWorldWithFile()
     const result = await restart({ baseUrl: `${gateway.url}/elsewhere` }).validate()
     expect(result).toMatchObject({ code: 'CONFIGURATION', reason: 'WRONG_ADDRESS', status: 404 })
   })
 })
 
-describe.concurrent('a stored file is good until refreshAfter or the expiry, whichever is first', () => {
-  test('until refreshAfter, 30 days after issue', async () => {
+describe.concurrent('a stored file', () => {
+  test('is good until refreshAfter, 30 days after its issue', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 30 * DAY_MS - 60_000
@@ -166,7 +170,7 @@ describe.concurrent('a stored file is good until refreshAfter or the expiry, whi
     expect(await client.validate()).toMatchObject({ valid: false, reason: 'REFRESH_NEEDED' })
   })
 
-  test('until the expiry', async () => {
+  test('is good until the expiry if that is sooner', async () => {
     const { client, service, gateway, clock } = await startWorld()
     service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
     await client.validate()
@@ -178,7 +182,7 @@ describe.concurrent('a stored file is good until refreshAfter or the expiry, whi
     expect(await client.validate()).toMatchObject({ valid: false, reason: 'FILE_EXPIRED' })
   })
 
-  test('another license key, another key, an altered file', async () => {
+  test('is rejected for another license key, another signing key, or an alteration', async () => {
     const { gateway, service, restart, storage } = await startWorldWithFile()
     await gateway.stop()
     const stranger = [{ keyId: 'other', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }]

@@ -1,4 +1,4 @@
-/** Judges the vectors inside a page and writes the outcomes into its output element. */
+/** Judges the vectors in a page and writes the outcomes into its output element. */
 
 import { judgeLicenseFile, spkiToPublicKey } from '@keyward/license-file'
 import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }

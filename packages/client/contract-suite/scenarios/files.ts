@@ -1,4 +1,4 @@
-/** When a client fetches a file, which files it stores, and for how long a stored one is good. */
+/** The cases of license files: the time of a fetch, the conditions for storing a file, and its validity. */
 
 import { generateKeyPair } from '@keyward/license-file'
 
@@ -19,7 +19,7 @@ const fetched = ({ gateway }: World): number => gateway.requests.filter((path) =
 
 const fetching: Scenario[] = [
   {
-    name: 'the first valid check stores a file, which the next start of the app can use',
+    name: 'the first valid check stores a file for the next start of the app',
     async run(world) {
       await getFile(world)
       await restartOffline(world)
@@ -28,7 +28,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a license that never expires has `expiresAt` null, online and offline',
+    name: 'a license that never expires has `expiresAt` null both online and offline',
     async run(world) {
       world.service.license.expiresAt = null
       await world.open()
@@ -38,7 +38,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a new file is fetched when the stored one is a day old, and not before',
+    name: 'a new file is fetched when the stored file is at least a day old',
     async run(world) {
       await getFile(world)
       await world.open({ clockAheadMs: DAY_MS - 10 * MINUTE_MS })
@@ -50,7 +50,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a file with a short life is replaced after half of it',
+    name: 'a file of a license that expires soon is replaced after half of its lifetime',
     async run(world) {
       world.service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
       await getFile(world)
@@ -60,7 +60,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a renewed license gets a new file at once',
+    name: 'the file of a renewed license is replaced at the next check',
     async run(world) {
       await getFile(world)
       const expiresAt = new Date(Date.now() + 500 * DAY_MS).toISOString()
@@ -72,7 +72,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a rejection ends the use of the file; a later `VALID` allows it again without a download',
+    name: 'after a rejection, the stored file is used again only after a later `VALID`',
     async run(world) {
       await getFile(world)
       world.service.license.rejectedAs = 'SUSPENDED'
@@ -88,7 +88,7 @@ const fetching: Scenario[] = [
     },
   },
   {
-    name: 'a mistyped license key leaves the stored file of the correct key unchanged',
+    name: 'the rejection of a mistyped license key does not affect the file of the correct key',
     async run(world) {
       await getFile(world)
       await world.open({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
@@ -101,7 +101,7 @@ const fetching: Scenario[] = [
   },
 ]
 
-/** Makes the service send something else in place of files, and requires that a client stores none of it. */
+/** Changes the files that the service sends, and requires that the client does not store them. */
 async function requireRejectedFile(world: World, spoil: (world: World) => void): Promise<void> {
   spoil(world)
   await requireNoFileStored(world)
@@ -109,11 +109,11 @@ async function requireRejectedFile(world: World, spoil: (world: World) => void):
 
 const received: Scenario[] = [
   {
-    name: 'a received file is not stored if an unknown key signed it',
+    name: 'a received file is not stored if it is signed by an unknown key',
     run: (world) => requireRejectedFile(world, ({ service }) => (service.signer = generateKeyPair())),
   },
   {
-    name: 'a received file is not stored if another key signed it in the name of a shipped one',
+    name: 'a received file is not stored if another key signed it with the `kid` of a shipped key',
     run: (world) =>
       requireRejectedFile(world, ({ service }) => {
         service.signer = { ...service.signer, privateKey: generateKeyPair().privateKey }
@@ -124,11 +124,11 @@ const received: Scenario[] = [
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileKey = 'AAAA-BBBB-CCCC-DDDD')),
   },
   {
-    name: 'a page in place of a file is not stored',
+    name: 'an HTML page instead of a file is not stored',
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileText = '<html>Please log in</html>')),
   },
   {
-    name: 'a bad file does not replace a good one',
+    name: 'a bad file does not replace a good file',
     async run(world) {
       await getFile(world)
       world.service.signer = generateKeyPair()
@@ -141,7 +141,7 @@ const received: Scenario[] = [
     },
   },
   {
-    name: 'a stored file is not used if the app no longer ships its key',
+    name: 'a stored file is rejected if the app no longer contains its key',
     async run(world) {
       await getFile(world)
       await restartOffline(world, {
@@ -175,7 +175,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'an old file that the service sends is stored and not good',
+    name: 'a received file after its `refreshAfter` is stored but rejected',
     async run(world) {
       world.service.now = () => Date.now() - 31 * DAY_MS
       await getFile(world)
@@ -184,7 +184,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'a clock that is 4 minutes behind is accepted, and one that is 6 minutes behind is not',
+    name: 'a clock may be up to 5 minutes behind: 4 minutes are accepted, 6 are rejected',
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: -4 * MINUTE_MS })
@@ -194,7 +194,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'a clock that is set back between two offline checks is rejected',
+    name: 'a file is rejected if the clock is set back between two offline checks',
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: 10 * DAY_MS })
@@ -204,7 +204,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'a rejected offline check counts as a time seen: a clock set back after the expiry does not extend the file',
+    name: 'after a rejected offline check, setting the clock back does not extend the file',
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: 40 * DAY_MS })
@@ -214,7 +214,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: "the service's `Date` corrects a clock that was once ahead",
+    name: "the service's `Date` corrects the latest observed time of a clock that was ahead",
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: 20 * DAY_MS })
@@ -226,7 +226,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: "the service's `Date` counts as a time seen, also when the device's clock is behind",
+    name: "the service's `Date` is observed even if the device's clock is behind",
     async run(world) {
       await getFile(world, { clockAheadMs: -10 * DAY_MS })
       await restartOffline(world, { clockAheadMs: -9 * DAY_MS })

@@ -1,4 +1,4 @@
-/** The requests of a client: their content, their number, and the options that it rejects. */
+/** The cases of requests: their content, their number, and the rejection of invalid options. */
 
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID, requireEqual } from '../world.ts'
 import { getFile, restartOffline, restartOnline, type Scenario } from './scenario.ts'
@@ -8,7 +8,7 @@ const UNREACHABLE = { source: 'offline', code: 'UNREACHABLE' }
 
 const activation: Scenario[] = [
   {
-    name: '`activate` takes a slot and sends the machine id and the name of the machine as they are, whatever their characters',
+    name: '`activate` sends special characters in the machine id and the host name unchanged',
     async run(world) {
       const [machineId, hostname] = ['m-1 "\\ü\u{1F600}\n', 'Zoë\'s \\ "laptop"\t']
       await world.open({ machineId, hostname })
@@ -17,7 +17,7 @@ const activation: Scenario[] = [
     },
   },
   {
-    name: 'an empty machine id is not sent',
+    name: 'an empty machine id is omitted from the request',
     async run(world) {
       world.service.license.maxMachines = null
       await world.open({ machineId: '' })
@@ -26,14 +26,14 @@ const activation: Scenario[] = [
     },
   },
   {
-    name: 'a machine id that is not given is not sent',
+    name: 'a missing machine id is omitted from the request',
     async run(world) {
       await world.open({ machineId: null, hostname: null })
       await world.requireResult('validate', { source: 'online', valid: false, code: 'FINGERPRINT_REQUIRED' })
     },
   },
   {
-    name: '`deactivate` releases the slot and ends the use of the file; a second call finds no slot',
+    name: '`deactivate` releases the slot and ends the use of the file, and a second call returns `NOT_ACTIVE`',
     async run(world) {
       await getFile(world)
       await world.requireResult('deactivate', { source: 'online', deactivated: true, code: 'DEACTIVATED' })
@@ -44,7 +44,7 @@ const activation: Scenario[] = [
     },
   },
   {
-    name: '`deactivate` reports an outage, a page instead of JSON, and a mistake in the setup, and keeps the file',
+    name: '`deactivate` keeps the file after an outage, an HTML page, or a configuration error',
     async run(world) {
       await getFile(world)
       await restartOffline(world)
@@ -62,7 +62,7 @@ const activation: Scenario[] = [
 
 const licenseKeys: Scenario[] = [
   {
-    name: 'a generated key is corrected: `  k7qx 93fm–ttrw - h2zd ` stands for `K7QX-93FM-TTRW-H2ZD`, and its file is found',
+    name: '`  k7qx 93fm–ttrw - h2zd ` is sent as the generated key `K7QX-93FM-TTRW-H2ZD`, whose file is used offline',
     async run(world) {
       const licenseKey = '  k7qx 93fm\u2013ttrw - h2zd\t'
       await getFile(world, { licenseKey })
@@ -71,7 +71,7 @@ const licenseKeys: Scenario[] = [
     },
   },
   {
-    name: 'a key of another shape keeps its case: `acme-0001` is not `ACME-0001`',
+    name: 'a key of another form keeps its case: `acme-0001` is not `ACME-0001`',
     async run(world) {
       world.service.licenseKey = 'acme-0001'
       await world.open({ licenseKey: 'acme-0001' })
@@ -93,7 +93,7 @@ const retries: Scenario[] = [
     },
   },
   {
-    name: 'a response that comes within the time budget counts',
+    name: 'a slow response within the time budget is used',
     async run(world) {
       await world.open()
       world.gateway.next = [{ kind: 'slow', delayMs: 300 }]
@@ -101,7 +101,7 @@ const retries: Scenario[] = [
     },
   },
   {
-    name: 'a `Retry-After` beyond the time budget lets the file decide at once, without another request',
+    name: 'after a `Retry-After` beyond the time budget, the file decides without another request',
     async run(world) {
       await getFile(world)
       world.gateway.fault = { kind: 'respond', status: 503, headers: { 'retry-after': '60' } }
@@ -110,7 +110,7 @@ const retries: Scenario[] = [
     },
   },
   {
-    name: 'a connection that hangs is abandoned within the time budget, and the next attempt counts',
+    name: 'a hanging connection is abandoned in time for a successful second attempt',
     async run(world) {
       world.gateway.next = [{ kind: 'hang' }]
       await world.open({ timeoutMs: 6000 })
@@ -121,7 +121,7 @@ const retries: Scenario[] = [
 
 const options: Scenario[] = [
   {
-    name: 'a wrong API key is a mistake in the setup',
+    name: 'a wrong API key returns `CONFIGURATION` with `UNAUTHORIZED`',
     async run(world) {
       await world.open({ apiKey: 'kwk_other' })
       const mistake = { code: 'CONFIGURATION', reason: 'UNAUTHORIZED', message: 'No such API key.' }
@@ -129,7 +129,7 @@ const options: Scenario[] = [
     },
   },
   {
-    name: 'a base address may contain a path, with or without a slash at its end',
+    name: 'a base URL may contain a path, with or without a slash at its end',
     async run(world) {
       for (const baseUrl of [`${world.gateway.url}/licenses`, `${world.gateway.url}/licenses/`]) {
         await world.open({ baseUrl })
@@ -139,11 +139,11 @@ const options: Scenario[] = [
     },
   },
   {
-    name: 'an `http:` address on another host is rejected when the client is created',
+    name: 'an `http:` URL of another host is rejected when the client is created',
     run: async (world) => void (await world.openError({ baseUrl: 'http://licenses.example.com' })),
   },
   {
-    name: 'an address that is not HTTP is rejected when the client is created',
+    name: 'a URL of another scheme is rejected when the client is created',
     run: async (world) => void (await world.openError({ baseUrl: 'ftp://licenses.example.com' })),
   },
   {
@@ -156,14 +156,14 @@ const options: Scenario[] = [
     },
   },
   {
-    name: 'an API key with a line break, and an empty license key, are rejected when the client is created',
+    name: 'an API key with a line break and an empty license key are rejected when the client is created',
     async run(world) {
       await world.openError({ apiKey: 'kwk_test\r\nx-other: 1' })
       await world.openError({ licenseKey: '' })
     },
   },
   {
-    name: 'after a mistake in the setup, the file is still good',
+    name: 'after a configuration error, the file is still good',
     async run(world) {
       await getFile(world)
       await world.open({ apiKey: 'kwk_other' })

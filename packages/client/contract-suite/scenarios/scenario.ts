@@ -1,10 +1,10 @@
-/** The form of a case of several steps, and steps that many of them share. */
+/** The type of cases with several steps, and steps that several cases share. */
 
 import type { OpenCommand } from '../protocol.ts'
 import { NO_FILE, ONLINE_VALID, type World } from '../world.ts'
 
 export interface Scenario {
-  /** States the required behaviour: "sends the name of the machine with activate". */
+  /** The required behavior, such as "an empty machine id is omitted from the request". */
   name: string
   run: (world: World) => Promise<void>
 }
@@ -19,19 +19,19 @@ export async function getFile(world: World, options: Partial<OpenCommand> = {}):
   world.gateway.requests.length = 0
 }
 
-/** Starts the app again while the service cannot be reached. */
+/** Starts the app again while the service is not reachable. */
 export async function restartOffline(world: World, options: Partial<OpenCommand> = {}): Promise<void> {
   world.gateway.fault = { kind: 'drop' }
   await world.open(options)
 }
 
-/** Starts the app again with a service that can be reached. */
+/** Starts the app again while the service is reachable. */
 export async function restartOnline(world: World, options: Partial<OpenCommand> = {}): Promise<void> {
   world.gateway.fault = { kind: 'none' }
   await world.open(options)
 }
 
-/** Requires that no file can be used after a check with these options while the service signs files as it does now. */
+/** Makes an online check with the current settings of the service, and requires that no file is stored. */
 export async function requireNoFileStored(world: World): Promise<void> {
   await getFile(world)
   await restartOffline(world)

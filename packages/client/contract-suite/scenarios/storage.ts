@@ -1,4 +1,4 @@
-/** How a client stores its state: atomically, for its owner only, and without failing when the storage does. */
+/** The cases of storage: permissions, damaged content, and failures of the storage. */
 
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -17,12 +17,12 @@ const GARBAGE: readonly (string | Buffer)[] = [
   Buffer.from([0xff, 0xfe, 0x00, 0x7b]),
 ]
 
-// A file as the service sends it, inside of a stored text.
+// A license file inside a stored text.
 const FILE = /([\w-]{100,}\.)([\w-]{86})/
 
 export const storageScenarios: readonly Scenario[] = [
   {
-    name: 'missing folders are created; only the owner can read the file, and nothing else is left beside it',
+    name: 'a missing folder is created, and contains only the file, which only its owner can read',
     async run(world) {
       await getFile(world)
       requireEqual('the folder', await readdir(dirname(world.storage)), ['license.json'])
@@ -31,7 +31,7 @@ export const storageScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'a storage with other content is an empty one, and is replaced',
+    name: 'a storage with other content counts as empty and is replaced',
     async run(world) {
       await mkdir(dirname(world.storage), { recursive: true })
       for (const garbage of GARBAGE) {
@@ -47,7 +47,7 @@ export const storageScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'a stored file that was changed is not used',
+    name: 'a modified stored file is rejected',
     async run(world) {
       await getFile(world)
       const text = await readFile(world.storage, 'utf8')
@@ -55,14 +55,14 @@ export const storageScenarios: readonly Scenario[] = [
         const last = signature.slice(0, 10)
         return `${payload}${last === 'AAAAAAAAAA' ? 'BBBBBBBBBB' : 'AAAAAAAAAA'}${signature.slice(10)}`
       })
-      if (changed === text) throw new Error('The storage does not contain the file as the service sent it.')
+      if (changed === text) throw new Error('The storage must contain the license file unchanged.')
       await writeFile(world.storage, changed)
       await restartOffline(world)
       await world.requireResult('validate', offlineRejection('BAD_SIGNATURE'))
     },
   },
   {
-    name: 'the file of another license key is not used, even if the storage was edited to name it',
+    name: 'the file of another license key is rejected, even in an edited storage',
     async run(world) {
       await getFile(world)
       const text = await readFile(world.storage, 'utf8')
@@ -72,7 +72,7 @@ export const storageScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'checks work online when nothing can be stored, and offline they are rejected',
+    name: 'without a working storage, checks succeed online and are rejected offline',
     async run(world) {
       await mkdir(dirname(world.storage), { recursive: true })
       await writeFile(world.storage, 'a file where a folder should be')
@@ -84,7 +84,7 @@ export const storageScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'ten license keys have a file each; an eleventh replaces the oldest',
+    name: 'the files of ten license keys are stored, and an eleventh replaces the oldest',
     async run(world) {
       const keys = Array.from({ length: 11 }, (_, number) => `acme-${number}`)
       for (const licenseKey of keys) {

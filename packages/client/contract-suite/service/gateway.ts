@@ -1,6 +1,6 @@
 /**
- * A gateway between the client and the service that fails as it does in production: it stops, hangs, slows down,
- * responds in place of the service, or cuts responses short. It also records the requests.
+ * A gateway between the client and the service that injects faults: it stops, hangs, delays or cuts responses, or responds
+ * instead of the service. It also records the requests.
  */
 
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -10,31 +10,31 @@ import { listen } from './listen.ts'
 
 export type Fault =
   | { kind: 'none' }
-  /** Responds in place of the service. */
+  /** Responds instead of the service. */
   | { kind: 'respond'; status: number; headers?: Record<string, string>; body?: string }
   /** Accepts the request and never responds. */
   | { kind: 'hang' }
   /** Delays the response. */
   | { kind: 'slow'; delayMs: number }
-  /** Sends half of the response, then drops the connection. */
+  /** Sends half of the response and drops the connection. */
   | { kind: 'cut' }
   /** Drops the connection without a byte. */
   | { kind: 'drop' }
-  /** Sends these characters as bytes in place of an HTTP response, then closes the connection. */
+  /** Sends these characters as bytes instead of an HTTP response, and closes the connection. */
   | { kind: 'raw'; bytes: string }
-  /** Sends this text and then one blank every 50 ms, without end. */
+  /** Sends this text, followed by one blank every 50 ms until the connection ends. */
   | { kind: 'trickle'; start: string }
 
 export interface Gateway {
   url: string
   fault: Fault
-  /** Faults for the next requests, before `fault` applies. */
+  /** The faults of the next requests. They precede `fault`. */
   next: Fault[]
-  /** Documents that the gateway serves itself, faults or not, by their path. */
+  /** The documents that the gateway serves itself, by path. Faults do not affect them. */
   pages: Map<string, { type: string; body: string }>
   /** The paths of all requests, in order. */
   requests: string[]
-  /** Stops listening, as when the machine is down. */
+  /** Stops listening, like a machine that is down. */
   stop: () => Promise<void>
 }
 

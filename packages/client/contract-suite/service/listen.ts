@@ -12,7 +12,7 @@ export async function listen(server: Server, port = 0): Promise<Listening> {
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server has no port.')
+  if (address === null || typeof address === 'string') throw new Error('The server has no TCP port.')
   return {
     url: `http://127.0.0.1:${address.port}`,
     async close() {

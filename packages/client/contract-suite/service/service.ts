@@ -1,6 +1,6 @@
 /**
- * A small service with one organization and one license that responds as docs/api.md says, over a real socket. Most
- * tests of the client use it; `real-services.slow.test.ts` tests the client against the real programs.
+ * A small service with one organization and one license that implements docs/api.md over a real socket. Most tests of the
+ * client use this service. `real-services.slow.test.ts` tests the client against the real services.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -15,21 +15,21 @@ export interface Service {
   url: string
   apiKey: string
   licenseKey: string
-  /** The public keys that the app ships with. */
+  /** The public keys in the app. */
   publicKeys: { keyId: string; publicKey: string }[]
-  /** The state of the license; tests change it. */
+  /** The state of the license, which tests change. */
   license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
-  /** Machine ids that hold a slot, with their names. */
+  /** The host names of the machines with a slot, by machine id. */
   machines: Map<string, string | null>
-  /** The key that signs files; a test replaces it to act as an impostor. */
+  /** The key that signs files. Tests of impostors replace it. */
   signer: KeyPair
-  /** The product of the license. A service from before product ids in files has none. */
+  /** The product of the license; null for a service that issues files without a product id. */
   productId: string | null
-  /** What the license unlocks. Null: the service is from before entitlements. */
+  /** The entitlements of the license; null for a service without entitlements. */
   entitlements: Record<string, true | number | string> | null
-  /** The license key in files, in place of the right one. */
+  /** A wrong license key for files, or null. */
   fileKey: string | null
-  /** The text that is sent in place of files. */
+  /** A text that is sent instead of files, or null. */
   fileText: string | null
   /** Returns the time at which files are issued. */
   now: () => number
@@ -74,7 +74,7 @@ async function respond(service: Service, request: IncomingMessage, response: Ser
   response.end(isText ? body : JSON.stringify(body))
 }
 
-/** Fails when a verdict differs from the contract, unless a test has set a code that the contract does not know. */
+/** Throws when a verdict differs from the contract, except for codes that the contract does not contain. */
 function requireContract(path: string, body: ServiceResponse['body']): void {
   if (typeof body === 'string' || ('code' in body && !CODES.some((code) => code === body.code))) return
   if (path === '/api/v2/license/validate') verdictV2.parse(body)
@@ -93,7 +93,8 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
   switch (request.url ?? '') {
     case '/api/v2/license/validate': {
       const code = decide(service, body['license'], machine, null)
-      if (code !== 'VALID') return { status: 400, body: { valid: false, status: 400, message: 'Refused.', code } }
+      if (code !== 'VALID')
+        return { status: 400, body: { valid: false, status: 400, message: 'The check was rejected.', code } }
       const { expiresAt } = service.license
       const message = 'The license is valid.'
       return { status: 200, body: { valid: true, status: 200, message, code, expiresAt, ...included } }
@@ -104,7 +105,7 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
       if (code === 'VALID') return { status: 200, body: { valid: true, code, expiresAt, ...included } }
       const machines = { used: service.machines.size, max: service.license.maxMachines }
       const counted = code === 'TOO_MANY_MACHINES' ? { machines } : {}
-      return { status: 200, body: { valid: false, code, detail: 'Refused.', ...counted } }
+      return { status: 200, body: { valid: false, code, detail: 'The check was rejected.', ...counted } }
     }
     case '/api/v1/deactivate':
       return { status: 200, body: { deactivated: service.machines.delete(machine ?? '') } }
@@ -112,7 +113,7 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
       const code = decide(service, body['licenseKey'], machine, null)
       return code === 'VALID'
         ? { status: 200, body: service.fileText ?? file(service) }
-        : { status: 409, body: { code, detail: 'Refused.' } }
+        : { status: 409, body: { code, detail: 'The check was rejected.' } }
     }
     default:
       return { status: 404, body: { code: 'NOT_FOUND', detail: 'No such path.' } }

@@ -1,5 +1,5 @@
-// Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot (docs/api.md,
-// C1 to C6). Needs C++17, libcurl 7.85, OpenSSL 3 and nlohmann-json. Strings are UTF-8.
+// Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
+// C1 to C6). Requires C++17, libcurl 7.85, OpenSSL 3 and nlohmann-json. Strings are UTF-8.
 #pragma once
 
 #include "license_file.hpp"
@@ -14,26 +14,26 @@ namespace keyward {
 constexpr std::int64_t day_ms = 24 * 60 * 60 * 1000;
 constexpr std::chrono::minutes refresh_pause{1};
 
-// The options of a client. Those without a default have to be set.
+// The options of a client. Options without a default are required.
 struct Options {
-    std::string base_url;                           // such as "https://licenses.example.com"
-    std::string api_key;                            // ships with the app; it is not a secret
-    std::map<std::string, std::string> public_keys; // by key id, as GET /api/v1/public-keys returns them
-    std::string license_key;                        // what the customer entered
-    std::string product_id;                         // default none; files of other products are refused
+    std::string base_url;                           // the base URL, such as "https://licenses.example.com"
+    std::string api_key;                            // the API key; the app contains it, so it is not a secret
+    std::map<std::string, std::string> public_keys; // the keys of GET /api/v1/public-keys by key id
+    std::string license_key;                        // the license key that the customer entered
+    std::string product_id;                         // the product id of the app; files of other products are rejected
     std::filesystem::path storage;                  // the file for the client's state
-    std::string machine_id;                         // default none; licenses with a machine limit need one
-    std::string hostname;                           // default none; activate sends it
-    milliseconds timeout{5000};                     // the time budget of a call with all its retries
-    bool allow_http = false;                        // allows http on another host than this machine
+    std::string machine_id;                         // the machine id; licenses with a machine limit require one
+    std::string hostname;                           // the name of the machine, which activate sends
+    milliseconds timeout{5000};                     // the time budget of a call with all retries
+    bool allow_http = false;                        // whether http is allowed for other hosts than this machine
     std::function<std::int64_t()> now_ms = [] {     // the device's clock
         return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     };
 };
 
-// Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged.
+// Returns a generated key in upper case with hyphens. Returns any other text unchanged.
 inline std::string normalize_license_key(const std::string& text) {
-    // Blanks, the no-break space, and every hyphen and dash that word processors put in place of "-".
+    // Blanks, the no-break space, and the hyphens and dashes that word processors insert instead of "-".
     static const std::regex separators("(?:[ \t\r\n\v\f-]|\xC2\xA0|\xE2\x80[\x90-\x95]|\xE2\x88\x92)+");
     static const std::regex generated("[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}");
     const auto first = text.find_first_not_of(" \t\r\n\v\f");
@@ -45,39 +45,42 @@ inline std::string normalize_license_key(const std::string& text) {
     return std::regex_match(key, generated) ? key : text;
 }
 
-// A client for one license key. Several threads may use it. No call throws, except the constructor.
+// A client for one license key. Several threads may use it. Only the constructor throws.
 class LicenseClient {
 public:
-    // Throws std::invalid_argument for options that cannot work.
+    // Throws std::invalid_argument for invalid options.
     explicit LicenseClient(Options options)
         : options_(std::move(options)), transport_(options_.base_url, options_.api_key, options_.timeout) {
         static const std::regex address("(https?)://([^/?#@:]+|\\[[0-9a-fA-F:.]+\\])(:\\d+)?(/[^?#]*)?");
         static const std::regex local("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
         static const std::regex printable("[\x21-\x7e]+");
         std::smatch parts;
-        require(std::regex_match(options_.base_url, parts, address), "base_url must be an https address.");
+        require(std::regex_match(options_.base_url, parts, address),
+                "base_url must be an https URL such as https://licenses.example.com.");
         const bool is_private = parts[1] == "https" || std::regex_match(parts[2].str(), local);
-        require(is_private || options_.allow_http, "base_url must use https, or anybody on the way could respond.");
-        require(std::regex_match(options_.api_key, printable), "api_key must be printable ASCII without blanks.");
+        require(is_private || options_.allow_http, "base_url must use https, because responses over http can be forged.");
+        require(std::regex_match(options_.api_key, printable),
+                "api_key must consist of printable ASCII characters without blanks.");
         require(!options_.license_key.empty(), "license_key must not be empty.");
         require(!options_.public_keys.empty(), "public_keys must not be empty.");
         for (const auto& [id, text] : options_.public_keys)
-            require((keys_[id] = read_public_key(text)) != nullptr, "public_keys: " + id + " is not an Ed25519 key.");
+            require((keys_[id] = read_public_key(text)) != nullptr,
+                    "public_keys: " + id + " must be the base64 of an Ed25519 SubjectPublicKeyInfo.");
         options_.license_key = normalize_license_key(options_.license_key);
         options_.storage = std::filesystem::absolute(options_.storage);
     }
 
-    // Checks the license: online where possible, else with the stored file.
+    // Checks the license online, or with the stored file during an outage.
     Result validate() { return check("/api/v2/license/validate", body("license"), read_verdict_v2); }
 
-    // Checks the license as `validate` does, and sends the name of this machine.
+    // Checks the license like `validate` and sends the name of this machine.
     Result activate() {
         json content = body("licenseKey");
         if (!options_.hostname.empty()) content["hostname"] = options_.hostname;
         return check("/api/v1/activate", content, read_verdict);
     }
 
-    // Releases this machine's slot and ends the use of the stored file. Works online only.
+    // Releases the slot of this machine and ends the use of the stored file. Requires the service.
     Result deactivate() {
         const auto deadline = Clock::now() + options_.timeout;
         const Result result = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation).result;
@@ -104,7 +107,7 @@ private:
         if (result.code == "UNREACHABLE") return decide_offline(result.message);
         if (result.code == "CONFIGURATION") return result;
         change([&](State& state) {
-            // The service's clock corrects a device whose clock once ran ahead.
+            // The service's clock corrects a device whose clock was ahead.
             state.latest_seen_ms = response.date_ms.value_or(state.latest_seen_ms);
             reject(state, result.valid() ? "" : result.code);
         });
@@ -128,7 +131,7 @@ private:
         return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message};
     }
 
-    // Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one.
+    // Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.
     void refresh_file(const std::optional<std::string>& expires_at, Clock::time_point deadline) {
         {
             const std::lock_guard lock(mutex_);
@@ -145,7 +148,7 @@ private:
             change([&](State& state) { state.add(options_.license_key, text); });
     }
 
-    // Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry.
+    // Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.
     bool is_due(const std::optional<std::string>& expires_at) const {
         State state = read_state(options_.storage);
         const Stored* stored = state.find(options_.license_key);
@@ -156,13 +159,13 @@ private:
         return now_ms >= file->issued_ms + std::min(day_ms, (file->refresh_after_ms - file->issued_ms) / 2);
     }
 
-    // Records the code that ends the use of the file; an empty code allows it again.
+    // Records the code that ends the use of the file. An empty code allows it again.
     void reject(State& state, const std::string& code) {
         rejected_as_ = code;
         if (Stored* stored = state.find(options_.license_key)) stored->rejected_as = code;
     }
 
-    // Reads the state, applies the edit and writes it. If it cannot be written, the check continues.
+    // Reads the state, applies the edit and writes the result. If the write fails, the check continues.
     void change(const std::function<void(State&)>& edit) {
         const std::lock_guard lock(mutex_);
         State state = read_state(options_.storage);
@@ -174,7 +177,7 @@ private:
     Transport transport_;
     Keys keys_;
     std::mutex mutex_;        // guards the storage and the fields below
-    std::string rejected_as_; // a rejection holds in this process even if it cannot be written
+    std::string rejected_as_; // the rejection in this process, which may not have been written
     Clock::time_point next_refresh_;
 };
 

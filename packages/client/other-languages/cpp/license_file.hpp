@@ -1,5 +1,5 @@
-// Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Reads no clock and no network.
-// Needs C++17, OpenSSL 3 and nlohmann-json.
+// Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network.
+// Requires C++17, OpenSSL 3 and nlohmann-json.
 #pragma once
 
 #include <algorithm>
@@ -24,36 +24,36 @@ using Keys = std::map<std::string, PublicKey>; // by key id
 constexpr std::int64_t clock_tolerance_ms = 5 * 60 * 1000;
 constexpr std::size_t max_file_length = 16 * 1024;
 
-// The payload of a license file that was verified. Times are milliseconds since 1970.
+// The payload of a verified license file. Times are milliseconds since 1970.
 struct LicenseFile {
     std::string license_key;
-    std::string product_id; // empty in files from before it was part of them
+    std::string product_id; // empty in files of earlier versions
     std::string key_id;
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires
     std::int64_t issued_ms = 0;
     std::int64_t refresh_after_ms = 0;
 };
 
-// GOOD with the file, or the first problem without it.
+// GOOD with the file, or the first problem without a file.
 struct Judgement {
     std::string outcome;
     std::optional<LicenseFile> file;
 };
 
-// Parses a JSON object. Returns an empty object for any other text. The parser would skip a byte order mark.
+// Parses a JSON object. Returns an empty object for any other text. A byte order mark is rejected, which the parser would skip.
 inline json parse_object(std::string_view text) {
     if (text.substr(0, 3) == "\xEF\xBB\xBF") return json::object();
     json value = json::parse(text, nullptr, false);
     return value.is_object() ? value : json::object();
 }
 
-// Returns the member as a string; empty if it is missing or has another type.
+// Returns the member as a string, or an empty string if it is missing or has another type.
 inline std::string text_of(const json& object, const char* name) {
     const auto member = object.find(name);
     return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-// Returns milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z; none for any other text.
+// Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z, or none for any other text.
 inline std::optional<std::int64_t> to_ms(const std::string& text) {
     int year, month, day, hour, minute, second, ms;
     const char* form = "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ";
@@ -84,13 +84,13 @@ inline std::optional<std::string> decode_base64(std::string_view text, std::stri
         if (count >= 8) bytes.push_back(static_cast<char>((bits >> (count -= 8)) & 0xff));
         bits &= (1u << count) - 1;
     }
-    // Unused bits have to be zero, or several texts would have the same bytes.
+    // Unused bits must be zero, because otherwise several texts would have the same bytes.
     return bits == 0 && count < 6 ? std::optional(bytes) : std::nullopt;
 }
 
 inline const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-// Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Returns null for anything but an Ed25519 key.
+// Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Returns null for any other text.
 inline PublicKey read_public_key(std::string text) {
     while (!text.empty() && text.back() == '=') text.pop_back();
     const auto der = decode_base64(text, letters + "+/");
@@ -130,7 +130,7 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
                        expiry, *issued, *refresh_after};
 }
 
-// Verifies the form and the signature of a file, and nothing that depends on the time.
+// Verifies the form and the signature of a file, independent of the time.
 inline Judgement verify(const std::string& text, const Keys& keys) {
     const auto dot = text.find('.');
     if (text.size() > max_file_length || dot == std::string::npos) return {"MALFORMED", {}};
@@ -145,8 +145,8 @@ inline Judgement verify(const std::string& text, const Keys& keys) {
     return {"GOOD", file};
 }
 
-// Judges a file at a time. latest_seen_ms is the latest time that the app has seen; 0 if it has seen none. product_id is the
-// product that the app is; an empty one accepts every product.
+// Judges a file at a time. latest_seen_ms is the latest time that the app has observed, or 0. product_id is the product id
+// of the app, or empty to accept files of all products.
 inline Judgement judge(const std::string& text, const Keys& keys, const std::string& license_key,
                        const std::string& product_id, std::int64_t now_ms, std::int64_t latest_seen_ms) {
     Judgement verified = verify(text, keys);

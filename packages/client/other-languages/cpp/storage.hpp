@@ -1,4 +1,4 @@
-// The client's state in a file: the license file of each license key, and the latest time seen.
+// The client's state in a file: the license file of each license key, and the latest observed time.
 #pragma once
 
 #include "license_file.hpp"
@@ -18,12 +18,12 @@ constexpr std::size_t max_licenses = 10;
 struct Stored {
     std::string license_key;
     std::string file;
-    std::string rejected_as; // the code that ended the use of the file; empty while it may be used
+    std::string rejected_as; // the code that ended the use of the file, or empty
 };
 
 struct State {
     std::int64_t latest_seen_ms = 0;
-    std::vector<Stored> licenses; // the newest file comes first
+    std::vector<Stored> licenses; // newest file first
 
     Stored* find(const std::string& license_key) {
         const auto is_own = [&](const Stored& each) { return each.license_key == license_key; };
@@ -39,7 +39,7 @@ struct State {
     }
 };
 
-// Returns what is stored; an empty state when the storage fails or contains something else.
+// Returns the stored state. Returns an empty state when the storage fails or contains another text.
 inline State read_state(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -55,7 +55,7 @@ inline State read_state(const std::filesystem::path& path) {
     return state;
 }
 
-// Writes a new file that only its owner can read, and flushes it to the disk. Returns whether that worked.
+// Writes a new file that only its owner can read, and flushes it to the disk. Returns whether the write succeeded.
 inline bool write_draft(const std::filesystem::path& path, const std::string& text) {
 #ifdef _WIN32
     std::ofstream file(path, std::ios::binary); // the permissions of the folder apply
@@ -70,7 +70,7 @@ inline bool write_draft(const std::filesystem::path& path, const std::string& te
 #endif
 }
 
-// Replaces the file at once: a crash leaves the old text or the new one. A failure leaves the old one.
+// Replaces the file atomically: a crash or a failure leaves either the old or the new text.
 inline void write_state(const std::filesystem::path& path, const State& state, const std::string& unique) {
     json licenses = json::array();
     for (const Stored& each : state.licenses) {

@@ -19,19 +19,19 @@ using std::chrono::milliseconds;
 constexpr int max_attempts = 3;
 constexpr std::size_t max_body_bytes = 64 * 1024;
 
-// The outcome of a call. Texts that do not apply are empty.
+// The outcome of a call. Inapplicable texts are empty.
 struct Result {
-    std::string source; // "online": the service decided; "offline": it could not be reached
+    std::string source; // "online" if the service decided, "offline" if it was not reachable
     std::string code;   // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE, UNREACHABLE
-    std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires, or is not valid
-    std::string reason;                    // of CONFIGURATION and OFFLINE_REFUSED
+    std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires or the check is rejected
+    std::string reason;                    // the reason of CONFIGURATION and OFFLINE_REFUSED
     std::string rejected_as;               // the code of the online rejection that ended the use of the file
-    std::string message;                   // for people; its text may change
+    std::string message;                   // a message for people, whose text may change
 
     bool valid() const { return code == "VALID"; }
 };
 
-// A result, the time at which the service sent it, and the pause that it asks for.
+// A result, the time of the response, and the requested pause before a retry.
 struct Response {
     Result result;
     std::optional<std::int64_t> date_ms;
@@ -41,13 +41,13 @@ struct Response {
 // Parses the body of a response with status 200 or 400. Returns none for a body that the service never sends.
 using Reader = std::function<std::optional<Result>(long status, const std::string& body)>;
 
-// Returns the sentence in a response: `message` on v2, `detail` elsewhere.
+// Returns the message of a response: `message` on v2, `detail` elsewhere.
 inline std::string message_of(const json& body) {
     const auto message = text_of(body, "message");
     return message.empty() ? text_of(body, "detail") : message;
 }
 
-// Parses a verdict of v1, and what v2 has in common with it.
+// Parses the fields that the verdicts of v1 and v2 have in common.
 inline std::optional<Result> read_verdict(long status, const std::string& text) {
     static const std::regex form("[A-Z][A-Z0-9_]{1,63}");
     static const std::set<std::string> rejections = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED",
@@ -97,12 +97,12 @@ public:
         while (!base_url_.empty() && base_url_.back() == '/') base_url_.pop_back();
     }
 
-    // Returns what `read` parses, UNREACHABLE or CONFIGURATION. Retries outages until the deadline.
+    // Returns the result of `read`, UNREACHABLE or CONFIGURATION. Retries outages until the deadline.
     Response call(const std::string& path, const json& body, Clock::time_point deadline, const Reader& read) const {
         for (int attempt = 1;; attempt++) {
             const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
             const Response response = request(path, body, attempt < max_attempts ? left / 2 : left, read);
-            // The random part keeps apps from retrying in step after an outage.
+            // The random part prevents apps from retrying in unison after an outage.
             const auto pause = response.retry_after + milliseconds(std::random_device{}() % (200u * attempt));
             const bool is_final = attempt == max_attempts || deadline - Clock::now() - pause < timeout_ / 8;
             if (response.result.code != "UNREACHABLE" || is_final) return response;
@@ -124,7 +124,7 @@ private:
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(content.size()));
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, content.c_str());
         curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, std::max(1L, static_cast<long>(budget.count())));
-        // The service never redirects; following a redirect would send the API key elsewhere.
+        // The service never redirects, and following a redirect would send the API key to another host.
         curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 0L);
         curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
@@ -137,7 +137,7 @@ private:
         if (status == 200 || status == 400)
             if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0)};
         if (status <= 400 || status == 408 || status >= 500) {
-            Response response = outage("Keyward does not respond like this, or is away: status " + std::to_string(status) + ".");
+            Response response = outage("The service is unavailable or is not Keyward: status " + std::to_string(status) + ".");
             curl_off_t seconds = 0;
             curl_easy_getinfo(curl.get(), CURLINFO_RETRY_AFTER, &seconds);
             response.retry_after = std::chrono::seconds(std::min<curl_off_t>(seconds, 1'000'000));

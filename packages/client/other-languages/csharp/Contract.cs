@@ -1,4 +1,4 @@
-// The C# client as a program that the contract suite can run (docs/client/contract-suite.md).
+// Runs the C# client as a program for the contract suite (docs/client/contract-suite.md).
 
 using System.Globalization;
 using System.Text.Json;

@@ -8,34 +8,34 @@ namespace Keyward;
 /// <summary>The options of a client.</summary>
 public sealed record LicenseOptions
 {
-    /// <summary>The base address of the service, such as <c>https://licenses.example.com</c>.</summary>
+    /// <summary>The base URL of the service, such as <c>https://licenses.example.com</c>.</summary>
     public required string BaseUrl { get; init; }
 
-    /// <summary>The API key of the organization. It ships with the app, so it is not a secret.</summary>
+    /// <summary>The API key of the organization. The app contains it, so it is not a secret.</summary>
     public required string ApiKey { get; init; }
 
-    /// <summary>Public keys by key id, as <c>GET /api/v1/public-keys</c> returns them. They ship with the app.</summary>
+    /// <summary>The public keys of <c>GET /api/v1/public-keys</c> by key id. The app contains them.</summary>
     public required Dictionary<string, string> PublicKeys { get; init; }
 
     /// <summary>The license key that the customer entered.</summary>
     public required string LicenseKey { get; init; }
 
-    /// <summary>The id of the product that the app is. Files of other products are refused.</summary>
+    /// <summary>The product id of the app. Files of other products are rejected.</summary>
     public string? ProductId { get; init; }
 
     /// <summary>The path of the file for the client's state.</summary>
     public required string Storage { get; init; }
 
-    /// <summary>The id of this machine. Licenses with a machine limit need one.</summary>
+    /// <summary>The id of this machine. Licenses with a machine limit require one.</summary>
     public string? MachineId { get; init; }
 
-    /// <summary>The name of this machine for people to read. <c>ActivateAsync</c> sends it.</summary>
+    /// <summary>The name of this machine for people, which <c>ActivateAsync</c> sends.</summary>
     public string? Hostname { get; init; }
 
-    /// <summary>The time budget of a call with all its retries.</summary>
+    /// <summary>The time budget of a call with all retries.</summary>
     public TimeSpan Timeout { get; init; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>Allows <c>http</c> on another host than this machine.</summary>
+    /// <summary>Whether <c>http</c> is allowed for other hosts than this machine.</summary>
     public bool AllowHttp { get; init; }
 
     /// <summary>The device's clock.</summary>
@@ -43,8 +43,8 @@ public sealed record LicenseOptions
 }
 
 /// <summary>
-/// Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot (docs/api.md,
-/// C1 to C6). No method throws, except the constructor for options that cannot work. Several threads may use a client.
+/// Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
+/// C1 to C6). Only the constructor throws, for invalid options. Several threads may use a client.
 /// </summary>
 public sealed partial class LicenseClient
 {
@@ -58,21 +58,22 @@ public sealed partial class LicenseClient
     private readonly LicenseStorage storage;
     private readonly object mutex = new(); // guards the storage and the fields below
     private readonly Stopwatch sinceRefresh = new();
-    private string? rejectedAs; // a rejection holds in this process even if it cannot be written
+    private string? rejectedAs; // the rejection in this process, which may not have been written
 
-    /// <summary>Creates a client. Throws an ArgumentException for options that cannot work.</summary>
+    /// <summary>Creates a client. Throws an ArgumentException for invalid options.</summary>
     public LicenseClient(LicenseOptions options)
     {
         var isAddress = Uri.TryCreate(options.BaseUrl, UriKind.Absolute, out var address);
         if (!isAddress || address!.Scheme is not ("https" or "http"))
-            throw new ArgumentException($"BaseUrl must be an https address; got \"{options.BaseUrl}\".");
+            throw new ArgumentException(
+                $"BaseUrl must be an https URL such as https://licenses.example.com; got \"{options.BaseUrl}\".");
         var isLocal = address.IsLoopback || address.Host.EndsWith(".localhost", StringComparison.Ordinal);
         if (address.Scheme == "http" && !isLocal && !options.AllowHttp)
-            throw new ArgumentException($"BaseUrl must use https, or anybody on the way could respond; got \"{options.BaseUrl}\".");
+            throw new ArgumentException($"BaseUrl must use https, because responses over http can be forged; got \"{options.BaseUrl}\".");
         if (options.ApiKey == "" || options.ApiKey.Any(character => character is < '!' or > '~'))
-            throw new ArgumentException("ApiKey must be printable ASCII without blanks.");
+            throw new ArgumentException("ApiKey must consist of printable ASCII characters without blanks.");
         if (options.LicenseKey == "" || options.PublicKeys.Count == 0)
-            throw new ArgumentException("LicenseKey and PublicKeys must not be empty.");
+            throw new ArgumentException("LicenseKey and PublicKeys are required.");
         this.options = options;
         keys = options.PublicKeys.ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
         licenseKey = NormalizeLicenseKey(options.LicenseKey);
@@ -80,11 +81,11 @@ public sealed partial class LicenseClient
         storage = new LicenseStorage(options.Storage);
     }
 
-    /// <summary>Checks the license: online where possible, else with the stored file.</summary>
+    /// <summary>Checks the license online, or with the stored file during an outage.</summary>
     public Task<LicenseResult> ValidateAsync() =>
         CheckAsync("/api/v2/license/validate", Body("license"), LicenseTransport.ReadVerdictV2);
 
-    /// <summary>Checks the license as <c>ValidateAsync</c> does, and sends the name of this machine.</summary>
+    /// <summary>Checks the license like <c>ValidateAsync</c> and sends the name of this machine.</summary>
     public Task<LicenseResult> ActivateAsync()
     {
         var body = Body("licenseKey");
@@ -92,7 +93,7 @@ public sealed partial class LicenseClient
         return CheckAsync("/api/v1/activate", body, LicenseTransport.ReadVerdict);
     }
 
-    /// <summary>Releases this machine's slot and ends the use of the stored file. Works online only.</summary>
+    /// <summary>Releases the slot of this machine and ends the use of the stored file. Requires the service.</summary>
     public async Task<LicenseResult> DeactivateAsync()
     {
         var elapsed = Stopwatch.StartNew();
@@ -108,7 +109,7 @@ public sealed partial class LicenseClient
     [GeneratedRegex("^[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}\\z")]
     private static partial Regex GeneratedKey();
 
-    /// <summary>Returns a generated key as the service knows it, in upper case with hyphens, and other texts unchanged.</summary>
+    /// <summary>Returns a generated key in upper case with hyphens. Returns any other text unchanged.</summary>
     internal static string NormalizeLicenseKey(string text)
     {
         var key = Separators().Replace(text.Trim(), "-").ToUpperInvariant();
@@ -130,7 +131,7 @@ public sealed partial class LicenseClient
         if (result.Code == "CONFIGURATION") return result;
         Change(state =>
         {
-            // The service's clock corrects a device whose clock once ran ahead.
+            // The service's clock corrects a device whose clock was ahead.
             state.LatestSeenMs = date?.ToUnixTimeMilliseconds() ?? state.LatestSeenMs;
             Reject(state, result.Valid ? null : result.Code);
         });
@@ -155,7 +156,7 @@ public sealed partial class LicenseClient
         return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
     }
 
-    /// <summary>Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one.</summary>
+    /// <summary>Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.</summary>
     private async Task RefreshFileAsync(DateTimeOffset? expiresAt, Stopwatch elapsed)
     {
         lock (mutex)
@@ -175,7 +176,7 @@ public sealed partial class LicenseClient
         if (file?.LicenseKey == licenseKey) Change(state => state.Add(licenseKey, received));
     }
 
-    /// <summary>Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry.</summary>
+    /// <summary>Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.</summary>
     private bool IsDue(DateTimeOffset? expiresAt)
     {
         var (state, now) = (storage.Read(), options.Now());
@@ -186,20 +187,20 @@ public sealed partial class LicenseClient
 
     private Judgement JudgeStored(StoredLicense stored, LicenseState state, DateTimeOffset now)
     {
-        // A time that no date can hold comes from an edited storage and counts as none.
+        // A time outside the range of dates comes from an edited storage and counts as absent.
         var isTime = state.LatestSeenMs is >= 0 and < 253_402_300_800_000;
         var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(isTime ? state.LatestSeenMs : 0);
         return LicenseFile.Judge(stored.File, keys, licenseKey, options.ProductId, now, latestSeen);
     }
 
-    /// <summary>Records the code that ends the use of the file; null allows it again.</summary>
+    /// <summary>Records the code that ends the use of the file. Null allows it again.</summary>
     private void Reject(LicenseState state, string? code)
     {
         rejectedAs = code;
         state.Reject(licenseKey, code);
     }
 
-    /// <summary>Reads the state, applies the edit and writes it. If it cannot be written, the check continues.</summary>
+    /// <summary>Reads the state, applies the edit and writes the result. If the write fails, the check continues.</summary>
     private void Change(Action<LicenseState> edit)
     {
         lock (mutex)
@@ -212,7 +213,7 @@ public sealed partial class LicenseClient
             }
             catch (Exception error) when (error is IOException or UnauthorizedAccessException)
             {
-                // A rejection that could not be written holds in this process.
+                // A rejection that could not be written stays in force in this process.
             }
         }
     }

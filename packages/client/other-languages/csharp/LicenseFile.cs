@@ -6,11 +6,11 @@ using Org.BouncyCastle.Crypto.Signers;
 
 namespace Keyward;
 
-/// <summary>The outcome of a judgement: GOOD with the file, or the first problem without it.</summary>
+/// <summary>The outcome of a judgement: GOOD with the file, or the first problem without a file.</summary>
 public sealed record Judgement(string Outcome, LicenseFile? File = null);
 
 /// <summary>
-/// The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network.
+/// The payload of a verified license file (docs/api.md, F1 to F7). The class uses neither a clock nor a network.
 /// </summary>
 public sealed record LicenseFile(
     string LicenseKey,
@@ -26,12 +26,12 @@ public sealed record LicenseFile(
     private const int KeyBytes = 32;
     internal const string TimeFormat = "yyyy-MM-dd'T'HH:mm:ss.fff'Z'";
 
-    // SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
+    // The DER bytes that precede the key in SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }.
     private static readonly byte[] SpkiPrefix = Convert.FromHexString("302a300506032b6570032100");
 
     /// <summary>
-    /// Judges a file. <c>latestSeen</c> is the latest time that the app has seen; the epoch if none. <c>productId</c> is the
-    /// product that the app is; null accepts every product.
+    /// Judges a file. <c>latestSeen</c> is the latest time that the app has observed, or the epoch. <c>productId</c> is the
+    /// product id of the app, or null to accept files of all products.
     /// </summary>
     public static Judgement Judge(
         string text,
@@ -51,7 +51,7 @@ public sealed record LicenseFile(
         return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
     }
 
-    /// <summary>Verifies the form and the signature of a file, and nothing that depends on the time.</summary>
+    /// <summary>Verifies the form and the signature of a file, independent of the time.</summary>
     public static Judgement Verify(string text, IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys)
     {
         var parts = text.Length > MaxLength ? Array.Empty<string>() : text.Split('.');
@@ -66,16 +66,16 @@ public sealed record LicenseFile(
         return verifier.VerifySignature(signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE");
     }
 
-    /// <summary>Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an ArgumentException otherwise.</summary>
+    /// <summary>Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an ArgumentException for any other text.</summary>
     public static Ed25519PublicKeyParameters ReadPublicKey(string text)
     {
         var spki = new byte[SpkiPrefix.Length + KeyBytes];
         if (!Convert.TryFromBase64String(text, spki, out var length) || length != spki.Length || !spki.AsSpan().StartsWith(SpkiPrefix))
-            throw new ArgumentException($"\"{text}\" is not an Ed25519 public key.");
+            throw new ArgumentException($"\"{text}\" must be the base64 of an Ed25519 SubjectPublicKeyInfo.");
         return new Ed25519PublicKeyParameters(spki, SpkiPrefix.Length);
     }
 
-    /// <summary>Decodes strict UTF-8 and parses a JSON object. Returns null for anything else.</summary>
+    /// <summary>Decodes strict UTF-8 and parses a JSON object. Returns null for any other bytes.</summary>
     internal static JsonElement? ParseObject(byte[] bytes)
     {
         try
@@ -100,7 +100,7 @@ public sealed record LicenseFile(
         }
         catch (InvalidOperationException)
         {
-            return null; // half of a surrogate pair
+            return null; // the string contains half of a surrogate pair
         }
     }
 
@@ -133,7 +133,7 @@ public sealed record LicenseFile(
         return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value);
     }
 
-    /// <summary>Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text.</summary>
+    /// <summary>Decodes base64url without padding. Returns null unless the text is the canonical encoding.</summary>
     private static byte[]? Decode(string text)
     {
         try

@@ -2,15 +2,15 @@ using System.Text.Json;
 
 namespace Keyward;
 
-/// <summary><c>RejectedAs</c> is the code that ended the use of the file; null while it may be used.</summary>
+/// <summary>A stored file. <c>RejectedAs</c> is the code that ended the use of the file, or null.</summary>
 internal sealed record StoredLicense(string LicenseKey, string File, string? RejectedAs);
 
-/// <summary>The content of the storage; the newest file comes first.</summary>
+/// <summary>The content of the storage, newest file first.</summary>
 internal sealed class LicenseState
 {
     private const int MaxLicenses = 10;
 
-    /// <summary>Milliseconds since 1970; 0 if no time was seen.</summary>
+    /// <summary>The latest observed time in milliseconds since 1970, or 0.</summary>
     public long LatestSeenMs { get; set; }
 
     public List<StoredLicense> Licenses { get; } = [];
@@ -31,12 +31,12 @@ internal sealed class LicenseState
     }
 }
 
-/// <summary>The client's state in a file: the license file of each license key, and the latest time seen.</summary>
+/// <summary>The client's state in a file: the license file of each license key, and the latest observed time.</summary>
 internal sealed class LicenseStorage(string file)
 {
     private readonly string path = Path.GetFullPath(file);
 
-    /// <summary>Returns what is stored; an empty state when the storage fails or contains something else.</summary>
+    /// <summary>Returns the stored state. Returns an empty state when the storage fails or contains another text.</summary>
     public LicenseState Read()
     {
         var state = new LicenseState();
@@ -52,13 +52,13 @@ internal sealed class LicenseStorage(string file)
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
-            // The state is empty.
+            // The state stays empty.
         }
         return state;
     }
 
     /// <summary>
-    /// Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it; on Windows the
+    /// Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
     /// permissions of the folder apply.
     /// </summary>
     public void Write(LicenseState state)

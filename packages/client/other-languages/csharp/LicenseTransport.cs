@@ -5,15 +5,15 @@ using System.Text.RegularExpressions;
 
 namespace Keyward;
 
-/// <summary>The outcome of a call. Fields that do not apply are null.</summary>
-/// <param name="Source">"online" when the service decided, "offline" when it could not be reached.</param>
+/// <summary>The outcome of a call. Inapplicable fields are null.</summary>
+/// <param name="Source">"online" if the service decided, "offline" if it was not reachable.</param>
 /// <param name="Code">
 /// VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE.
 /// </param>
-/// <param name="ExpiresAt">Null if the license never expires, or is not valid.</param>
+/// <param name="ExpiresAt">The expiry. Null if the license never expires or the check is rejected.</param>
 /// <param name="Reason">The reason of CONFIGURATION and OFFLINE_REFUSED.</param>
 /// <param name="RejectedAs">The code of the online rejection that ended the use of the file.</param>
-/// <param name="Message">A sentence for people. Its text may change.</param>
+/// <param name="Message">A message for people. The text may change.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
@@ -34,7 +34,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
     private static readonly HashSet<string> Rejections =
         ["NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"];
 
-    // The service never redirects; following a redirect would send the API key elsewhere.
+    // The service never redirects, and following a redirect would send the API key to another host.
     private readonly HttpClient http = new(new SocketsHttpHandler { AllowAutoRedirect = false })
     {
         Timeout = Timeout.InfiniteTimeSpan,
@@ -47,17 +47,17 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
     /// <summary>Parses a response with status 200 or 400. Returns null for a body that the service never sends.</summary>
     internal delegate LicenseResult? Reader(int status, byte[] body);
 
-    /// <summary>A result, the time at which the service sent it, and the pause that it asks for.</summary>
+    /// <summary>A result, the time of the response, and the requested pause before a retry.</summary>
     internal sealed record Response(LicenseResult Result, DateTimeOffset? Date = null, TimeSpan RetryAfter = default);
 
-    /// <summary>Returns what <c>read</c> parses, UNREACHABLE or CONFIGURATION. Retries outages within the budget.</summary>
+    /// <summary>Returns the result of <c>read</c>, UNREACHABLE or CONFIGURATION. Retries outages within the budget.</summary>
     internal async Task<Response> CallAsync(string path, Dictionary<string, string> body, Stopwatch elapsed, Reader read)
     {
         for (var attempt = 1; ; attempt++)
         {
             var left = timeout - elapsed.Elapsed;
             var response = await RequestAsync(path, body, attempt < MaxAttempts ? left / 2 : left, read).ConfigureAwait(false);
-            // The random part keeps apps from retrying in step after an outage.
+            // The random part prevents apps from retrying in unison after an outage.
             var pause = response.RetryAfter + TimeSpan.FromMilliseconds(Random.Shared.Next(200 * attempt));
             var isFinal = attempt == MaxAttempts || timeout - elapsed.Elapsed - pause < timeout / 8;
             if (response.Result.Code != "UNREACHABLE" || isFinal) return response;
@@ -80,7 +80,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         }
         catch (OperationCanceledException)
         {
-            return Outage("No response in time.");
+            return Outage("No response arrived within the time budget.");
         }
         catch (Exception error) when (error is HttpRequestException or IOException)
         {
@@ -95,7 +95,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         if (status is <= 400 or 408 or >= 500)
         {
             var pause = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;
-            return Outage($"Keyward does not respond like this, or is away: status {status}.") with { RetryAfter = pause };
+            return Outage($"The service is unavailable or is not Keyward: status {status}.") with { RetryAfter = pause };
         }
         var reason = status switch
         {
@@ -118,7 +118,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         return isOther || result.Valid != (status == 200) ? null : result;
     }
 
-    /// <summary>Parses a verdict of v1, and what v2 has in common with it.</summary>
+    /// <summary>Parses the fields that the verdicts of v1 and v2 have in common.</summary>
     internal static LicenseResult? ReadVerdict(int status, byte[] text)
     {
         if (LicenseFile.ParseObject(text) is not { } body || !body.TryGetProperty("valid", out var valid)) return null;
@@ -144,7 +144,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         };
     }
 
-    /// <summary>Returns the sentence in a response: <c>message</c> on v2, <c>detail</c> elsewhere.</summary>
+    /// <summary>Returns the message of a response: <c>message</c> on v2, <c>detail</c> elsewhere.</summary>
     private static string? Message(JsonElement? body) =>
         LicenseFile.Text(body, "message") ?? LicenseFile.Text(body, "detail");
 

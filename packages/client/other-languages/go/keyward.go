@@ -1,6 +1,6 @@
-// Package keyward checks the license of an app: the service decides when it can be reached, and a signed file when it cannot.
-// It needs the standard library of Go 1.19 or newer. Rules: docs/api.md, C1 to C6. After New, no call returns an error;
-// expected outcomes are results.
+// Package keyward checks the license of an app: the service decides when it is reachable, and a signed file during an outage.
+// It requires only the standard library of Go 1.19 or newer. The rules are in docs/api.md, C1 to C6. Only New returns an
+// error. All other calls return expected outcomes as results.
 package keyward
 
 import (
@@ -29,27 +29,27 @@ var (
 
 // Result is the outcome of a call.
 type Result struct {
-	Source     string     // "online": the service decided; "offline": it could not be reached
+	Source     string     // "online" if the service decided, "offline" if it was not reachable
 	Valid      bool       // whether the app may run
 	Code       string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
-	ExpiresAt  *time.Time // nil if the license never expires, or is not valid
-	Reason     string     // of CONFIGURATION and OFFLINE_REFUSED
+	ExpiresAt  *time.Time // nil if the license never expires or the check is rejected
+	Reason     string     // the reason of CONFIGURATION and OFFLINE_REFUSED
 	RejectedAs string     // the code of the online rejection that ended the use of the file
-	Message    string     // for people; its text may change
+	Message    string     // a message for people, whose text may change
 }
 
-// Options of a client. The fields without a default have to be set.
+// Options of a client. The fields without a default are required.
 type Options struct {
-	BaseURL    string            // such as "https://licenses.example.com"
-	APIKey     string            // ships with the app; it is not a secret
-	PublicKeys map[string]string // by key id, as GET /api/v1/public-keys returns them; they ship with the app
-	LicenseKey string            // what the customer entered
-	ProductID  string            // default: none; files of other products are refused
-	Storage    string            // path of the file for the client's state
-	MachineID  string            // default: none; licenses with a machine limit need one
-	Hostname   string            // default: none; Activate sends it
-	Timeout    time.Duration     // time budget of a call; default 5 s
-	AllowHTTP  bool              // allows http on another host than this machine
+	BaseURL    string            // the base URL, such as "https://licenses.example.com"
+	APIKey     string            // the API key; the app contains it, so it is not a secret
+	PublicKeys map[string]string // the keys of GET /api/v1/public-keys by key id
+	LicenseKey string            // the license key that the customer entered
+	ProductID  string            // the product id of the app; files of other products are rejected
+	Storage    string            // the path of the file for the client's state
+	MachineID  string            // the machine id; licenses with a machine limit require one
+	Hostname   string            // the name of the machine, which Activate sends
+	Timeout    time.Duration     // the time budget of a call; default 5 s
+	AllowHTTP  bool              // whether http is allowed for other hosts than this machine
 	Now        func() time.Time  // the device's clock; default time.Now
 }
 
@@ -59,22 +59,22 @@ type Client struct {
 	keys        Keys
 	http        *http.Client
 	mutex       sync.Mutex // guards the storage and the fields below
-	rejectedAs  string     // a rejection holds in this process even if it cannot be written
+	rejectedAs  string     // the rejection in this process, which may not have been written
 	nextRefresh time.Time
 }
 
-// New creates a client. It returns an error for options that cannot work.
+// New creates a client. It returns an error for invalid options.
 func New(options Options) (*Client, error) {
 	address, err := url.Parse(options.BaseURL)
 	switch {
 	case err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http"):
-		return nil, fmt.Errorf("BaseURL must be an https address; got %q", options.BaseURL)
+		return nil, fmt.Errorf("BaseURL must be an https URL such as https://licenses.example.com; got %q", options.BaseURL)
 	case address.Scheme == "http" && !options.AllowHTTP && !localHost.MatchString(address.Hostname()):
-		return nil, fmt.Errorf("BaseURL must use https, or anybody on the way could respond; got %q", options.BaseURL)
+		return nil, fmt.Errorf("BaseURL must use https, because responses over http can be forged; got %q", options.BaseURL)
 	case !apiKeyForm.MatchString(options.APIKey):
-		return nil, errors.New("APIKey must be printable ASCII without blanks")
+		return nil, errors.New("APIKey must consist of printable ASCII characters without blanks")
 	case options.LicenseKey == "" || len(options.PublicKeys) == 0:
-		return nil, errors.New("LicenseKey and PublicKeys must not be empty")
+		return nil, errors.New("LicenseKey and PublicKeys are required")
 	}
 	keys := Keys{}
 	for id, text := range options.PublicKeys {
@@ -90,12 +90,12 @@ func New(options Options) (*Client, error) {
 	}
 	options.LicenseKey = NormalizeLicenseKey(options.LicenseKey)
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	// The service never redirects; following a redirect would send the API key elsewhere.
+	// The service never redirects, and following a redirect would send the API key to another host.
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{options: options, keys: keys, http: &http.Client{CheckRedirect: noRedirect}}, nil
 }
 
-// NormalizeLicenseKey returns a generated key as the service knows it, in upper case with hyphens, and other texts unchanged.
+// NormalizeLicenseKey returns a generated key in upper case with hyphens. It returns any other text unchanged.
 func NormalizeLicenseKey(text string) string {
 	key := strings.ToUpper(separators.ReplaceAllString(strings.TrimSpace(text), "-"))
 	if generated.MatchString(key) {
@@ -104,7 +104,7 @@ func NormalizeLicenseKey(text string) string {
 	return text
 }
 
-// Validate checks the license: online where possible, else with the stored file.
+// Validate checks the license online, or with the stored file during an outage.
 func (c *Client) Validate() Result {
 	return c.check("/api/v2/license/validate", c.body("license", ""), func(status int, text []byte) *Result {
 		result := readVerdict(status, text)
@@ -118,12 +118,12 @@ func (c *Client) Validate() Result {
 	})
 }
 
-// Activate checks the license as Validate does, and sends the name of this machine.
+// Activate checks the license like Validate and sends the name of this machine.
 func (c *Client) Activate() Result {
 	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), readVerdict)
 }
 
-// Deactivate releases this machine's slot and ends the use of the stored file. It works online only.
+// Deactivate releases the slot of this machine and ends the use of the stored file. It requires the service.
 func (c *Client) Deactivate() Result {
 	result := c.call("/api/v1/deactivate", c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
 		deactivated, ok := parseObject(text)["deactivated"].(bool)
@@ -162,7 +162,7 @@ func (c *Client) check(path string, body map[string]string, read func(int, []byt
 		return result.Result
 	}
 	c.change(func(state *state) {
-		if !result.date.IsZero() { // the service's clock corrects a device whose clock once ran ahead
+		if !result.date.IsZero() { // the service's clock corrects a device whose clock was ahead
 			state.LatestSeenMs = float64(result.date.UnixMilli())
 		}
 		if result.Valid {
@@ -203,7 +203,7 @@ func (c *Client) decideOffline(message string) Result {
 	return result
 }
 
-// refreshFile fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one.
+// refreshFile fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.
 func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
 	c.mutex.Lock()
 	isDue := c.isDue(expiresAt) && !time.Now().Before(c.nextRefresh)
@@ -226,7 +226,7 @@ func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
 	}
 }
 
-// isDue reports whether the stored file is missing, not good, a day old, past half of its life, or of another expiry.
+// isDue reports whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.
 func (c *Client) isDue(expiresAt *time.Time) bool {
 	state, now := readState(c.options.Storage), c.options.Now()
 	stored := state.find(c.options.LicenseKey)
@@ -244,7 +244,7 @@ func (c *Client) isDue(expiresAt *time.Time) bool {
 	return !now.Before(file.IssuedAt.Add(age))
 }
 
-// reject records the code that ends the use of the file; an empty code allows it again.
+// reject records the code that ends the use of the file. An empty code allows it again.
 func (c *Client) reject(state *state, code string) {
 	c.rejectedAs = code
 	if stored := state.find(c.options.LicenseKey); stored != nil {
@@ -254,7 +254,7 @@ func (c *Client) reject(state *state, code string) {
 	}
 }
 
-// change reads the state, applies the edit and writes it. If it cannot be written, the check continues.
+// change reads the state, applies the edit and writes the result. If the write fails, the check continues.
 func (c *Client) change(edit func(*state)) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -18,10 +18,10 @@ const (
 	timeFormat     = "2006-01-02T15:04:05.000Z"
 )
 
-// File is the payload of a license file that was verified.
+// File is the payload of a verified license file.
 type File struct {
 	LicenseKey   string
-	ProductID    string // "" in files from before it was part of them
+	ProductID    string // "" in files of earlier versions
 	KeyID        string
 	ExpiresAt    *time.Time // nil if the license never expires
 	IssuedAt     time.Time
@@ -44,11 +44,11 @@ func ReadPublicKey(text string) (ed25519.PublicKey, error) {
 	if key, ok := key.(ed25519.PublicKey); ok {
 		return key, nil
 	}
-	return nil, errors.New("the public key is not an Ed25519 key")
+	return nil, errors.New("the public key must be the base64 of an Ed25519 SubjectPublicKeyInfo")
 }
 
-// Judge returns GOOD or the first problem of a file, and the file if it is good. latestSeen is the latest time that the app
-// has seen; the zero time if it has seen none. productID is the product that the app is; "" accepts every product.
+// Judge returns GOOD with the file, or the first problem of the file. latestSeen is the latest time that the app has observed,
+// or the zero time. productID is the product id of the app, or "" to accept files of all products.
 func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen time.Time) (string, *File) {
 	outcome, file := Verify(text, keys)
 	if outcome != "GOOD" {
@@ -73,7 +73,7 @@ func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen
 	return "GOOD", file
 }
 
-// Verify verifies the form and the signature of a file, and nothing that depends on the time.
+// Verify verifies the form and the signature of a file, independent of the time.
 func Verify(text string, keys Keys) (string, *File) {
 	parts := strings.Split(text, ".")
 	if len(text) > maxFileLength || len(parts) != 2 {
@@ -94,7 +94,8 @@ func Verify(text string, keys Keys) (string, *File) {
 	return "GOOD", file
 }
 
-// decode decodes base64url without padding. The decoder skips line breaks, so the bytes are encoded again and compared.
+// decode decodes base64url without padding. The decoder ignores line breaks, so the text is compared with the encoding of
+// the bytes.
 func decode(text string) []byte {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || base64.RawURLEncoding.EncodeToString(data) != text {
@@ -103,8 +104,8 @@ func decode(text string) []byte {
 	return data
 }
 
-// parsePayload returns nil unless every field is present with its type. A map is used because the names of struct fields
-// match in any case.
+// parsePayload returns nil unless all fields are present with their types. It uses a map, because names of struct fields match
+// in any case.
 func parsePayload(data []byte) *File {
 	payload := parseObject(data)
 	policy, ok := payload["policy"].(map[string]any)
@@ -145,14 +146,14 @@ func isMachineLimit(value any) bool {
 	return ok && number >= 1 && number == math.Trunc(number)
 }
 
-// parseTime accepts only times such as 2030-01-01T00:00:00.000Z.
+// parseTime parses times such as 2030-01-01T00:00:00.000Z.
 func parseTime(value any) (time.Time, bool) {
 	text, _ := value.(string)
 	at, err := time.Parse(timeFormat, text)
 	return at, err == nil && at.Format(timeFormat) == text
 }
 
-// parseObject parses a JSON object. It returns nil for any other text, and for one that is not UTF-8.
+// parseObject parses a JSON object. It returns nil for any other text and for bytes that are not UTF-8.
 func parseObject(data []byte) map[string]any {
 	var object map[string]any
 	if !utf8.Valid(data) || json.Unmarshal(data, &object) != nil {

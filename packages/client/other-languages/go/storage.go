@@ -44,7 +44,7 @@ func (s *state) add(licenseKey, file string) {
 	s.Licenses = licenses
 }
 
-// readState returns what is stored; an empty state when the storage fails or contains something else.
+// readState returns the stored state. Returns an empty state when the storage fails or contains another text.
 func readState(path string) *state {
 	read := &state{}
 	text, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func readState(path string) *state {
 	return kept
 }
 
-// write replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it.
+// write replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it.
 func write(path string, text []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

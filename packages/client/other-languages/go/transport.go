@@ -25,14 +25,14 @@ var (
 		413: "INVALID_REQUEST", 415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}
 )
 
-// response is a result and the time at which the service sent it; the zero time if it did not say.
+// response is a result and the time of the response. The time is zero if the response has no Date.
 type response struct {
 	Result
 	date       time.Time
 	retryAfter time.Duration
 }
 
-// call returns what read parses, UNREACHABLE or CONFIGURATION. It retries outages until the deadline.
+// call returns the result of read, UNREACHABLE or CONFIGURATION. It retries outages until the deadline.
 func (c *Client) call(path string, body map[string]string, deadline time.Time, read func(int, []byte) *Result) response {
 	for attempt := 1; ; attempt++ {
 		budget := time.Until(deadline)
@@ -40,7 +40,7 @@ func (c *Client) call(path string, body map[string]string, deadline time.Time, r
 			budget /= 2
 		}
 		result := c.request(path, body, budget, read)
-		// A random part keeps apps from retrying in step after an outage.
+		// A random part prevents apps from retrying in unison after an outage.
 		pause := result.retryAfter + time.Duration(time.Now().UnixNano()%(int64(attempt)*int64(200*time.Millisecond)))
 		if result.Code != "UNREACHABLE" || attempt == maxAttempts || time.Until(deadline)-pause < c.options.Timeout/8 {
 			return result
@@ -69,7 +69,7 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 	defer received.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(received.Body, maxBodyBytes+1))
 	if err != nil || len(text) > maxBodyBytes {
-		return outage("The response is incomplete or too long.")
+		return outage("The response is truncated or too long.")
 	}
 	status := received.StatusCode
 	if status == 200 || status == 400 {
@@ -79,7 +79,7 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 		}
 	}
 	if status <= 400 || status == 408 || status >= 500 {
-		result := outage(fmt.Sprintf("Keyward does not respond like this, or is away: status %d.", status))
+		result := outage(fmt.Sprintf("The service is unavailable or is not Keyward: status %d.", status))
 		seconds, _ := strconv.ParseUint(received.Header.Get("Retry-After"), 10, 31)
 		result.retryAfter = time.Duration(seconds) * time.Second
 		return result
@@ -91,7 +91,7 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message(parseObject(text))}}
 }
 
-// readVerdict parses a verdict of v1, and what v2 has in common with it.
+// readVerdict parses the fields that the verdicts of v1 and v2 have in common.
 func readVerdict(status int, text []byte) *Result {
 	body := parseObject(text)
 	valid, isVerdict := body["valid"].(bool)
@@ -101,7 +101,7 @@ func readVerdict(status int, text []byte) *Result {
 	}
 	if !valid {
 		if !strings.Contains(rejections, " "+code+" ") {
-			code = "REJECTED" // a code of a newer service
+			code = "REJECTED" // a code of a later version
 		}
 		return &Result{Source: "online", Code: code, Message: message(body)}
 	}
@@ -118,7 +118,7 @@ func readVerdict(status int, text []byte) *Result {
 	return result
 }
 
-// message returns the sentence in a response: message on v2, detail elsewhere.
+// message returns the message of a response: "message" on v2, "detail" elsewhere.
 func message(body map[string]any) string {
 	if text, ok := body["message"].(string); ok {
 		return text

@@ -10,17 +10,17 @@ require_once __DIR__ . '/LicenseFile.php';
 final class Result
 {
     public function __construct(
-        /** "online" when the service decided, "offline" when it could not be reached. */
+        /** "online" if the service decided, "offline" if it was not reachable. */
         public readonly string $source,
         /** VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE. */
         public readonly string $code,
-        /** ISO 8601 in UTC; null if the license never expires, or is not valid. */
+        /** ISO 8601 in UTC; null if the license never expires or the check is rejected. */
         public readonly ?string $expiresAt = null,
         /** The reason of CONFIGURATION and OFFLINE_REFUSED. */
         public readonly ?string $reason = null,
         /** The code of the online rejection that ended the use of the file. */
         public readonly ?string $rejectedAs = null,
-        /** A sentence for people. Its text may change. */
+        /** A message for people. The text may change. */
         public readonly ?string $message = null,
         public readonly bool $valid = false,
     ) {
@@ -28,8 +28,8 @@ final class Result
 }
 
 /**
- * Checks a license: the service decides when it can be reached, and a signed file when it cannot (docs/api.md, C1 to C6).
- * No method throws, except the constructor for options that cannot work.
+ * Checks a license: the service decides when it is reachable, and a signed file during an outage (docs/api.md, C1 to C6).
+ * Only the constructor throws, for invalid options.
  */
 final class LicenseClient
 {
@@ -47,17 +47,17 @@ final class LicenseClient
     private readonly array $keys;
     private readonly string $licenseKey;
     private readonly \Closure $now;
-    /** A rejection holds in this process even if it cannot be written. */
+    /** The rejection in this process, which may not have been written to the storage. */
     private ?string $rejectedAs = null;
     private float $nextRefresh = 0;
 
     /**
-     * @param array<string, string> $publicKeys by key id, as GET /api/v1/public-keys returns them; they ship with the app
-     * @param string $storage path of the file for the client's state
+     * @param array<string, string> $publicKeys the keys of GET /api/v1/public-keys by key id
+     * @param string $storage the path of the file for the client's state
      * @param float $timeout the time budget of a call in seconds
-     * @param bool $allowHttp allows http on another host than this machine
+     * @param bool $allowHttp whether http is allowed for other hosts than this machine
      * @param ?\Closure $now returns the device's time in milliseconds since 1970
-     * @param ?string $productId files of other products are refused
+     * @param ?string $productId the product id of the app; files of other products are rejected
      */
     public function __construct(
         private readonly string $baseUrl,
@@ -75,39 +75,39 @@ final class LicenseClient
         ['scheme' => $scheme, 'host' => $host] = (parse_url($baseUrl) ?: []) + ['scheme' => '', 'host' => ''];
         $isLocal = preg_match('/^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/D', $host) === 1;
         if ($host === '' || ($scheme !== 'https' && $scheme !== 'http')) {
-            throw new \InvalidArgumentException("baseUrl must be an https address; got \"$baseUrl\".");
+            throw new \InvalidArgumentException("baseUrl must be an https URL such as https://licenses.example.com; got \"$baseUrl\".");
         }
         if ($scheme === 'http' && !$isLocal && !$allowHttp) {
-            throw new \InvalidArgumentException("baseUrl must use https, or anybody on the way could respond; got \"$baseUrl\".");
+            throw new \InvalidArgumentException("baseUrl must use https, because responses over http can be forged; got \"$baseUrl\".");
         }
         if (preg_match('/^[\x21-\x7e]+$/D', $apiKey) !== 1) {
-            throw new \InvalidArgumentException('apiKey must be printable ASCII without blanks.');
+            throw new \InvalidArgumentException('apiKey must consist of printable ASCII characters without blanks.');
         }
         if ($licenseKey === '' || $publicKeys === []) {
-            throw new \InvalidArgumentException('licenseKey and publicKeys must not be empty.');
+            throw new \InvalidArgumentException('licenseKey and publicKeys are required.');
         }
         $this->keys = array_map(LicenseFile::readPublicKey(...), $publicKeys);
         if (in_array(null, $this->keys, true)) {
-            throw new \InvalidArgumentException('publicKeys contains a text that is not an Ed25519 public key.');
+            throw new \InvalidArgumentException('Every text in publicKeys must be the base64 of an Ed25519 SubjectPublicKeyInfo.');
         }
         $this->licenseKey = self::normalizeLicenseKey($licenseKey);
         $this->now = $now ?? static fn (): float => microtime(true) * 1000;
     }
 
-    /** Checks the license: online where possible, else with the stored file. */
+    /** Checks the license online, or with the stored file during an outage. */
     public function validate(): Result
     {
         return $this->check('/api/v2/license/validate', $this->body('license'), self::readVerdictV2(...));
     }
 
-    /** Checks the license as validate() does, and sends the name of this machine. */
+    /** Checks the license like validate() and sends the name of this machine. */
     public function activate(): Result
     {
         $body = $this->body('licenseKey') + ($this->hostname === null ? [] : ['hostname' => $this->hostname]);
         return $this->check('/api/v1/activate', $body, self::readVerdict(...));
     }
 
-    /** Releases this machine's slot and ends the use of the stored file. Works online only. */
+    /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
     public function deactivate(): Result
     {
         $read = static function (int $status, string $text): ?Result {
@@ -122,7 +122,7 @@ final class LicenseClient
         return $result;
     }
 
-    /** Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged. */
+    /** Returns a generated key in upper case with hyphens. Returns any other text unchanged. */
     public static function normalizeLicenseKey(string $text): string
     {
         $trimmed = preg_replace('/^\s+|\s+$/u', '', $text) ?? $text;
@@ -154,7 +154,7 @@ final class LicenseClient
             return $result;
         }
         $this->change(function (array &$state) use ($result, $serviceMs): void {
-            // The service's clock corrects a device whose clock once ran ahead.
+            // The service's clock corrects a device whose clock was ahead.
             $state['latestSeenMs'] = $serviceMs ?? $state['latestSeenMs'];
             $this->reject($state, $result->valid ? null : $result->code);
         });
@@ -183,7 +183,7 @@ final class LicenseClient
         return new Result('offline', 'OFFLINE_REFUSED', reason: $reason, rejectedAs: $rejectedAs, message: $message);
     }
 
-    /** Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one. */
+    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays. */
     private function refreshFile(?string $expiresAt, float $deadline): void
     {
         if (!$this->isDue($expiresAt) || hrtime(true) / 1e9 < $this->nextRefresh) {
@@ -206,7 +206,7 @@ final class LicenseClient
         }
     }
 
-    /** Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry. */
+    /** Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry. */
     private function isDue(?string $expiresAt): bool
     {
         $nowMs = ($this->now)();
@@ -220,7 +220,7 @@ final class LicenseClient
     }
 
     /**
-     * Returns what $read parses, UNREACHABLE or CONFIGURATION, and the service's time. Retries outages until the deadline.
+     * Returns the result of $read, UNREACHABLE or CONFIGURATION, with the service's time. Retries outages until the deadline.
      *
      * @param array<string, string> $body
      * @return array{Result, ?float}
@@ -252,7 +252,7 @@ final class LicenseClient
             CURLOPT_POSTFIELDS => json_encode($body, JSON_INVALID_UTF8_SUBSTITUTE),
             CURLOPT_HTTPHEADER => ["Authorization: Bearer $this->apiKey", 'Content-Type: application/json', 'Expect:'],
             CURLOPT_TIMEOUT_MS => max(1, (int) ($timeout * 1000)),
-            // The service never redirects; following a redirect would send the API key elsewhere.
+            // The service never redirects, and following a redirect would send the API key to another host.
             CURLOPT_FOLLOWLOCATION => false,
             CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
             CURLOPT_NOSIGNAL => true,
@@ -277,7 +277,7 @@ final class LicenseClient
             return [$result, $date === false ? null : $date * 1000.0, 0];
         }
         if ($status <= 400 || $status === 408 || $status >= 500) {
-            $message = "Keyward does not respond like this, or is away: status $status.";
+            $message = "The service is unavailable or is not Keyward: status $status.";
             $seconds = $headers['retry-after'] ?? '';
             return [new Result('offline', 'UNREACHABLE', message: $message), null, ctype_digit($seconds) ? (int) $seconds : 0];
         }
@@ -300,7 +300,7 @@ final class LicenseClient
         return $result?->valid === ($status === 200) && $inBody === $status ? $result : null;
     }
 
-    /** Parses a verdict of v1, and what v2 has in common with it. */
+    /** Parses the fields that the verdicts of v1 and v2 have in common. */
     private static function readVerdict(int $status, string $text): ?Result
     {
         $body = LicenseFile::parseObject($text);
@@ -318,14 +318,14 @@ final class LicenseClient
         return $isGood ? new Result('online', 'VALID', expiresAt: $body->expiresAt, valid: true) : null;
     }
 
-    /** Returns the sentence in a response: `message` on v2, `detail` elsewhere. */
+    /** Returns the message of a response: `message` on v2, `detail` elsewhere. */
     private static function message(?\stdClass $body): ?string
     {
         $message = $body->message ?? $body->detail ?? null;
         return is_string($message) ? $message : null;
     }
 
-    /** Records the code that ends the use of the file; null allows it again. */
+    /** Records the code that ends the use of the file. Null allows it again. */
     private function reject(array &$state, ?string $code): void
     {
         $this->rejectedAs = $code;
@@ -334,7 +334,7 @@ final class LicenseClient
         }
     }
 
-    /** Reads the state, applies the edit and writes it. If it cannot be written, the check continues. */
+    /** Reads the state, applies the edit and writes the result. If the write fails, the check continues. */
     private function change(\Closure $edit): void
     {
         $state = $this->read();
@@ -344,7 +344,7 @@ final class LicenseClient
     }
 
     /**
-     * Returns what is stored; an empty state when the storage fails or contains something else.
+     * Returns the stored state. Returns an empty state when the storage fails or contains another text.
      *
      * @return array{version: int, latestSeenMs: float, licenses: array<string, array{licenseKey: string, file: string, rejectedAs: ?string}>}
      */
@@ -364,7 +364,7 @@ final class LicenseClient
         return $state;
     }
 
-    /** Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it. */
+    /** Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. */
     private function write(string $text): void
     {
         $folder = dirname($this->storage);

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Keyward;
 
-/** Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Reads no clock and no network. */
+/** Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network. */
 final class LicenseFile
 {
     private const CLOCK_TOLERANCE_MS = 5 * 60 * 1000;
     private const MAX_LENGTH = 16 * 1024;
-    // SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }: all of the DER that precedes the key.
+    // The DER bytes that precede the key in SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }.
     private const SPKI_PREFIX = "\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 
     private function __construct(
@@ -23,10 +23,10 @@ final class LicenseFile
     }
 
     /**
-     * Returns GOOD or the first problem of a file, and the file if it is good. Times are milliseconds since 1970.
+     * Returns GOOD with the file, or the first problem of the file. Times are milliseconds since 1970.
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
-     * @param ?string $productId the product that the app is; null accepts every product
+     * @param ?string $productId the product id of the app; null accepts files of all products
      * @return array{string, ?LicenseFile}
      */
     public static function judge(
@@ -54,7 +54,7 @@ final class LicenseFile
     }
 
     /**
-     * Verifies the form and the signature of a file, and nothing that depends on the time.
+     * Verifies the form and the signature of a file, independent of the time.
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
      * @return array{string, ?LicenseFile}
@@ -123,7 +123,7 @@ final class LicenseFile
         return $isGood ? new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs) : null;
     }
 
-    /** Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text. */
+    /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */
     private static function decode(string $text): ?string
     {
         $bytes = (string) base64_decode(strtr($text, '-_', '+/'), true);

@@ -1,6 +1,6 @@
 <?php
 
-/** The PHP client as a program that the contract suite can run (docs/client/contract-suite.md). */
+/** Runs the PHP client as a program for the contract suite (docs/client/contract-suite.md). */
 
 declare(strict_types=1);
 

@@ -1,4 +1,4 @@
-"""The Python client as a program that the contract suite can run (docs/client/contract-suite.md)."""
+"""Runs the Python client as a program for the contract suite (docs/client/contract-suite.md)."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot.
+"""Checks the license of an app: the service decides when it is reachable, and a signed file during an outage.
 
-Needs Python 3.9 or newer and the package `cryptography`. Rules: docs/api.md, C1 to C6. No call raises after a client has
-been created; expected outcomes are results.
+Requires Python 3.9 or newer and the package `cryptography`. The rules are in docs/api.md, C1 to C6. Only the constructor
+raises. Calls return expected outcomes as results.
 """
 
 import email.utils
@@ -32,14 +32,14 @@ REASONS = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WR
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a call. `source` is "online" when the service decided, "offline" when it could not be reached."""
+    """The outcome of a call. `source` is "online" if the service decided, "offline" if it was not reachable."""
 
     source: str
     code: str  # VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
-    expires_at: Optional[str] = None  # ISO 8601 in UTC; None if the license never expires, or is not valid
-    reason: Optional[str] = None  # of CONFIGURATION and OFFLINE_REFUSED
+    expires_at: Optional[str] = None  # ISO 8601 in UTC; None if the license never expires or the check is rejected
+    reason: Optional[str] = None  # the reason of CONFIGURATION and OFFLINE_REFUSED
     rejected_as: Optional[str] = None  # the code of the online rejection that ended the use of the file
-    message: Optional[str] = None  # for people; its text may change
+    message: Optional[str] = None  # a message for people, whose text may change
 
     @property
     def valid(self) -> bool:
@@ -47,7 +47,7 @@ class Result:
 
 
 class _Outage(Exception):
-    """The service could not be reached. `retry_after` is the pause in seconds that it asks for."""
+    """The service could not be reached. `retry_after` is the requested pause before a retry in seconds."""
 
     def __init__(self, message: str, retry_after: float = 0):
         super().__init__(message)
@@ -55,7 +55,7 @@ class _Outage(Exception):
 
 
 class _Misconfiguration(Exception):
-    """The service responded with a 4xx that is neither a verdict nor 408: the app is set up wrongly."""
+    """The service responded with a 4xx other than a verdict or 408, because the app is configured wrongly."""
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
@@ -63,12 +63,12 @@ class _Misconfiguration(Exception):
 
 
 class LicenseClient:
-    """A client for one license key. It may be used by several threads.
+    """A client for one license key. Several threads may use it.
 
-    `public_keys` maps key ids to public keys as `GET /api/v1/public-keys` returns them; ship them with the app.
-    `storage` is the path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now`
-    returns the device's time in milliseconds since 1970. With `product_id`, files of other products are refused. Raises
-    ValueError for options that cannot work.
+    `public_keys` maps key ids to the public keys of `GET /api/v1/public-keys`, which the app contains. `storage` is the
+    path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now` returns the
+    device's time in milliseconds since 1970. With `product_id`, files of other products are rejected. Raises ValueError
+    for invalid options.
     """
 
     def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,
@@ -78,13 +78,13 @@ class LicenseClient:
         self._url = urlsplit(base_url)
         is_local = re.fullmatch(r"localhost|.+\.localhost|127(\.\d+){3}|::1", self._url.hostname or "")
         if not self._url.hostname or self._url.scheme not in ("https", "http"):
-            raise ValueError(f"base_url must be an https address; got {base_url!r}.")
+            raise ValueError(f"base_url must be an https URL such as https://licenses.example.com; got {base_url!r}.")
         if self._url.scheme == "http" and not is_local and not allow_http:
-            raise ValueError(f"base_url must use https, or anybody on the way could respond; got {base_url!r}.")
+            raise ValueError(f"base_url must use https, because responses over http can be forged; got {base_url!r}.")
         if not re.fullmatch(r"[\x21-\x7e]+", api_key):
-            raise ValueError("api_key must be printable ASCII without blanks.")
+            raise ValueError("api_key must consist of printable ASCII characters without blanks.")
         if not license_key or not public_keys:
-            raise ValueError("license_key and public_keys must not be empty.")
+            raise ValueError("license_key and public_keys are required.")
         self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
         self._license_key = normalize_license_key(license_key)
         self._product_id = product_id
@@ -92,20 +92,20 @@ class LicenseClient:
         self._hostname = {"hostname": hostname} if hostname else {}
         self._api_key, self._storage, self._timeout, self._now = api_key, storage, timeout, now
         self._lock = threading.Lock()
-        self._rejected_as: Optional[str] = None  # a rejection holds in this process even if it cannot be written
+        self._rejected_as: Optional[str] = None  # the rejection in this process, which may not have been written
         self._next_refresh = 0.0
 
     def validate(self) -> Result:
-        """Checks the license: online where possible, else with the stored file."""
+        """Checks the license online, or with the stored file during an outage."""
         return self._check("/api/v2/license/validate", {"license": self._license_key, **self._identity}, _verdict_v2)
 
     def activate(self) -> Result:
-        """Checks the license as `validate` does, and sends the name of this machine."""
+        """Checks the license like `validate` and sends the name of this machine."""
         body = {"licenseKey": self._license_key, **self._identity, **self._hostname}
         return self._check("/api/v1/activate", body, _verdict_v1)
 
     def deactivate(self) -> Result:
-        """Releases this machine's slot and ends the use of the stored file. Works online only."""
+        """Releases the slot of this machine and ends the use of the stored file. Requires the service."""
         body = {"licenseKey": self._license_key, **self._identity}
         deadline = time.monotonic() + self._timeout
         try:
@@ -147,7 +147,7 @@ class LicenseClient:
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message)
 
     def _refresh_file(self, expires_at: Optional[str], deadline: float) -> None:
-        """Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one."""
+        """Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays."""
         state, now = self._read(), self._now()
         file = self._find(state).get("file")
         if file is not None and self._rejected_as is None:
@@ -169,7 +169,7 @@ class LicenseClient:
             self._change(file=file)
 
     def _call(self, path: str, body: dict, statuses: list, read: Callable, deadline: float) -> tuple:
-        """Returns the value that `read` parses and the service's time. Retries outages until the deadline."""
+        """Returns the result of `read` and the service's time. Retries outages until the deadline."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             left = deadline - time.monotonic()
             try:
@@ -179,13 +179,13 @@ class LicenseClient:
                 if attempt == MAX_ATTEMPTS or deadline - time.monotonic() - pause < self._timeout / 8:
                     raise
             time.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("The last attempt must return or raise.")
 
     def _request(self, path: str, body: dict, statuses: list, read: Callable, timeout: float) -> tuple:
         is_https = self._url.scheme == "https"
         connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
         connection = connect(self._url.hostname, self._url.port, timeout=max(timeout, 0.001))
-        # The timeout of a socket applies to each operation, so a slow response needs a deadline of its own.
+        # The timeout of a socket applies to each operation, so the whole response needs a separate deadline.
         watchdog = threading.Timer(timeout, lambda: _abort(sock))
         try:
             connection.connect()
@@ -209,7 +209,7 @@ class LicenseClient:
         if status in statuses:
             value = read(status, text)
             if value is None:
-                raise _Outage(f"The response with status {status} is not one that Keyward sends.")
+                raise _Outage(f"The response with status {status} does not have the format of Keyward.")
             return value, _read_date(response.getheader("date"))
         if status in (400, 408) or status < 400 or status >= 500:
             wait = response.getheader("retry-after") or ""
@@ -217,7 +217,7 @@ class LicenseClient:
         raise _Misconfiguration(status, _message(parse_object(text) or {}) or f"The service responded with status {status}.")
 
     def _read(self) -> dict:
-        """Returns what is stored; an empty state when the storage fails or contains something else."""
+        """Returns the stored state. Returns an empty state when the storage fails or contains another text."""
         try:
             with open(self._storage, encoding="utf-8") as file:
                 stored = parse_object(file.read()) or {}
@@ -249,17 +249,17 @@ class LicenseClient:
                 own = {"licenseKey": self._license_key, "file": file}
                 state["licenses"] = [own, *others][:MAX_LICENSES]
             own["rejectedAs"] = self._rejected_as if rejection else own.get("rejectedAs")
-            # The service's clock replaces the latest time; the device's only moves it forward.
+            # The service's clock replaces the latest time. The device's clock only moves it forward.
             latest = state["latestSeenMs"] if service_ms is None else service_ms
             state["latestSeenMs"] = max(latest, seen_ms or 0)
             try:
                 _write(self._storage, json.dumps(state))
             except OSError:
-                pass  # the check continues; what could not be written holds in this process
+                pass  # the check continues, and the change stays in this process
 
 
 def normalize_license_key(text: str) -> str:
-    """Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged."""
+    """Returns a generated key in upper case with hyphens. Returns any other text unchanged."""
     key = re.sub(r"[\s\u2010-\u2015\u2212-]+", "-", text.strip()).upper()
     return key if re.fullmatch(r"[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}", key) else text
 
@@ -286,7 +286,7 @@ def _deactivated(_: int, text: str) -> Optional[bool]:
 
 
 def _message(body: dict) -> Optional[str]:
-    """Returns the sentence in a response: `message` on v2, `detail` elsewhere."""
+    """Returns the message of a response: `message` on v2, `detail` elsewhere."""
     return next((body[name] for name in ("message", "detail") if isinstance(body.get(name), str)), None)
 
 
@@ -305,7 +305,7 @@ def _read_date(header: Optional[str]) -> Optional[float]:
 
 
 def _write(path: str, text: str) -> None:
-    """Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it."""
+    """Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, mode=0o700, exist_ok=True)
     descriptor, draft = tempfile.mkstemp(dir=folder)  # has mode 0600

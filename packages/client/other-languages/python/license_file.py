@@ -1,4 +1,4 @@
-"""Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Reads no clock and no network."""
+"""Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ MAX_FILE_LENGTH = 16 * 1024
 
 def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float,
           product_id: Optional[str] = None) -> tuple:  # fmt: skip
-    """Returns GOOD or the first problem of a file, and its payload. Pure: the time is a parameter."""
+    """Returns GOOD or the first problem of a file, and its payload. The time is a parameter."""
     outcome, payload = verify(file, keys)
     if outcome != "GOOD":
         return outcome, None
@@ -33,7 +33,7 @@ def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms
 
 
 def verify(file: str, keys: dict) -> tuple:
-    """Verifies the form and the signature of a file, and nothing that depends on the time."""
+    """Verifies the form and the signature of a file, independent of the time."""
     parts = [_decode(part) for part in file.split(".")] if len(file) <= MAX_FILE_LENGTH else []
     if len(parts) != 2 or parts[0] is None or parts[1] is None or len(parts[1]) != 64:
         return "MALFORMED", None
@@ -53,15 +53,15 @@ def verify(file: str, keys: dict) -> tuple:
 
 
 def read_public_key(text: str) -> Ed25519PublicKey:
-    """Reads standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for anything but an Ed25519 key."""
+    """Reads standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for any other text."""
     key = load_der_public_key(base64.b64decode(text, validate=True))
     if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("A public key is not an Ed25519 key.")
+        raise ValueError("The public key must be the base64 of an Ed25519 SubjectPublicKeyInfo.")
     return key
 
 
 def to_ms(timestamp: str) -> int:
-    """Returns milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Raises ValueError for another form."""
+    """Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Raises ValueError for any other text."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", timestamp, re.ASCII):
         raise ValueError(timestamp)
     seconds = datetime.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
@@ -93,7 +93,7 @@ def is_time(value: object) -> bool:
 
 
 def _decode(text: str) -> Optional[bytes]:
-    """Decodes base64url without padding. Returns None unless encoding the bytes again gives the same text."""
+    """Decodes base64url without padding. Returns None unless the text is the canonical encoding."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:

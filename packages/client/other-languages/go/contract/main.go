@@ -1,4 +1,4 @@
-// The Go client as a program that the contract suite can run (docs/client/contract-suite.md).
+// Runs the Go client as a program for the contract suite (docs/client/contract-suite.md).
 package main
 
 import (

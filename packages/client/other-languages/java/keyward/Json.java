@@ -81,7 +81,7 @@ final class Json {
         return values;
     }
 
-    /** Skips the opening bracket. Returns the closing one, and skips it, if nothing is between them. */
+    /** Skips the opening bracket. If the brackets are empty, also skips and returns the closing bracket. */
     private char open(char closing) {
         position++;
         blanks();
@@ -90,7 +90,7 @@ final class Json {
 
     private String string() {
         StringBuilder value = new StringBuilder();
-        if (text.charAt(position) != '"') throw new IllegalArgumentException("The JSON has no string where it needs one.");
+        if (text.charAt(position) != '"') throw new IllegalArgumentException("The JSON must have a string at this position.");
         for (position++; text.charAt(position) != '"'; position++) {
             char character = text.charAt(position);
             if (character < ' ') throw new IllegalArgumentException("The JSON has a control character in a string.");
@@ -114,7 +114,7 @@ final class Json {
         return Double.valueOf(word);
     }
 
-    /** Skips blanks and one of the marks, which it returns. */
+    /** Skips blanks and one of the marks, and returns the mark. */
     private char next(String marks) {
         blanks();
         char mark = text.charAt(position++);

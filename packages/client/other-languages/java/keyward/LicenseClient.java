@@ -15,8 +15,8 @@ import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * Checks the license of an app: the service decides when it can be reached, and a signed file when it cannot (docs/api.md,
- * C1 to C6). No method throws, except {@link Builder#build} for options that cannot work. Several threads may use a client.
+ * Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
+ * C1 to C6). Only {@link Builder#build} throws, for invalid options. Several threads may use a client.
  */
 public final class LicenseClient {
     private static final Duration DAY = Duration.ofDays(1);
@@ -33,7 +33,7 @@ public final class LicenseClient {
     private final Clock clock;
     private final Storage storage;
     private final Transport transport;
-    /** A rejection holds in this process even if it cannot be written. */
+    /** The rejection in this process, which may not have been written to the storage. */
     private String rejectedAs;
     private long nextRefresh = System.nanoTime();
 
@@ -53,19 +53,19 @@ public final class LicenseClient {
         return new Builder();
     }
 
-    /** Checks the license: online where possible, else with the stored file. */
+    /** Checks the license online, or with the stored file during an outage. */
     public Result validate() {
         return check("/api/v2/license/validate", body("license"), Transport::readVerdictV2);
     }
 
-    /** Checks the license as {@link #validate} does, and sends the name of this machine. */
+    /** Checks the license like {@link #validate} and sends the name of this machine. */
     public Result activate() {
         Map<String, Object> body = body("licenseKey");
         if (hostname != null) body.put("hostname", hostname);
         return check("/api/v1/activate", body, Transport::readVerdict);
     }
 
-    /** Releases this machine's slot and ends the use of the stored file. Works online only. */
+    /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
     public Result deactivate() {
         long deadline = System.nanoTime() + timeout.toNanos();
         Result result = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation).result();
@@ -74,7 +74,7 @@ public final class LicenseClient {
         return result;
     }
 
-    /** Returns a generated key as the service knows it, in upper case with hyphens. Returns other texts unchanged. */
+    /** Returns a generated key in upper case with hyphens. Returns any other text unchanged. */
     static String normalizeLicenseKey(String text) {
         String key = text.strip().replaceAll("[\\s\\u00a0\\u2010-\\u2015\\u2212-]+", "-").toUpperCase(java.util.Locale.ROOT);
         return GENERATED_KEY.matcher(key).matches() ? key : text;
@@ -94,7 +94,7 @@ public final class LicenseClient {
         if (result.code().equals("UNREACHABLE")) return decideOffline(result.message());
         if (result.code().equals("CONFIGURATION")) return result;
         change(state -> {
-            // The service's clock corrects a device whose clock once ran ahead.
+            // The service's clock corrects a device whose clock was ahead.
             if (response.date() != null) state.latestSeenMs = response.date().toEpochMilli();
             reject(state, result.valid() ? null : result.code());
         });
@@ -116,13 +116,13 @@ public final class LicenseClient {
         return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
     }
 
-    /** Fetches a new file if one is due, in what is left of the time budget. A failure leaves the old one. */
+    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays. */
     private void refreshFile(Instant expiresAt, long deadline) {
         synchronized (this) {
             if (!isDue(expiresAt) || System.nanoTime() - nextRefresh < 0) return;
             nextRefresh = System.nanoTime() + REFRESH_PAUSE.toNanos();
         }
-        // The text of the file is passed in the field for messages.
+        // The field for messages contains the text of the file.
         Transport.Reader reader = (status, text) -> Result.online("RECEIVED", status == 200 ? text : "");
         Result received = transport.call("/api/v1/licenses/file", body("licenseKey"), deadline, reader).result();
         if (!received.code().equals("RECEIVED")) return;
@@ -130,7 +130,7 @@ public final class LicenseClient {
         if (file != null && file.licenseKey().equals(licenseKey)) change(state -> state.add(licenseKey, received.message()));
     }
 
-    /** Returns whether the stored file is missing, not good, a day old, past half of its life, or of another expiry. */
+    /** Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry. */
     private boolean isDue(Instant expiresAt) {
         Storage.State state = storage.read();
         Storage.Stored stored = state.find(licenseKey);
@@ -153,11 +153,11 @@ public final class LicenseClient {
         try {
             storage.write(state);
         } catch (IOException | RuntimeException error) {
-            // The check continues; a rejection that could not be written holds in this process.
+            // The check continues. A rejection that could not be written stays in force in this process.
         }
     }
 
-    /** The options of a client. Those without a default have to be set. */
+    /** The options of a client. Options without a default are required. */
     public static final class Builder {
         private String baseUrl = "";
         private String apiKey = "";
@@ -171,19 +171,19 @@ public final class LicenseClient {
         private boolean allowHttp;
         private Clock clock = Clock.systemUTC();
 
-        /** The base address of the service, such as {@code https://licenses.example.com}. */
+        /** The base URL of the service, such as {@code https://licenses.example.com}. */
         public Builder baseUrl(String value) {
             baseUrl = value;
             return this;
         }
 
-        /** The API key of the organization. It ships with the app, so it is not a secret. */
+        /** The API key of the organization. The app contains it, so it is not a secret. */
         public Builder apiKey(String value) {
             apiKey = value;
             return this;
         }
 
-        /** Adds a public key as {@code GET /api/v1/public-keys} returns it. Public keys ship with the app. */
+        /** Adds a public key of {@code GET /api/v1/public-keys}. The app contains the public keys. */
         public Builder publicKey(String keyId, String publicKey) {
             publicKeys.put(keyId, publicKey);
             return this;
@@ -201,51 +201,53 @@ public final class LicenseClient {
             return this;
         }
 
-        /** The id of the product that the app is. Files of other products are refused. Default none. */
+        /** The product id of the app. Files of other products are rejected. Default: none. */
         public Builder productId(String value) {
             productId = value;
             return this;
         }
 
-        /** The id of this machine. Default none; licenses with a machine limit need one. */
+        /** The id of this machine, which licenses with a machine limit require. Default: none. */
         public Builder machineId(String value) {
             machineId = value;
             return this;
         }
 
-        /** The name of this machine for people to read. {@code activate} sends it. Default none. */
+        /** The name of this machine for people, which {@code activate} sends. Default: none. */
         public Builder hostname(String value) {
             hostname = value;
             return this;
         }
 
-        /** The time budget of a call with all its retries. Default 5 seconds. */
+        /** The time budget of a call with all retries. Default: 5 seconds. */
         public Builder timeout(Duration value) {
             timeout = value;
             return this;
         }
 
-        /** Allows {@code http} on another host than this machine. Default false. */
+        /** Whether {@code http} is allowed for other hosts than this machine. Default: false. */
         public Builder allowHttp(boolean value) {
             allowHttp = value;
             return this;
         }
 
-        /** The device's clock. Default the clock of the system. */
+        /** The device's clock. Default: the clock of the system. */
         public Builder clock(Clock value) {
             clock = value;
             return this;
         }
 
-        /** Creates the client. Throws an IllegalArgumentException for options that cannot work. */
+        /** Creates the client. Throws an IllegalArgumentException for invalid options. */
         public LicenseClient build() {
             URI address = URI.create(baseUrl);
             String scheme = String.valueOf(address.getScheme());
-            require(address.getHost() != null && scheme.matches("https?"), "baseUrl must be an https address.");
+            require(
+                address.getHost() != null && scheme.matches("https?"),
+                "baseUrl must be an https URL such as https://licenses.example.com.");
             boolean isPrivate = scheme.equals("https") || LOCAL_HOST.matcher(address.getHost()).matches();
-            require(isPrivate || allowHttp, "baseUrl must use https, or anybody on the way could respond.");
-            require(apiKey.matches("[\\x21-\\x7e]+"), "apiKey must be printable ASCII without blanks.");
-            require(!licenseKey.isEmpty() && !publicKeys.isEmpty(), "licenseKey and publicKeys must not be empty.");
+            require(isPrivate || allowHttp, "baseUrl must use https, because responses over http can be forged.");
+            require(apiKey.matches("[\\x21-\\x7e]+"), "apiKey must consist of printable ASCII characters without blanks.");
+            require(!licenseKey.isEmpty() && !publicKeys.isEmpty(), "licenseKey and publicKeys are required.");
             require(storage != null, "storage must not be null.");
             Map<String, PublicKey> keys = new HashMap<>();
             publicKeys.forEach((id, text) -> keys.put(id, LicenseFile.readPublicKey(text)));

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/** The payload of a license file that was verified (docs/api.md, F1 to F7). Nothing here reads a clock or a network. */
+/** The payload of a verified license file (docs/api.md, F1 to F7). The class uses neither a clock nor a network. */
 public record LicenseFile(
         String licenseKey, String productId, String keyId, Instant expiresAt, Instant issuedAt, Instant refreshAfter) {
     private static final Duration CLOCK_TOLERANCE = Duration.ofMinutes(5);
@@ -28,12 +28,12 @@ public record LicenseFile(
     static final DateTimeFormatter TIME =
             DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
 
-    /** The outcome of a judgement: GOOD with the file, or the first problem without it. */
+    /** The outcome of a judgement: GOOD with the file, or the first problem without a file. */
     public record Judgement(String outcome, LicenseFile file) {}
 
     /**
-     * Judges a file. {@code latestSeen} is the latest time that the app has seen; the epoch if it has seen none. {@code productId}
-     * is the product that the app is; null accepts every product.
+     * Judges a file. {@code latestSeen} is the latest time that the app has observed, or the epoch. {@code productId} is the
+     * product id of the app, or null to accept files of all products.
      */
     public static Judgement judge(
             String text, Map<String, PublicKey> keys, String licenseKey, String productId, Instant now, Instant latestSeen) {
@@ -48,7 +48,7 @@ public record LicenseFile(
         return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
     }
 
-    /** Verifies the form and the signature of a file, and nothing that depends on the time. */
+    /** Verifies the form and the signature of a file, independent of the time. */
     public static Judgement verify(String text, Map<String, PublicKey> keys) {
         String[] parts = text.length() > MAX_LENGTH ? new String[0] : text.split("\\.", -1);
         byte[] payload = parts.length == 2 ? decode(parts[0]) : null;
@@ -65,7 +65,7 @@ public record LicenseFile(
         try {
             return KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(Base64.getDecoder().decode(text)));
         } catch (GeneralSecurityException error) {
-            throw new IllegalArgumentException("A public key is not an Ed25519 key.", error);
+            throw new IllegalArgumentException("The public key must be the base64 of an Ed25519 SubjectPublicKeyInfo.", error);
         }
     }
 
@@ -117,11 +117,11 @@ public record LicenseFile(
             verifier.update(payload);
             return verifier.verify(signature);
         } catch (GeneralSecurityException error) {
-            return false; // for example S is not below the group order
+            return false; // for example because S is not below the group order
         }
     }
 
-    /** Decodes base64url without padding. Returns null unless encoding the bytes again gives the same text. */
+    /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */
     private static byte[] decode(String text) {
         try {
             byte[] bytes = Base64.getUrlDecoder().decode(text);

@@ -3,14 +3,14 @@ package keyward;
 import java.time.Instant;
 
 /**
- * The outcome of a call. Fields that do not apply are null.
+ * The outcome of a call. Inapplicable fields are null.
  *
- * @param source "online" when the service decided, "offline" when it could not be reached
+ * @param source "online" if the service decided, "offline" if it was not reachable
  * @param code VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
- * @param expiresAt null if the license never expires, or is not valid
- * @param reason of CONFIGURATION and OFFLINE_REFUSED
+ * @param expiresAt null if the license never expires or the check is rejected
+ * @param reason the reason of CONFIGURATION and OFFLINE_REFUSED
  * @param rejectedAs the code of the online rejection that ended the use of the file
- * @param message a sentence for people; its text may change
+ * @param message a message for people, whose text may change
  */
 public record Result(String source, String code, Instant expiresAt, String reason, String rejectedAs, String message) {
     /** Returns whether the app may run. */

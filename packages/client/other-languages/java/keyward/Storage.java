@@ -13,14 +13,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The client's state in a file: the license file of each license key, and the latest time seen. */
+/** The client's state in a file: the license file of each license key, and the latest observed time. */
 final class Storage {
     private static final int MAX_LICENSES = 10;
 
-    /** {@code rejectedAs} is the code that ended the use of the file; null while it may be used. */
+    /** A stored file. {@code rejectedAs} is the code that ended the use of the file, or null. */
     record Stored(String licenseKey, String file, String rejectedAs) {}
 
-    /** The content; the newest file comes first. Milliseconds since 1970; 0 if no time was seen. */
+    /** The content, newest file first. The latest observed time is in milliseconds since 1970, or 0. */
     static final class State {
         long latestSeenMs;
         final List<Stored> licenses = new ArrayList<>();
@@ -47,7 +47,7 @@ final class Storage {
         this.path = path.toAbsolutePath();
     }
 
-    /** Returns what is stored; an empty state when the storage fails or contains something else. */
+    /** Returns the stored state. Returns an empty state when the storage fails or contains another text. */
     State read() {
         State state = new State();
         Map<String, Object> content;
@@ -66,7 +66,7 @@ final class Storage {
         return state;
     }
 
-    /** Replaces the file at once: a crash leaves the old text or the new one. Only its owner can read it. */
+    /** Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. */
     void write(State state) throws IOException {
         Map<String, Object> content = new LinkedHashMap<>();
         content.put("version", 2);

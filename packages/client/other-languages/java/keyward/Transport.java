@@ -30,13 +30,13 @@ final class Transport {
         Result read(int status, String body);
     }
 
-    /** A result and the time at which the service sent it; null if it did not say. */
+    /** A result and the time of the response. The time is null if the response has no Date. */
     record Response(Result result, Instant date, Duration retryAfter) {}
 
     private final String baseUrl;
     private final String apiKey;
     private final Duration timeout;
-    // The service never redirects; following a redirect would send the API key elsewhere.
+    // The service never redirects, and following a redirect would send the API key to another host.
     private final HttpClient http = HttpClient.newBuilder()
             .followRedirects(HttpClient.Redirect.NEVER)
             .version(HttpClient.Version.HTTP_1_1)
@@ -48,12 +48,12 @@ final class Transport {
         this.timeout = timeout;
     }
 
-    /** Returns what {@code reader} parses, UNREACHABLE or CONFIGURATION. Retries outages until the deadline, in nanoseconds. */
+    /** Returns the result of {@code reader}, UNREACHABLE or CONFIGURATION. Retries outages until the deadline in nanoseconds. */
     Response call(String path, Map<String, Object> body, long deadline, Reader reader) {
         for (int attempt = 1; ; attempt++) {
             long left = deadline - System.nanoTime();
             Response response = request(path, body, attempt < MAX_ATTEMPTS ? left / 2 : left, reader);
-            // The random part keeps apps from retrying in step after an outage.
+            // The random part prevents apps from retrying in unison after an outage.
             Duration pause = response.retryAfter.plusMillis(ThreadLocalRandom.current().nextLong(200L * attempt));
             long rest = deadline - System.nanoTime() - pause.toNanos();
             boolean isFinal = attempt == MAX_ATTEMPTS || rest < timeout.toNanos() / 8;
@@ -78,7 +78,7 @@ final class Transport {
         try {
             HttpResponse<InputStream> response = exchange.get(budget, TimeUnit.NANOSECONDS);
             try (InputStream stream = response.body()) {
-                // Closing the stream ends a read of a body that comes too slowly.
+                // Closing the stream ends the read of a slow body.
                 long left = Math.max(0, end - System.nanoTime());
                 CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS).execute(() -> close(stream));
                 byte[] bytes = stream.readNBytes(MAX_BODY_BYTES + 1);
@@ -88,7 +88,7 @@ final class Transport {
             }
         } catch (TimeoutException error) {
             exchange.cancel(true);
-            return outage("No response in time.", Duration.ZERO);
+            return outage("No response arrived within the time budget.", Duration.ZERO);
         } catch (ExecutionException | IOException error) {
             return outage("No connection: " + error, Duration.ZERO);
         } catch (InterruptedException error) {
@@ -101,7 +101,7 @@ final class Transport {
         try {
             stream.close();
         } catch (IOException error) {
-            // It is closed already.
+            // The stream is closed already.
         }
     }
 
@@ -112,7 +112,7 @@ final class Transport {
         if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), Duration.ZERO);
         if (status <= 400 || status == 408 || status >= 500) {
             String pause = headers.firstValue("retry-after").filter(text -> text.matches("\\d{1,9}")).orElse("0");
-            String message = "Keyward does not respond like this, or is away: status " + status + ".";
+            String message = "The service is unavailable or is not Keyward: status " + status + ".";
             return outage(message, Duration.ofSeconds(Long.parseLong(pause)));
         }
         String reason = switch (status) {
@@ -134,7 +134,7 @@ final class Transport {
         return agrees ? result : null;
     }
 
-    /** Parses a verdict of v1, and what v2 has in common with it. */
+    /** Parses the fields that the verdicts of v1 and v2 have in common. */
     static Result readVerdict(int status, String text) {
         Map<String, Object> body = Json.parseObject(text);
         if (!(body.get("valid") instanceof Boolean valid) || !(body.get("code") instanceof String code)) return null;
@@ -151,7 +151,7 @@ final class Transport {
         return Result.online(deactivated ? "DEACTIVATED" : "NOT_ACTIVE", null);
     }
 
-    /** Returns the sentence in a response: {@code message} on v2, {@code detail} elsewhere. */
+    /** Returns the message of a response: {@code message} on v2, {@code detail} elsewhere. */
     private static String message(Map<String, Object> body) {
         return body.get("message") instanceof String text ? text : body.get("detail") instanceof String text ? text : null;
     }
