@@ -212,7 +212,7 @@ describe('a long list', () => {
     const stopped = await shell.cli(...args)
     expect([stopped.code, stopped.err]).toEqual([
       3,
-      expect.stringMatching(/[^.]\. Added before: \d+; the same command/),
+      expect.stringMatching(/[^.]\. Added before: \d+\. Run the same command/),
     ])
     gate.open()
     shell.clock.aheadMs = 5 * DAY_MS

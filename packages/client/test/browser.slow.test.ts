@@ -63,9 +63,9 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
     expect(await license()).toBe('valid (offline)')
     gateway.fault = { kind: 'none' }
     service.license.rejectedAs = 'REVOKED'
-    expect(await license()).toBe('refused (REVOKED)')
+    expect(await license()).toBe('rejected (REVOKED)')
     gateway.fault = { kind: 'drop' }
-    expect(await license()).toBe('refused (NO_FILE)')
+    expect(await license()).toBe('rejected (NO_FILE)')
     await page.close()
   })
 
