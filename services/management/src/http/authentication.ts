@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so a revocation or a
- * withdrawn permission takes effect at the next request.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so the next request
+ * is rejected after a revocation, and lacks a withdrawn permission.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'

@@ -103,7 +103,7 @@ describe('the events of a change', () => {
     expect(await events(own)).toEqual(before)
   })
 
-  test('are those of the committed changes when many requests run at once', async () => {
+  test('match the committed changes when many requests run at once', async () => {
     const own = await createVendor(harness)
     const productId = await own.product()
     const customerId = await own.customer()

@@ -228,7 +228,7 @@ export async function listRules(context: ReadContext, query: RuleQuery): Promise
   )
 }
 
-/** Returns up to `count` rules of a filter with ids above `after`, by id. */
+/** Returns up to `count` rules of a filter with ids above `after`, sorted by id. */
 export async function readRulesAfter(
   context: ReadContext,
   filter: RuleFilter,
