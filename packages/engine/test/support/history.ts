@@ -30,6 +30,18 @@ const EXPIRIES = [Infinity, Infinity, Infinity, NOW + 1, NOW, NOW - 1, NOW + 100
 /** Lengths around those at which a value needs another block. */
 const VALUE_LENGTHS = [2, 43, 44, 45, 103, 104, 105, 164, 165, 1000]
 
+/** The fields that a change of a single field of a license can change. */
+const LICENSE_FIELDS = [
+  'productId',
+  'customerId',
+  'key',
+  'status',
+  'expiresAtMs',
+  'maxMachines',
+  'leaseSeconds',
+  'entitlements',
+] as const
+
 const utf8 = new TextEncoder()
 
 export class History implements World {
@@ -58,14 +70,22 @@ export class History implements World {
     if (this.products.length === 0 || dice < 6) return this.putProduct()
     if (this.customers.length === 0 || dice < 10) return this.addCustomer()
     if (dice < 13) return this.putCredential()
-    if (this.licenses.length === 0 || dice < 30) return this.putLicense()
-    if (dice < 60) return this.putRule()
+    if (this.licenses.length === 0 || dice < 24) return this.putLicense()
+    if (dice < 54) return this.putRule()
+    if (dice < 60) return this.changeField()
     if (dice < 80) return this.changeMachine()
     if (dice < 90) return this.rules.length === 0 ? [] : this.removeRules((rule) => rule === r.pick(this.rules))
     if (dice < 95) return this.removeLicense(r.pick(this.licenses))
     if (dice < 97) return this.removeOwner('customer')
     if (dice < 98) return this.removeOwner('product')
     return this.removeCredential()
+  }
+
+  /** Changes a single field of a license or rule, if there is one, and returns the changes. */
+  changeField(): Change[] {
+    const { random: r } = this
+    if (this.rules.length > 0 && r.chance(0.4)) return this.changeRule(r.pick(this.rules))
+    return this.licenses.length === 0 ? [] : this.changeLicense(r.pick(this.licenses))
   }
 
   /** Returns the whole world as additions, in random order. */
@@ -154,23 +174,28 @@ export class History implements World {
   }
 
   private putLicense(): Change[] {
+    const product = this.random.pick(this.products)
+    const isOwn = ({ organizationId }: { organizationId: Id }): boolean => organizationId === product.organizationId
+    if (!this.customers.some(isOwn)) return []
+    return this.storeLicense(this.drawLicense(product, this.random.chance(0.5) ? this.licenses.find(isOwn) : undefined))
+  }
+
+  /** Changes a single field of a license. */
+  private changeLicense(license: LicenseRecord): Change[] {
+    const products = this.products.filter((one) => one.organizationId === license.organizationId)
+    const drawn = this.drawLicense(this.random.pick(products), license)
+    const field = this.random.pick(LICENSE_FIELDS)
+    return this.storeLicense({ ...license, [field]: drawn[field] })
+  }
+
+  private drawLicense(product: ProductRecord, known: LicenseRecord | undefined): LicenseRecord {
     const { random: r } = this
-    const product = r.pick(this.products)
-    const customers = this.customers.filter((one) => one.organizationId === product.organizationId)
-    if (customers.length === 0) return []
-    const known = r.chance(0.5) ? this.licenses.find((one) => one.organizationId === product.organizationId) : undefined
-    const key = utf8.encode(r.pick(KEYS))
-    const taken = this.licenses.some(
-      (one) => one !== known && one.organizationId === product.organizationId && hex(one.key) === hex(key),
-    )
-    if (taken) return []
-    const id = known?.id ?? r.bytes(16)
-    const row: LicenseRecord = {
-      id,
+    return {
+      id: known?.id ?? r.bytes(16),
       organizationId: product.organizationId,
       productId: product.id,
-      customerId: r.pick(customers).id,
-      key,
+      customerId: r.pick(this.customers.filter((one) => one.organizationId === product.organizationId)).id,
+      key: utf8.encode(r.pick(KEYS)),
       status: r.pick(['active', 'active', 'active', 'suspended', 'revoked']),
       expiresAtMs: r.chance(0.1) ? NOT_STARTED : r.pick(EXPIRIES),
       maxMachines: r.chance(0.3) ? null : r.int(5),
@@ -178,22 +203,47 @@ export class History implements World {
       used: known?.used ?? 0,
       entitlements: randomValue(r),
     }
+  }
+
+  /** Stores a license, unless another license of its organization has its key. */
+  private storeLicense(row: LicenseRecord): Change[] {
+    const hasItsKey = (one: LicenseRecord): boolean =>
+      one.organizationId === row.organizationId && hex(one.key) === hex(row.key)
+    if (this.licenses.some((one) => one.id !== row.id && hasItsKey(one))) return []
     put(this.licenses, row)
-    return [{ entity: 'license', id, row }]
+    return [{ entity: 'license', id: row.id, row }]
   }
 
   private putRule(): Change[] {
+    const license = this.random.pick(this.licenses)
+    const isOwn = (one: AccessRuleRecord): boolean => one.organizationId === license.organizationId
+    return this.storeRule(this.drawRule(license, this.random.chance(0.2) ? this.rules.find(isOwn) : undefined))
+  }
+
+  /** Changes only the mode, expiry, scope, kind or value of a rule. */
+  private changeRule(rule: AccessRuleRecord): Change[] {
     const { random: r } = this
-    const license = r.pick(this.licenses)
+    const licenses = this.licenses.filter((one) => one.organizationId === rule.organizationId)
+    if (licenses.length === 0) return []
+    const license = r.pick(licenses)
+    const { mode, expiresAtMs, scope, scopeId, type, kind, allowSuspendedOrExpired } = this.drawRule(license, rule)
+    const match = this.randomMatch(license)
+    if (match.type === rule.type && r.chance(0.5)) return this.storeRule({ ...rule, ...match })
+    const fields = [{ mode }, { expiresAtMs }, { scope, scopeId }]
+    // The type limits the kinds.
+    const changed = r.pick(type === rule.type ? [...fields, { kind, allowSuspendedOrExpired }] : fields)
+    return this.storeRule({ ...rule, ...changed })
+  }
+
+  private drawRule(license: LicenseRecord, known: AccessRuleRecord | undefined): AccessRuleRecord {
+    const { random: r } = this
     const restricts = this.#isRestrictive && r.chance(0.8)
     const scopes = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
     const scope = r.pick(restricts ? scopes.slice(1) : scopes)
     const scopeId = { LICENSE: license.id, PRODUCT: license.productId, ORGANIZATION: null }[scope]
     const match = restricts ? this.randomRestriction() : this.randomMatch(license)
     const kind = restricts ? 'RESTRICTION' : this.randomKind(match.type)
-    const exclusion = kind === 'EXCLUSION'
-    const known = r.chance(0.2) ? this.rules.find((one) => one.organizationId === license.organizationId) : undefined
-    const row: AccessRuleRecord = {
+    return {
       id: known?.id ?? r.bytes(16),
       organizationId: license.organizationId,
       kind,
@@ -201,11 +251,14 @@ export class History implements World {
       scope,
       scopeId,
       expiresAtMs: r.pick(EXPIRIES),
-      allowSuspendedOrExpired: exclusion && r.chance(0.4),
+      allowSuspendedOrExpired: kind === 'EXCLUSION' && r.chance(0.4),
       ...match,
     }
+  }
+
+  /** Stores a rule. The database rejects a duplicate, but replaces an expired rule, whose deletion may arrive later. */
+  private storeRule(row: AccessRuleRecord): Change[] {
     const duplicates = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
-    // The database rejects a duplicate, but replaces an expired rule. The deletion of that rule may arrive later.
     if (duplicates.some((one) => one.expiresAtMs > NOW - 1)) return []
     put(this.rules, row)
     return this.random.shuffle<Change>([
@@ -290,38 +343,6 @@ export class History implements World {
     const row = this.credentials.shift()
     return row === undefined ? [] : [{ entity: 'credential', id: row.id, row: null }]
   }
-}
-
-/** Returns the changes that lead from one world to another: each row that differs, once. */
-export function changesBetween(before: History, after: History): Change[] {
-  const changes: Change[] = []
-  const compare = <Row extends { id: Id }>(
-    from: Row[],
-    to: Row[],
-    change: (id: Id, row: Row | null) => Change,
-  ): void => {
-    for (const row of to) if (!from.includes(row)) changes.push(change(row.id, row))
-    for (const { id } of from) if (!to.some((row) => hex(row.id) === hex(id))) changes.push(change(id, null))
-  }
-  compare(before.organizations, after.organizations, (id, row) => ({ entity: 'organization', id, row }))
-  compare(before.products, after.products, (id, row) => ({ entity: 'product', id, row }))
-  compare(before.customers, after.customers, (id, row) => ({ entity: 'customer', id, row }))
-  compare(before.credentials, after.credentials, (id, row) => ({ entity: 'credential', id, row }))
-  compare(before.licenses, after.licenses, (id, row) => ({ entity: 'license', id, row }))
-  compare(before.rules, after.rules, (id, row) => ({ entity: 'rule', id, row }))
-  const usedOf = (id: Id): number => after.licenses.find((one) => hex(one.id) === hex(id))?.used ?? 0
-  const isIn = (machines: History['machines'], { licenseId, machineId }: History['machines'][number]): boolean =>
-    machines.some((one) => hex(one.licenseId) === hex(licenseId) && hex(one.machineId) === hex(machineId))
-  for (const [from, to, held] of [
-    [before, after, true],
-    [after, before, false],
-  ] as const) {
-    for (const one of to.machines) {
-      if (isIn(from.machines, one)) continue
-      changes.push({ entity: 'machine', ...one, held, used: usedOf(one.licenseId) })
-    }
-  }
-  return changes
 }
 
 /** Returns a byte string from a small pool, or null. */

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import { expect, test } from 'vitest'
 
-import { type Change, createIndex, openIndex } from '../../src/index.ts'
+import { type Change, CODES, createIndex, openIndex } from '../../src/index.ts'
 import { differences } from '../support/comparison.ts'
 import { History } from '../support/history.ts'
-import { license, machine, tenant } from '../support/rows.ts'
+import { decide, idOf, LICENSE, license, machine, rule, tenant } from '../support/rows.ts'
 import { worlds } from '../support/worlds.ts'
 
 const WORLDS = worlds(6, 30)
@@ -60,6 +62,48 @@ test('a reload makes the index equal to its rows, from any earlier state and aft
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
 }, 60_000)
+
+test('a reload finds exactly the row of which a single field has changed', () => {
+  for (let seed = 1; seed <= 3 * WORLDS; seed++) {
+    const world = new History(seed)
+    for (let i = 0; i < 80; i++) world.step()
+    const writer = createIndex({ reserve: 'small' })
+    writer.apply(world.snapshot())
+    for (let reload = 0; reload < 10; reload++) {
+      const former = [...world.licenses, ...world.rules]
+      const changes = world.changeField()
+      const isEqual = (change: Change): boolean =>
+        former.some((row) => change.entity !== 'machine' && isDeepStrictEqual(row, change.row))
+      const changed = changes.filter((change) => change.entity !== 'machine' && change.row !== null && !isEqual(change))
+      writer.beginReload()
+      writer.receive(world.snapshot())
+      expect(writer.differences, `seed ${seed}, reload ${reload}`).toBe(changed.length)
+      expect(writer.endReload(), `seed ${seed}`).toEqual([])
+    }
+    expect(differences(openIndex(writer.shared), world, 50), `seed ${seed}`).toEqual([])
+  }
+})
+
+test('a new license with more rules than fit into one section is never VALID before its blacklist', () => {
+  const codes = new Set<string | undefined>()
+  const sections = { rows: 1, atomicRows: 1 }
+  const writer = createIndex({
+    reserve: 'small',
+    sections,
+    onSection: () => codes.add(CODES[decide(reader, 'm').code]),
+  })
+  const reader = openIndex(writer.shared)
+  writer.apply(tenant().filter(({ entity }) => entity !== 'license'))
+  const blocked = Array.from({ length: 3 }, (_, n) =>
+    rule(
+      { type: 'HWID', machineId: new TextEncoder().encode(n === 0 ? 'm' : `machine ${n}`) },
+      { id: idOf(6, n), scope: 'LICENSE', scopeId: LICENSE },
+    ),
+  )
+  expect(writer.apply([license({}), ...blocked])).toEqual([])
+  expect(codes).not.toContain('VALID')
+  expect(codes).toContain('BLACKLISTED')
+})
 
 test('changes that are applied during a reload take precedence over its rows', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {

@@ -19,8 +19,9 @@ import {
   openIndex,
   type Rejected,
 } from '../../src/index.ts'
+import { changesBetween } from '../support/changes-between.ts'
 import { decideNow, differences, fillCheck } from '../support/comparison.ts'
-import { changesBetween, History, NOW } from '../support/history.ts'
+import { History, NOW } from '../support/history.ts'
 import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
 import { worlds } from '../support/worlds.ts'
 
