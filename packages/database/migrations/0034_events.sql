@@ -1,6 +1,6 @@
--- Events (docs/api.md#w1): what happened to the resources of an organization. An event is written in the transaction of its change.
+-- Events of an organization's resources (docs/api.md#w1). An event is written in the transaction of its change.
 
--- `id` is a UUIDv7, and its milliseconds are the time of the event. `data` is stored as text, so it is returned as it was written.
+-- `id` is a UUIDv7, and its milliseconds are the time of the event. `data` is stored as text, so it is returned unchanged.
 create table events (
   id uuid primary key,
   organization_id uuid not null,
@@ -12,25 +12,26 @@ create index events_listing on events (organization_id, id);
 create index events_type on events (organization_id, type, id);
 create index events_resource on events (organization_id, resource_id, id) where resource_id is not null;
 
--- Changes that validators make, until the management service turns them into events. Triggers write them, so validators of every
--- version do, in the transaction of the change. `id` becomes the id of the event.
+-- Changes that validators make, until the management service turns them into events. Triggers write them in the transaction
+-- of the change, so validators of every version record them. `id` becomes the id of the event.
 create table occurrences (
   id uuid primary key default new_id(),
   xid xid8 not null default pg_current_xact_id(),
   kind text not null,
-  organization_id uuid, -- null: of a row that names none
+  organization_id uuid, -- null when the changed row does not contain one
   license_id uuid not null,
   machine_id bytea,
   details jsonb
 );
 create index occurrences_xid on occurrences (xid);
 
--- A machine with its slot, as `details` of an occurrence.
+-- Returns a machine and its slot in the form of an occurrence's `details`.
 create function machine_details(machine machines) returns jsonb language sql stable set search_path = public, pg_temp as $$
   select jsonb_build_object('id', machine.id, 'hostname', machine.hostname, 'firstSeenAt', machine.first_seen_at,
     'lastSeenAt', machine.last_seen_at, 'leaseEndsAt', machine.lease_ends_at) $$;
 
--- Only entries without an actor: those with one are changes through the management API, which writes their events itself.
+-- Notes only entries without an actor. Entries with an actor are changes through the management API, which writes their
+-- events itself.
 create function note_activity() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -45,7 +46,8 @@ create trigger activity_noted after insert on activity for each row
   when (new.actor is null and new.type in ('MACHINE_ACTIVATED', 'MACHINE_RELEASED', 'LEASE_ENDED', 'TERM_STARTED'))
   execute function note_activity();
 
--- The deleted row belongs to the release of the same transaction. The machines of a deleted license are not noted.
+-- Notes a deleted machine, whose row belongs to the release in the same transaction. Skips the machines of a deleted
+-- license.
 create function note_deleted_machine() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -57,7 +59,7 @@ begin
 end $$;
 create trigger machines_noted after delete on machines for each row execute function note_deleted_machine();
 
--- An alert is noted when it opens, and at most once an hour while checks go on to exceed the limit.
+-- An alert is noted when it opens, and then at most once an hour while checks exceed the limit.
 alter table alerts add column noted_at timestamptz not null default now();
 
 create function note_alert() returns trigger language plpgsql
@@ -79,12 +81,12 @@ create trigger alerts_noted_again before update of count on alerts for each row
 create table used_licenses (license_id uuid primary key references licenses on delete cascade);
 insert into used_licenses (license_id) select license_id from license_slots where used > 0 or unrecorded > 0;
 
--- What the scheduler has looked at: `until` is the time up to which everything due has its event.
+-- The progress of the scheduler. Every event that was due before `until` is written.
 create table event_schedules (
   name text primary key,
   until timestamptz not null
 );
--- Events that the scheduler has written, so that it writes each once. `mark` names the event and the time that was due.
+-- Events that the scheduler has written, so that it writes each once. `mark` identifies the event and its due time.
 create table event_marks (
   resource_id uuid not null,
   mark text not null,
@@ -101,7 +103,7 @@ create table quota_levels (
 );
 create index licenses_by_expiry on licenses (expires_at) where expires_at is not null;
 
--- Whoever had every permission has the new one, too.
+-- Credentials and members with all earlier permissions get the new one.
 do $$
 declare
   all_before constant text[] := '{licenses.read,licenses.write,products.read,products.write,customers.read,customers.write,analytics.read,audit.read,credentials.write,signing-keys.write}';

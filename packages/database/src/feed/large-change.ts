@@ -83,7 +83,10 @@ export const LARGE_CHANGE_PASSES: readonly { letter: string; step: LargePage['st
 
 /** A read in progress. */
 export interface LargeChange {
-  /** Resolves to the snapshot of the pages when all were delivered. Rejects when the connection breaks or `close` is called. */
+  /**
+   * Resolves to the snapshot of the pages when all pages were delivered. Rejects when the connection breaks or `close` is
+   * called.
+   */
   readonly done: Promise<string>
   close(): void
 }

@@ -133,7 +133,7 @@ export interface LogRow {
   readonly id: Buffer
   /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
   readonly record: Buffer | null
-  /** The new snapshot. Only the head has it, and the fields below. */
+  /** The new snapshot. This field and the fields below are set only in the head. */
   readonly snapshot: string | null
   readonly behind: boolean | null
   /** Whether there are more changes than fit into one read. */
@@ -155,7 +155,7 @@ function listOf(columns: readonly Column[]): string {
   return columns.map(({ sql }) => sql).join(', ')
 }
 
-/** The columns of the head, in the other rows. */
+/** The null columns that stand for the head's columns in the other rows. */
 const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
 
 /**

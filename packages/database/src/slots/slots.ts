@@ -57,9 +57,9 @@ export interface ClaimAnswer {
 /**
  * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses
  * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A claim
- * that ends VALID starts the term of its license (docs/api.md#l1). The outcome of a locked license is `busy`, without
- * waiting. With `patient`, the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated claim
- * whose first response was lost yields `known`. Set a statement timeout on the pool.
+ * that ends VALID starts the term of its license (docs/api.md#l1). A claim of a locked license does not wait, and its
+ * outcome is `busy`. With `patient`, the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated
+ * claim whose first response was lost yields `known`. Set a statement timeout on the pool.
  */
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
@@ -124,7 +124,7 @@ export interface ReleaseAnswer {
 
 /**
  * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Writes
- * nothing for machines that hold no slot. The outcome of a locked license is `busy`, without waiting.
+ * nothing for machines that hold no slot. A release of a locked license does not wait, and its outcome is `busy`.
  */
 export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,

@@ -233,7 +233,7 @@ describe('releasing', () => {
     expect(await release(locked, 'a')).toEqual(['released 0'])
   })
 
-  test('writes nothing for machines that hold no slot, also through the function of earlier versions', async () => {
+  test('writes nothing for machines that hold no slot, even through the function of earlier versions', async () => {
     const id = await license(1)
     const client = await validator.connect()
     try {

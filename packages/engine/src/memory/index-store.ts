@@ -53,7 +53,7 @@ export class IndexStore implements LookupParts {
     this.byKey = this.#table('byKey', 'byKeyOverflow', 2, 6)
     this.byRule = this.#table('byRule', 'byRuleOverflow', 2, 4)
     this.machines = new MachineSet(this.#table('machines', 'machinesOverflow', 3, 4.4))
-    // Only the writer reads this table, too.
+    // Like `byId`, only the writer reads this table.
     const byValue = this.#table('byValue', 'byValueOverflow', 2, 7)
     this.values = new ValueSet(this.#slab('values', ROW_WORDS), byValue, this.hash)
     this.lookup = new Lookup(this)

@@ -7,9 +7,9 @@
  * have are in a license extension, a record in a separate slab. A license without such fields has no extension and
  * spends no memory or time on one. A longer license record would cost both for every license. A hash table from license
  * to extension would cost a cache miss for each license with an extension. So the license's record contains the
- * extension's row. The word for it was taken from the hash of the license key, which has 96 bits instead of 128. Among
- * 2^24 licenses, the probability that an unknown key has the hash of a license is 2^-72. Likewise, only the first 224
- * bits of a secret's SHA-256 are stored and compared, which leaves one word for another field.
+ * extension's row. To make space for that word, the hash of the license key has 96 bits instead of 128. Among 2^24
+ * licenses, the probability that an unknown key has the hash of a license is 2^-72. Likewise, only the first 224 bits of a
+ * secret's SHA-256 are stored and compared, which leaves one word for another field.
  */
 
 /**

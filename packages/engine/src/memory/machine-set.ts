@@ -9,7 +9,7 @@
  * in the same row, because their generations differ.
  *
  * The first word addresses the bucket. Apart from the hash it depends only on the row, which a check has before it
- * reads the license. So `prefetch` can load the entry's cache line while the license's is still loading.
+ * reads the license. So `prefetch` can load the cache line of the entry while that of the license is still loading.
  */
 
 import { scramble } from './bits.ts'

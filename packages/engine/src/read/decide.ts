@@ -241,7 +241,8 @@ function decideUnstarted(
 }
 
 /**
- * Returns the length of the license's leases in seconds, or 0 when it has none or the full index could not store it.
+ * Returns the length of the license's leases in seconds, or 0 when it has none or the index was too full to store the
+ * length.
  */
 function leaseSecondsOf({ licenses, extensions }: IndexStore, license: number): number {
   const extension = licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!

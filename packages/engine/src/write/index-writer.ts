@@ -336,7 +336,7 @@ export class IndexWriter {
     return this.#references.findEqual(change)
   }
 
-  /** Applies a change. Returns the reason for which it is rejected, or null. */
+  /** Applies a change. Returns null, or the reason for its rejection. */
   #applyOne(change: Change): string | null {
     if (change.entity === 'machine') return this.#licenses.applyMachine(change)
     if (change.row === null) {

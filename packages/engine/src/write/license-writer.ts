@@ -71,8 +71,8 @@ export class LicenseWriter {
   }
 
   /**
-   * Adds or replaces a license. Returns the reason for which it is rejected, or null. A license whose extension does
-   * not fit is written without the extension, and is still rejected.
+   * Adds or replaces a license. Returns null, or the reason for its rejection. A license whose extension does not fit
+   * is written without the extension, and is still rejected.
    */
   upsert(record: LicenseRecord): string | null {
     const target = this.#resolve(record)
@@ -143,8 +143,8 @@ export class LicenseWriter {
   }
 
   /**
-   * Applies a change of a machine. Returns the reason for which it is rejected, or null. The release of a slot of an
-   * unknown license is accepted, because the license may have been deleted first.
+   * Applies a change of a machine. Returns null, or the reason for its rejection. The release of a slot of an unknown
+   * license is accepted, because the license may have been deleted first.
    */
   applyMachine(change: MachineChange): string | null {
     const { licenses, machines } = this.#rows.store

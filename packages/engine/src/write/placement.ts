@@ -1,7 +1,7 @@
 /**
  * Determines the organization and the license of a change. A verdict depends only on rows of one organization, and a
- * license goes from its old to its new state in one step. A deletion or a machine does not contain its organization, so
- * it is read from the index or from the rest of the batch.
+ * license goes from its old to its new state in one step. The change of a machine or a deletion does not contain the
+ * organization, which is then read from the index or from the rest of the batch.
  */
 
 import { writeBytes } from '../memory/bits.ts'

@@ -36,7 +36,7 @@ const UNKNOWN_PRODUCT = 'productId refers to no product of the organization'
 const OTHER_ORGANIZATION = 'organizationId must not change'
 const IN_USE = 'other rows refer to the row'
 
-/** Every method that writes a row returns the reason for which the row is rejected, or null. */
+/** The writer of these rows. Every method that writes a row returns null, or the reason for the row's rejection. */
 export class ReferenceWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter

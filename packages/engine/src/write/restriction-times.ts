@@ -1,7 +1,7 @@
 /**
  * Maintains the times until which scopes are restricted: for each scope and type, the latest expiry of the restrictions
- * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison. The expiries of
- * all restrictions are in the writer's memory, and only for scopes with restrictions.
+ * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison. The expiries of all
+ * restrictions exist only in the writer's memory.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'

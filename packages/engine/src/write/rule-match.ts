@@ -11,7 +11,7 @@ export const ID_BYTES = 16
 export const ID_LENGTH = `an id must have ${ID_BYTES} bytes`
 export const MACHINE_ID_EMPTY = 'machineId must not be empty'
 
-/** Returns the reason why a rule cannot match this, or null. */
+/** Returns null, or the reason why the value is invalid. */
 export function matchError(match: RuleMatch): string | null {
   switch (match.type) {
     case 'IP':

@@ -99,7 +99,7 @@ export class RuleWriter {
     this.#times = new RestrictionTimes(rows.store)
   }
 
-  /** Adds or replaces a rule. Returns the reason for which it is rejected, or null. */
+  /** Adds or replaces a rule. Returns null, or the reason for its rejection. */
   upsert(record: AccessRuleRecord): string | null {
     const target = this.#resolve(record)
     if (typeof target === 'string') return target

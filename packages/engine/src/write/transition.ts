@@ -1,7 +1,6 @@
 /**
- * The rules that a change in phases keeps in force, or does not put in force yet, until its last phase
- * (`section-order.ts`). In the first phase, rules only become stricter. This class records what the later phases must
- * undo.
+ * The rules of a change in phases that change again in a later phase (`section-order.ts`). In the first phase, rules only
+ * become stricter. This class records what the later phases must undo.
  *
  * A scope allows only checks that match its restrictions of a type. So the first restriction restricts, and each
  * further one loosens. Between the phases, a type of a scope is restricted if it was or will be restricted. Only

@@ -15,7 +15,7 @@ const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
 
-/** Returns the reason why the change is invalid, or null. */
+/** Returns null, or the reason why the change is invalid. */
 export function validationError(change: Change): string | null {
   const id = change.entity === 'machine' ? change.licenseId : change.id
   if (id.length !== ID_BYTES) return ID_LENGTH

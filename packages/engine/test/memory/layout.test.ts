@@ -54,7 +54,7 @@ function constantsOf(record: string, fields: readonly Field[]): [name: string, v
   ])
 }
 
-test.each(RECORDS)('the fields of a record fill it: $record', ({ record, fields }) => {
+test.each(RECORDS)('the declared fields fill the whole record: $record', ({ record, fields }) => {
   expect(fields.reduce((sum, { words }) => sum + words, 0)).toBe(WORDS[record] ?? layout.ROW_WORDS)
   const divided = fields.filter(({ bits }) => bits.length > 0)
   expect(divided.map(({ bits }) => bits.reduce((sum, part) => sum + part.bits, 0))).toEqual(divided.map(() => 32))

@@ -24,7 +24,7 @@ function makeTable(entryWords: 2 | 3): LinearHashTable {
   return table
 }
 
-/** Returns every entry with this hash, as "second third". */
+/** Returns every entry with this hash as a text of its second and third word. */
 function entriesOf(table: LinearHashTable, hash: number, entryWords: number): string[] {
   const found: string[] = []
   for (let at = table.first(hash); at !== NONE; at = table.next(hash, at)) {

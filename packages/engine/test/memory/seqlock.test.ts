@@ -15,7 +15,7 @@ interface Counts {
   busy: number
 }
 
-/** Writes sections while a thread reads, until `enough` returns true. */
+/** Writes sections until `enough` returns true, while another thread reads. */
 async function contest(locked: boolean, enough: (counts: Counts, sections: number) => boolean): Promise<Counts> {
   const writer = createIndex({ reserve: 'large' })
   begin(writer)

@@ -9,7 +9,7 @@ import { isImpossible } from './contested-index.ts'
 export interface ReaderThreadData {
   shared: SharedIndex
   locked: boolean
-  /** Words: stop, checks made, impossible verdicts, busy verdicts. */
+  /** Four words: the stop flag, and the numbers of checks, impossible verdicts and busy verdicts. */
   counters: Int32Array
 }
 
