@@ -23,6 +23,7 @@ import { shareOf } from './gates.ts'
 import { idempotentRequest, type WireResponse } from './idempotency.ts'
 import { ApiError, toApiError } from './problem.ts'
 import { parsePrefer } from './propagation.ts'
+import { RejectionPacer } from './rejection-pacer.ts'
 import { sessionSecret } from './session-cookie.ts'
 import { requireOrigin, siteOf } from './site.ts'
 import { handleRequest, problemResponse } from './transaction.ts'
@@ -37,6 +38,11 @@ export interface RouterOptions {
 }
 
 const unreadBodies = new UnreadBodies()
+const rejections = new RejectionPacer()
+/** The owner of all requests without a valid credential. */
+const STRANGER = ''
+/** The share of the caller of an admitted request. */
+const owners = new WeakMap<Request, string>()
 
 function send(response: Response, { status, headers, body, stream }: WireResponse): void {
   if (stream) response.once('close', stream.close)
@@ -59,7 +65,11 @@ function sendError(dependencies: Dependencies, request: Request, response: Respo
   const { apiError, unexpected } = toApiError(error)
   const id = requestId(response)
   if (unexpected) dependencies.log.error({ err: error, requestId: id, method: request.method }, 'request failed')
-  send(response, problemResponse(apiError, request.path, id))
+  const problem = problemResponse(apiError, request.path, id)
+  const delayMs = rejections.delayMs(owners.get(request) ?? STRANGER)
+  if (delayMs === 0) return send(response, problem)
+  const timer = setTimeout(() => send(response, problem), delayMs)
+  response.once('close', () => clearTimeout(timer))
 }
 
 function headerReader(request: Request): (name: string) => string {
@@ -100,6 +110,7 @@ async function serve(
   const { access } = endpoint
   const origin = originOf(dependencies, request)
   const { caller, headers } = await admit(admission, access, request, origin().ip)
+  owners.set(request, shareOf(caller))
   response.setHeaders(new Map(Object.entries(headers)))
   if (caller.kind === 'vendor' || caller.kind === 'apiKey' || caller.session) options.onCredentialUse(caller.owner)
   if (access.kind !== 'anyone') authorize(access, caller)
