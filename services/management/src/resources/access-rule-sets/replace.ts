@@ -1,14 +1,13 @@
 /**
- * Replaces the rules of a set with a list, in one transaction that writes only the differences (docs/api.md#r9). The number of statements
- * does not depend on the length of the list. The organization is locked, so two replacements run one after the other.
+ * Replaces the rules of a set with a list, in one transaction that writes only the differences (docs/api.md#r9). The organization is locked,
+ * so two replacements run one after the other.
  */
-
-import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { type CreateAccessRule, MAX_IMPORT_ROWS, type ReplacedRuleSet, ruleSetName } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
+import { inTurns, piecesOf } from '../../crud/pieces.ts'
 import { readRow } from '../../crud/rows.ts'
 import type { WriteContext } from '../../http/context.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
@@ -27,8 +26,7 @@ import { lockPlan, requireWithinPlan } from '../access-rules/plan-limits.ts'
 import { findSet, requireSets, ruleSetRows } from '../access-rules/set-rows.ts'
 
 const MAX_SKIPPED_IDS = 100
-/** The number of rules that are compared before the process serves other requests. */
-const RULES_PER_TURN = 5_000
+const RULES_PER_READ = 1_000
 
 interface Options {
   ifMatch?: string | null | undefined
@@ -52,17 +50,30 @@ function requireVersion(name: string, actual: string | undefined, ifMatch: strin
   throw new ApiError('VERSION_MISMATCH', `The set ${quote(name)} ${found}. Read the set again, then repeat the change.`)
 }
 
-async function readRules({ db, organizationId }: WriteContext, setId: string) {
+/** Returns the next rules of the set in the order of their ids. */
+async function readNext({ db, organizationId }: WriteContext, setId: string, afterId: string | undefined) {
   return db
     .selectFrom('accessRules')
     .select(['id', 'kind', 'mode', 'type', 'value', 'scope', 'scopeId', 'note', 'expiresAt', 'allowSuspendedOrExpired'])
     .select(sql<boolean>`coalesce(expires_at <= now(), false)`.as('isExpired'))
     .where('organizationId', '=', organizationId)
     .where('setId', '=', setId)
+    .$if(afterId !== undefined, (query) => query.where('id', '>', afterId!))
+    .orderBy('id')
+    .limit(RULES_PER_READ)
     .execute()
 }
 
-type StoredRule = Awaited<ReturnType<typeof readRules>>[number]
+type StoredRule = Awaited<ReturnType<typeof readNext>>[number]
+
+async function readRules(context: WriteContext, setId: string): Promise<StoredRule[]> {
+  const rules: StoredRule[] = []
+  for (;;) {
+    const next = await readNext(context, setId, rules.at(-1)?.id)
+    rules.push(...next)
+    if (next.length < RULES_PER_READ) return rules
+  }
+}
 
 function isSame(stored: StoredRule, rule: NewRule): boolean {
   return (
@@ -76,12 +87,8 @@ function isSame(stored: StoredRule, rule: NewRule): boolean {
 async function compare(stored: readonly StoredRule[], rules: readonly NewRule[]): Promise<Difference> {
   const difference: Difference = { created: [], updated: [], unchanged: 0, removed: [], renewed: 0 }
   const rest = new Map<string, StoredRule>()
-  for (const [at, rule] of stored.entries()) {
-    if (at % RULES_PER_TURN === RULES_PER_TURN - 1) await nextTurn()
-    rest.set(identityOf({ ...rule, value: rule.value.toString('utf8') }), rule)
-  }
-  for (const [at, rule] of rules.entries()) {
-    if (at % RULES_PER_TURN === RULES_PER_TURN - 1) await nextTurn()
+  for await (const rule of inTurns(stored)) rest.set(identityOf({ ...rule, value: rule.value.toString('utf8') }), rule)
+  for await (const rule of inTurns(rules)) {
     const identity = identityOf(rule)
     const found = rest.get(identity)
     // A new rule replaces an expired one, as in every addition.
@@ -96,17 +103,18 @@ async function compare(stored: readonly StoredRule[], rules: readonly NewRule[])
 }
 
 async function updateRules({ db, organizationId }: WriteContext, rules: readonly NewRule[]): Promise<void> {
-  if (rules.length === 0) return
-  const column = <Value>(pick: (rule: NewRule) => Value): Value[] => rules.map(pick)
-  await sql`
-    update access_rules r
-    set mode = n.mode, note = n.note, expires_at = n.expires_at, allow_suspended_or_expired = n.allow, updated_at = now()
-    from unnest(
-      ${column(({ id }) => id)}::uuid[], ${column(({ mode }) => mode ?? 'ENFORCE')}::text[],
-      ${column(({ note }) => note ?? null)}::text[], ${column(({ expiresAt }) => expiresAt ?? null)}::timestamptz[],
-      ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[]
-    ) as n (id, mode, note, expires_at, allow)
-    where r.id = n.id and r.organization_id = ${organizationId}`.execute(db)
+  for (const piece of piecesOf(rules)) {
+    const column = <Value>(pick: (rule: NewRule) => Value): Value[] => piece.map(pick)
+    await sql`
+      update access_rules r
+      set mode = n.mode, note = n.note, expires_at = n.expires_at, allow_suspended_or_expired = n.allow, updated_at = now()
+      from unnest(
+        ${column(({ id }) => id)}::uuid[], ${column(({ mode }) => mode ?? 'ENFORCE')}::text[],
+        ${column(({ note }) => note ?? null)}::text[], ${column(({ expiresAt }) => expiresAt ?? null)}::timestamptz[],
+        ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[]
+      ) as n (id, mode, note, expires_at, allow)
+      where r.id = n.id and r.organization_id = ${organizationId}`.execute(db)
+  }
 }
 
 /** Replaces the rules of the set with the list. Throws VERSION_MISMATCH and the errors of adding rules. */
@@ -122,7 +130,7 @@ export async function replaceSet(
   const before = await findSet(context, name)
   requireVersion(name, before?.version, given.others?.ifMatch)
 
-  const distinct = withoutRepeats(rules)
+  const distinct = await withoutRepeats(rules)
   const difference = await compare(before === undefined ? [] : await readRules(context, before.id), distinct)
   const { updated, unchanged, removed, renewed } = difference
   await deleteRules(context, removed)

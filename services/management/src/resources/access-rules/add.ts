@@ -3,8 +3,6 @@
  * first is written. Errors are thrown in this order: 422, then 409 for a single rule, then 403.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
-
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
 import { type AccessRule, type CreateAccessRule } from '@keyward/contract'
 import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
@@ -12,6 +10,7 @@ import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
+import { inTurns, piecesOf } from '../../crud/pieces.ts'
 import { missingIds } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
@@ -32,16 +31,12 @@ export interface NewRule extends Omit<CreateAccessRule, 'scopeId'> {
 
 const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null)
 
-/** The number of rows that are converted before the process serves other requests. */
-const ROWS_PER_TURN = 1_000
-
 async function canonicalize(
   given: readonly Row<CreateAccessRule>[],
 ): Promise<{ rules: NewRule[]; errors: ValidationError[] }> {
   const rules: NewRule[] = []
   const errors: ValidationError[] = []
-  for (const [at, { input, pointer }] of given.entries()) {
-    if (at % ROWS_PER_TURN === ROWS_PER_TURN - 1) await nextTurn()
+  for await (const { input, pointer } of inTurns(given)) {
     const value = canonicalRuleValue(input.type, input.value)
     if (value === null)
       errors.push({
@@ -116,33 +111,37 @@ export async function findDuplicates(
 ): Promise<Duplicate[]> {
   const same = sql`r.organization_id = ${organizationId} and r.kind = n.kind and r.type = n.type and r.value = n.value
     and r.scope = n.scope`
-  const { rows } = await sql<Duplicate>`
-    select n.id as "newRuleId", d.id as "ruleId", coalesce(d.expires_at <= now(), false) as expired
-    from ${asTable(rules)} cross join lateral (
-      select r.id, r.expires_at from access_rules r where ${same} and r.scope_id = coalesce(n.license_id, n.product_id)
-      union all
-      select r.id, r.expires_at from access_rules r
-      where ${same} and r.scope_id is null and n.license_id is null and n.product_id is null
-    ) d`.execute(db)
-  return rows
+  const found: Duplicate[] = []
+  for (const piece of piecesOf(rules)) {
+    const { rows } = await sql<Duplicate>`
+      select n.id as "newRuleId", d.id as "ruleId", coalesce(d.expires_at <= now(), false) as expired
+      from ${asTable(piece)} cross join lateral (
+        select r.id, r.expires_at from access_rules r where ${same} and r.scope_id = coalesce(n.license_id, n.product_id)
+        union all
+        select r.id, r.expires_at from access_rules r
+        where ${same} and r.scope_id is null and n.license_id is null and n.product_id is null
+      ) d`.execute(db)
+    found.push(...rows)
+  }
+  return found
 }
 
 export async function insertRules(
   { db, organizationId, actor }: WriteContext,
   rules: readonly NewRule[],
 ): Promise<void> {
-  if (rules.length === 0) return
-  await sql`
-    insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id, note,
-      expires_at, allow_suspended_or_expired, mode, set_id, created_by)
-    select n.id, ${organizationId}, n.kind, n.type, n.value, n.scope, n.product_id, n.license_id, n.customer_id, n.note,
-      n.expires_at, n.allow_suspended_or_expired, n.mode, n.set_id, ${toJsonb(actor)}::jsonb
-    from ${asTable(rules)}`.execute(db)
+  for (const piece of piecesOf(rules))
+    await sql`
+      insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id, note,
+        expires_at, allow_suspended_or_expired, mode, set_id, created_by)
+      select n.id, ${organizationId}, n.kind, n.type, n.value, n.scope, n.product_id, n.license_id, n.customer_id, n.note,
+        n.expires_at, n.allow_suspended_or_expired, n.mode, n.set_id, ${toJsonb(actor)}::jsonb
+      from ${asTable(piece)}`.execute(db)
 }
 
 export async function deleteRules({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', ids).execute()
+  for (const piece of piecesOf(ids))
+    await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', piece).execute()
 }
 
 /** Returns a text that is equal for duplicates (docs/api.md#r3), and only for them. */
@@ -157,9 +156,9 @@ export function identityOf({
 }
 
 /** Returns the first rule of each kind, type, value, scope and scope id. */
-export function withoutRepeats(rules: readonly NewRule[]): NewRule[] {
+export async function withoutRepeats(rules: readonly NewRule[]): Promise<NewRule[]> {
   const byIdentity = new Map<string, NewRule>()
-  for (const rule of rules) {
+  for await (const rule of inTurns(rules)) {
     const identity = identityOf(rule)
     if (!byIdentity.has(identity)) byIdentity.set(identity, rule)
   }
@@ -177,7 +176,7 @@ async function addRules(
 ): Promise<NewRule[]> {
   const plan = await lockPlan(context)
   const rules = await validateRules(context, given)
-  const distinct = withoutRepeats(rules)
+  const distinct = await withoutRepeats(rules)
   const duplicates = await findDuplicates(context, distinct)
   const unexpired = duplicates.filter(({ expired }) => !expired)
   const [first] = unexpired
