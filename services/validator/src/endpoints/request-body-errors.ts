@@ -5,7 +5,7 @@
 
 import { byteLength } from '@keyward/contract/text'
 
-import { type BodyKind, validateBody } from './request-body.ts'
+import { type BodyKind, hasTooManyMembers, MAX_MEMBERS, validateBody } from './request-body.ts'
 
 const API = { validateV1: 'v1', validateV2: 'v2', deactivate: 'v1' } as const
 const KEY_NAMES = { v1: 'licenseKey', v2: 'license' } as const
@@ -17,6 +17,7 @@ export function describeBody(kind: BodyKind, body: Uint8Array): string {
   if (body.length === 0) return `The body is empty. ${expected(kind)}`
   if (body[0] === 0x1f && body[1] === 0x8b) return 'The body is compressed. Send it uncompressed.'
   if (isUtf16(body)) return 'The body is UTF-16. Send it as UTF-8.'
+  if (hasTooManyMembers(body)) return `The body has more than ${MAX_MEMBERS} members. ${expected(kind)}`
   let text: string
   try {
     text = decoder.decode(body)

@@ -46,6 +46,25 @@ interface Parsed {
 const decoder = new TextDecoder('utf-8', { fatal: true })
 const encoder = new TextEncoder()
 
+/** The most members of all objects of a body together. Each new name costs JSON.parse about a microsecond. */
+export const MAX_MEMBERS = 256
+const QUOTE = 34
+const COLON = 58
+const BACKSLASH = 92
+
+/** Returns whether a body of JSON has more than MAX_MEMBERS members. Counts the colons outside of strings. */
+export function hasTooManyMembers(body: Uint8Array): boolean {
+  let members = 0
+  let isInString = false
+  for (let i = 0; i < body.length; i++) {
+    const c = body[i]
+    if (c === QUOTE) isInString = !isInString
+    else if (isInString && c === BACKSLASH) i++
+    else if (!isInString && c === COLON && ++members > MAX_MEMBERS) return true
+  }
+  return false
+}
+
 /** Validates a JSON value against the schema of the public API. */
 export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<Parsed> {
   switch (kind) {
@@ -62,6 +81,7 @@ export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResu
 
 /** Fills `out` from a JSON body. Returns false if the body is invalid. */
 export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
+  if (hasTooManyMembers(body)) return false
   let parsed: Parsed | undefined
   try {
     parsed = validateBody(kind, JSON.parse(decoder.decode(body))).data

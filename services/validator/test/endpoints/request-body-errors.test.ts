@@ -52,6 +52,12 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
     '{"licenseKey":"SECRET"}',
     '`fingerprint` must be a string; got nothing.',
   ],
+  [
+    '257 members',
+    'validateV2',
+    JSON.stringify({ license: 'SECRET', list: Array.from({ length: 255 }, () => ({ a: 1 })) }),
+    'The body has more than 256 members. Send a JSON object such as {"license": "..."}.',
+  ],
   ['incomplete JSON', 'validateV2', '{"license":"SECRET"', 'The body is not valid JSON.'],
   ['single quotes', 'validateV2', "{'license':'SECRET'}", 'The body is not valid JSON.'],
   [
@@ -111,4 +117,10 @@ test('describes every invalid body without its values', () => {
     expect(text.length).toBeLessThan(200)
   }
   expect(described).toBeGreaterThan(1_000)
+})
+
+test('accepts 256 members, and any number of colons in strings', () => {
+  const more = Array.from({ length: 253 }, () => ({ ':"\\:': '::"::' }))
+  const body = new TextEncoder().encode(JSON.stringify({ license: 'K'.padEnd(40, ':'), note: '\\":', more }))
+  expect(parseBody('validateV2', body, out)).toBe(true)
 })
