@@ -26,7 +26,7 @@ const HELP = `node bench/src/programs/neighbours.ts [options]
   --help
 
 Prints the 50th and 99th percentile of the quiet organization's requests, quiet and under attack, and writes
-bench/results/neighbours.json or, with --together, bench/results/neighbours-together.json.`
+bench/results/neighbours.json, neighbours-defaults.json or, with --together, neighbours-together.json.`
 
 const SETTINGS = { max_wal_size: '4GB', max_connections: '100' }
 const SETTLE_MS = 1_000
@@ -41,6 +41,7 @@ await runMain('neighbours', async () => {
       licenses: { type: 'string', default: '900000' },
       only: { type: 'string', default: '' },
       together: { type: 'string', default: '0' },
+      defaults: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -54,13 +55,13 @@ await runMain('neighbours', async () => {
   const licenses = wholeNumber('--licenses', values.licenses, 100)
   const minutes = wholeNumber('--together', values.together)
   await withPostgres(async (url, pid) => {
-    const services = await startWorld(url, licenses)
+    const services = await startWorld(url, licenses, values.defaults)
     const victim = startGenerator('victim', services.world)
     const attacker = startGenerator('attacker', services.world)
     const parts = { services, victim, attacker, postgresPid: pid }
     await victim.measure(SETTLE_MS * 3) // warms up
     if (minutes > 0) await attackTogether(parts, names, minutes)
-    else await attackInTurn(parts, names, { seconds, rounds, licenses })
+    else await attackInTurn(parts, names, { seconds, rounds, licenses, hasDefaults: values.defaults })
     victim.end()
     attacker.end()
     await services.stop()
@@ -78,6 +79,8 @@ interface Sizes {
   seconds: number
   rounds: number
   licenses: number
+  /** Whether the rate limits are the default ones. */
+  hasDefaults: boolean
 }
 
 /** Measures every attack once per round, with a measurement of the quiet organization directly before it. */
@@ -101,7 +104,9 @@ async function attackInTurn(parts: Parts, names: readonly string[], sizes: Sizes
   const errors = data.reduce((sum, row) => sum + row.errors.quiet + row.errors.attacked, 0)
   console.log(`\nmore than twice quiet at p99: ${over.length === 0 ? 'none' : `\n  ${over.join('\n  ')}`}`)
   console.log(`errors of the quiet organization: ${errors}`)
-  console.log(writeResult('neighbours', { ...sizes, attacks: data, errors }))
+  console.log(
+    writeResult(sizes.hasDefaults ? 'neighbours-defaults' : 'neighbours', { ...sizes, attacks: data, errors }),
+  )
 }
 
 /** Runs all attacks at the same time. Throws if a service or Postgres ends. */

@@ -14,6 +14,8 @@ import type { Claim } from '../slots/claim-queue.ts'
 /** The capacity in machines. One organization alone may use half of it. */
 const MAX_WAITING = 20_000
 const BATCH = 200
+/** The most machines of one organization in a flush, so that a flood of invented machines does not occupy Postgres. */
+const MAX_PER_FLUSH = 1_000
 const CAPPED_MS = 30_000
 
 export interface Machine {
@@ -84,8 +86,8 @@ export class NewMachines {
   }
 
   /**
-   * Writes all machines, or joins the flush in progress, which also writes machines that are added meanwhile. Rejects when a
-   * batch fails. The machines of that batch wait for the next flush.
+   * Writes up to MAX_PER_FLUSH machines of each organization, or joins the flush in progress, which also writes machines that
+   * are added meanwhile. Rejects when a batch fails. The machines of that batch wait for the next flush.
    */
   flush(): Promise<void> {
     this.#flushing ??= this.#flushAll().finally(() => {
@@ -114,7 +116,8 @@ export class NewMachines {
   async #flushAll(): Promise<void> {
     for (const [license, untilMs] of this.#cappedUntil)
       if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
-    for (let keys = this.#take(); keys.size > 0; keys = this.#take()) {
+    const written = new Map<number, number>()
+    for (let keys = this.#take(written); keys.size > 0; keys = this.#take(written)) {
       const done = this.#write([...keys])
       this.#writing = { keys, done: done.catch(() => undefined) }
       try {
@@ -125,8 +128,14 @@ export class NewMachines {
     }
   }
 
-  #take(): ReadonlySet<string> {
-    return new Set(this.#order.take(BATCH))
+  /** Takes the keys of a batch. Counts them in `written`, which has the machines of this flush by organization. */
+  #take(written: Map<number, number>): ReadonlySet<string> {
+    const keys = this.#order.take(BATCH, (organization) => MAX_PER_FLUSH - (written.get(organization) ?? 0))
+    for (const key of keys) {
+      const { organization } = this.#waiting.get(key)!
+      written.set(organization, (written.get(organization) ?? 0) + 1)
+    }
+    return new Set(keys)
   }
 
   /** Writes a batch. Rejects when the statement fails; the machines then wait again. */

@@ -42,6 +42,8 @@ test('keeps capacity for other organizations during a flood, and writes them in 
   expect([machines.waiting, machines.dropped]).toEqual([10_090, 20_000])
   await machines.flush()
   expect(batches[0]?.filter((name) => name.startsWith('quiet'))).toHaveLength(90)
+  expect(batches.flat()).toHaveLength(1_090)
+  for (let n = 0; n < 9; n++) await machines.flush()
   expect(batches.flat()).toHaveLength(10_090)
   expect(new Set(batches.flat()).size).toBe(10_090)
   expect(machines.waiting).toBe(0)
