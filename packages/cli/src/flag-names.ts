@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 
-/** The flags of fields with another name. */
+/** The flags whose names differ from those of their fields. */
 const FLAGS: Readonly<Record<string, readonly string[]>> = {
   expiresAt: ['expires'],
   productId: ['product'],

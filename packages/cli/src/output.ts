@@ -6,7 +6,7 @@
 import { EXIT, Failure } from './failure.ts'
 
 export interface Output {
-  /** Writes the result: `value` with --json, one of its fields with --get, `text` otherwise. */
+  /** Writes the result: `value` with --json, a field of `value` with --get, and otherwise `text`. */
   result: (value: unknown, text: string) => void
   /** Writes a hint for people. It is omitted with --json or --get. */
   note: (line: string) => void

@@ -29,7 +29,7 @@ async function failed(name: string, content: string | Uint8Array, ...flags: stri
 }
 
 describe('plain lists', () => {
-  test('contain one value a line, with comments and blank lines', async () => {
+  test('contain one value in each line, with comments and blank lines', async () => {
     const list = '\uFEFF# a list\n\n203.0.113.7\r\n 10.0.0.0/8 ; SBL1\n2001:db8::/32 # note\n; end'
     expect(await dryRun('list.txt', list)).toEqual(good(3))
   })

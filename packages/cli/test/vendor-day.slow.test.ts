@@ -60,14 +60,14 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Splits a command line at blanks, with double quotes and variables, which is the shell syntax that the guide uses. */
+/** Splits a command line into words. Supports the shell syntax of the guide: blanks, double quotes and variables. */
 function words(line: string): string[] {
   return [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain = '']) =>
     (quoted ?? plain).replace(/^\$(\w+)$/, (_, name: string) => variables.get(name) ?? 'unset'),
   )
 }
 
-/** Runs `keyward …` or `NAME=$(keyward …)` and returns what it prints. */
+/** Runs `keyward …` or `NAME=$(keyward …)` and returns its output. */
 async function runLine(line: string): Promise<string> {
   const [, name, captured, plain] = /^(?:(\w+)=\$\(keyward (.+)\)|keyward (.+))$/.exec(line) ?? []
   const { code, out, err } = await shell.cli(...words(captured ?? plain ?? ''))

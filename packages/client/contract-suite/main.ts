@@ -1,6 +1,6 @@
 /**
  * Runs the contract suite against a client: `npm run contract-suite -- COMMAND [ARGUMENT…]`. Prints the failed cases and the
- * numbers of cases. Exits with 1 if a case failed. `--list` prints the list of cases instead.
+ * counts of passed cases. Exits with 1 if a case failed. `--list` prints the list of cases instead.
  */
 
 import { caseList } from './document.ts'

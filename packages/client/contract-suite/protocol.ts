@@ -12,7 +12,7 @@ export interface PublicKey {
   publicKey: string
 }
 
-/** Creates a client like a start of the app. Later commands use the most recently created client. */
+/** Creates a client, which simulates a start of the app. Later commands use the most recently created client. */
 export interface OpenCommand {
   command: 'open'
   baseUrl: string
@@ -68,7 +68,7 @@ export class ClientProgram {
     lines.on('close', () => this.#settle(null))
   }
 
-  /** Sends a command and returns the reply. Rejects when the program ends, hangs, or writes something else than a JSON object. */
+  /** Sends a command and returns the reply. Rejects when the program ends, hangs, or writes anything but a JSON object. */
   async send(command: Command): Promise<Reply> {
     const line = await new Promise<string | null>((resolve) => {
       const timer = setTimeout(() => this.#settle(null), COMMAND_TIMEOUT_MS)

@@ -18,7 +18,7 @@ export interface CaseResult {
   problem: string | null
 }
 
-/** The cases that run with the service of the suite. */
+/** The cases that use the service of the suite. */
 export const contractCases: readonly Case[] = [
   ...responseCases.map((each) => inWorld(`response: ${each.name}`, (world) => runResponseCase(world, each))),
   ...scenarioGroups.flatMap(({ title, scenarios }) =>

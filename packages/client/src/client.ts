@@ -32,7 +32,7 @@ export interface LicenseClient {
   settled(): Promise<void>
 }
 
-/** A license key that the typed text may mean, with its settings, stored file and background fetches. */
+/** A possible license key of the typed text, with its settings, stored file and background fetches. */
 interface Candidate {
   settings: Settings
   store: Store

@@ -39,9 +39,9 @@ export interface ClientOptions {
   /** The organization's public keys, shipped with the app. The client never loads keys from the network. */
   publicKeys: readonly PublicKey[]
   /**
-   * The license key as the user typed it, which is sent without surrounding blanks. If the key is unknown to the service and
-   * looks like a generated key `XXXX-XXXX-XXXX-XXXX` in another spelling (lower case, without hyphens, with blanks), the client
-   * also tries the generated key with a second request.
+   * The license key as the user typed it. It is sent without surrounding blanks. The key can be another spelling of a generated
+   * key `XXXX-XXXX-XXXX-XXXX`: in lower case, without hyphens, or with blanks. If such a key is unknown to the service, the
+   * client tries the generated key with a second request.
    */
   licenseKey: string
   /**
@@ -80,7 +80,7 @@ export interface Settings {
   apiKey: string
   keys: readonly VerificationKey[]
   licenseKey: string
-  /** The second possible license key, tried if `licenseKey` is unknown to the service; or null. */
+  /** The license key to try if `licenseKey` is unknown to the service, or null. */
   otherLicenseKey: string | null
   productId: string | null
   entitlements: boolean

@@ -43,7 +43,7 @@ export type OfflineReason =
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
  * `WRONG_ADDRESS` (the base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx except 408
- * `UNEXPECTED_STATUS`. The client does not use the stored file, because the service is reachable.
+ * `UNEXPECTED_STATUS`. The stored file is not used, because the service is reachable.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'

@@ -4,7 +4,7 @@ import { createLicenseClient, memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('activate', () => {
-  test('takes a slot with the host name and then fetches a file', async () => {
+  test('takes a slot under the host name and stores a file', async () => {
     const { client, service, gateway } = await startWorld({ hostname: "Ada's laptop" })
     expect(await client.activate()).toMatchObject({ source: 'online', valid: true, code: 'VALID' })
     expect(service.machines).toEqual(new Map([['machine-1', "Ada's laptop"]]))

@@ -48,7 +48,7 @@ describe.concurrent('the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('replaces the file of a license that expires soon after half of its lifetime', async () => {
+  test('replaces a file of one hour after half an hour', async () => {
     const world = await startWorld()
     world.service.license.expiresAt = new Date(Date.now() + 60 * 60_000).toISOString()
     await world.client.validate()

@@ -101,7 +101,7 @@ describe.concurrent('a rejection', () => {
     expect(await client.validate()).toMatchObject(noFile)
   })
 
-  test('by a deactivation ends with the next activation of the machine', async () => {
+  test('by deactivation ends with the next activation of the machine', async () => {
     const { client, gateway } = await startWorldWithFile()
     expect(await client.deactivate()).toMatchObject({ deactivated: true })
     gateway.fault = { kind: 'drop' }

@@ -56,7 +56,7 @@ describe.concurrent('a response of the service', () => {
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REVOKED' })
   })
 
-  test('with a rejection ends the use of the file in a later outage', async () => {
+  test('with a rejection ends the use of the file for later outages', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
     service.license.rejectedAs = 'REVOKED'
     await client.validate()
@@ -161,7 +161,7 @@ describe.concurrent('any other 4xx', () => {
 })
 
 describe.concurrent('a stored file', () => {
-  test('is good until refreshAfter, 30 days after its issue', async () => {
+  test('is good until refreshAfter, 30 days after it is issued', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 30 * DAY_MS - 60_000

@@ -45,7 +45,7 @@ export const entitlementOverrides = bounded(
 )
 export type EntitlementOverrides = z.infer<typeof entitlementOverrides>
 
-/** Returns the length of entitlements as JSON without spaces, in bytes. */
+/** Returns the size of entitlements in bytes, as JSON without spaces. */
 export function entitlementsBytes(members: object): number {
   return byteLength(JSON.stringify(members))
 }

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { code } from './codes.ts'
 import { RULE_SCOPES, RULE_TYPES } from './vocabulary.ts'
 
-/** The path on the admin port of a validator. */
+/** The path of the endpoint on the admin port of a validator. */
 export const DECIDE_PATH = '/decide'
 
 export const decideRequest = z.strictObject({

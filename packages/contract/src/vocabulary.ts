@@ -17,7 +17,7 @@ export const CODES = [
   'TOO_MANY_MACHINES',
 ] as const satisfies readonly engine.Code[]
 
-/** The stored statuses. Whether a license has expired is computed (docs/api.md#v9). */
+/** The stored statuses. The status `expired` is computed (docs/api.md#v9). */
 export const STORED_STATUSES = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]
 
 export const RULE_KINDS = ['BLACKLIST', 'EXCLUSION', 'RESTRICTION'] as const satisfies readonly engine.RuleKind[]

@@ -7,7 +7,7 @@ import { EXAMPLE_ID } from '../src/management/common.ts'
 import { EVENT_TYPES, event, eventTypes } from '../src/management/events.ts'
 import { license } from '../src/management/licenses.ts'
 
-/** Returns an example of a schema: its own, or one made of those of its members. */
+/** Returns the example of a schema, or an object of the examples of its members. */
 function exampleOf(schema: z.core.$ZodType): unknown {
   const meta = z.globalRegistry.get(schema)
   if (meta && 'example' in meta && meta['example'] !== undefined) return meta['example']
@@ -24,7 +24,7 @@ function exampleOf(schema: z.core.$ZodType): unknown {
 
 const record = z.record(z.string(), z.unknown())
 
-/** The actor of an event, without the members that only few actors have. */
+/** The actor of an event, without members that only some actors have. */
 const ACTOR = { type: 'MANAGEMENT_TOKEN', id: EXAMPLE_ID, name: 'deploy script' }
 const POLICY = record.parse(exampleOf(license.shape.policy))
 const SYSTEM = new Set([
@@ -89,6 +89,6 @@ function document(): string {
   ].join('\n')
 }
 
-test('docs/event-types.md has an example of every type, as the schemas describe it', async () => {
+test('lists every type with an example in docs/event-types.md', async () => {
   await expect(document()).toMatchFileSnapshot('../../../docs/event-types.md')
 })

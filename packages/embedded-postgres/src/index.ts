@@ -23,7 +23,7 @@ export interface PostgresOptions {
   readonly port?: number
   /** Server settings, as on the command line: `{ max_connections: 50 }`. */
   readonly settings?: Readonly<Record<string, string | number>>
-  /** Receives each line that the server logs. */
+  /** A callback that receives each line of the server's log. */
   readonly onLog?: (line: string) => void
 }
 
@@ -43,7 +43,7 @@ const SETTINGS = {
   unix_socket_directories: '',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // Values that an app sent must not be logged, and a failing statement could contain some.
+  // A failing statement can contain values of a request, which must not be logged.
   log_min_error_statement: 'panic',
   log_parameter_max_length_on_error: 0,
 }

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The time for which an orphan may already be shutting down before it is stopped. */
+/** The time that an orphan gets to finish its own shutdown before it is stopped. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 

@@ -15,7 +15,7 @@ import { startPostgres } from '../src/index.ts'
 
 let folder: string
 
-// Other users have no access to the folder. Started by root, Postgres runs as such a user.
+// Other users have no access to the folder. When root starts Postgres, it runs as another user.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-postgres-'))
 })

@@ -18,7 +18,7 @@ export interface JudgingFacts {
   productId?: string | null
   /** The time of the device's clock, in milliseconds since 1970. */
   nowMs: number
-  /** The latest time that the app has seen, in milliseconds since 1970; 0 when it has seen none. */
+  /** The latest time that the app has observed, in milliseconds since 1970, or 0. */
   latestSeenMs: number
 }
 

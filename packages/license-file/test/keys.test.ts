@@ -30,7 +30,7 @@ test.skipIf(!hasOpenssl())('returns null for keys of other algorithms (skipped w
   }
 })
 
-test('returns null for any other text than the canonical one of a key', () => {
+test('returns null for text that is not the canonical encoding of a key', () => {
   const spki = publicKeyToSpki(generateKeyPair().publicKey)
   const bytes = Buffer.from(spki, 'base64')
   for (const text of [

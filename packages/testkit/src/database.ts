@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-/** The variable with the superuser's connection string of the server and the name of the template. */
+/** The names of the variables with the superuser's connection string and the name of the template database. */
 export const SERVER_VARIABLE = 'KEYWARD_TEST_SERVER'
 export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
 
@@ -69,7 +69,7 @@ export async function onServer<T>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-/** Returns the open connections. Waits for closed ones, which the server takes a moment to detect. */
+/** Returns the open connections. Retries for a while, because the server detects closed connections with a delay. */
 async function connectionsLeft(client: pg.Client, name: string): Promise<string[]> {
   for (let attempt = 0; ; attempt++) {
     const { rows } = await client.query<{ application: string; query: string }>(

@@ -1,4 +1,4 @@
-/** Random values from a seed (xoshiro128**), so that failures are reproducible. Tests print their seed or contain it. */
+/** Random values from a seed (xoshiro128**), so that failures are reproducible. Tests contain or print their seed. */
 
 export interface Random {
   /** Returns a number of at least 0 and less than 1. */

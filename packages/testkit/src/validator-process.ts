@@ -19,7 +19,7 @@ export interface ValidatorProcess {
 const MAIN = fileURLToPath(new URL('../../../services/validator/src/main.ts', import.meta.url))
 const START_MS = 20_000
 
-/** Starts a validator. Resolves when it is ready and management can find it. `env` overrides its environment variables. */
+/** Starts a validator. Resolves when the validator is ready and registered in the database. `env` overrides its environment variables. */
 export async function startValidatorProcess(
   { pool, validatorUrl }: TestDatabase,
   env: Record<string, string> = {},

@@ -8,7 +8,7 @@ import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 import { describeEntitlements } from './entitlements.ts'
 
-/** Finds a license by its id or key. Tries both, because a key can look like an id. Throws Failure if neither exists. */
+/** Finds a license by its id or key. A text in the form of an id is tried as both. Throws Failure if neither exists. */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)
   if (found !== null) return found
@@ -16,7 +16,7 @@ export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const { data } = await api.call({ method: 'GET', path }, page(license))
   const [byKey] = data.data
   if (byKey === undefined)
-    throw new Failure(EXIT.apiError, 'No license of this organization has this key', { code: 'NOT_FOUND' })
+    throw new Failure(EXIT.apiError, 'No license of this organization has this id or key', { code: 'NOT_FOUND' })
   return byKey
 }
 
@@ -31,7 +31,7 @@ export async function findById(api: Api, text: string): Promise<License | null> 
   }
 }
 
-/** Returns the expiry of a license in words. */
+/** Formats the expiry of a license: a time, `never`, or the days after the first check. */
 export function expiryOf({ expiresAt, durationDays }: License['policy']): string {
   if (expiresAt !== null || durationDays === null) return expiresAt ?? 'never'
   return `${durationDays} days after the first check`

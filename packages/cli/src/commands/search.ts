@@ -1,4 +1,4 @@
-/** `search`: finds licenses, customers, products, machines and access rules by what is at hand. */
+/** `search`: finds licenses, customers, products, machines and access rules by a part of a key, name or value. */
 
 import { type SearchResults, searchResults } from '@keyward/contract/management/search'
 import type { Command } from 'commander'
@@ -9,7 +9,7 @@ import type { Session } from '../session.ts'
 export function addSearchCommand(parent: Command, open: (command: Command) => Session): void {
   parent
     .command('search')
-    .description('find a license, customer, product, machine or rule by a part of what is known of it')
+    .description('find a license, customer, product, machine or rule by a part of its key, name or value')
     .argument(
       '<text>',
       'the beginning of a key, machine id or host name, a part of an e-mail address or name, or an address',

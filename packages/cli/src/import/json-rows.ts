@@ -1,5 +1,5 @@
 /**
- * Reads JSON: an array of rules or of bare values, `{"rules": […]}` as the API accepts it, or one rule a line. Arrays are
+ * Reads JSON: an array of rules or of bare values, `{"rules": […]}` in the format of the API, or one rule in each line. Arrays are
  * parsed as a stream.
  */
 

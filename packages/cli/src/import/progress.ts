@@ -1,6 +1,6 @@
 /**
  * Stores the progress of an import, so that a later run can resume an interrupted import. The progress is written before the
- * first batch is sent. It applies to the same bytes of the file, service, organization and flags. Any other run starts from
+ * first batch is sent. It applies only to runs with the same file content, service, organization and flags. Other runs start from
  * the beginning.
  */
 

@@ -96,7 +96,7 @@ function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null
 
 type Refreshed = Extract<RefreshResult, { refreshed: true }>
 
-/** Fetches a file and authenticates it. Returns the result of the refresh if there is no such file. */
+/** Fetches a file and authenticates it. Returns the failed refresh result if the service sends no authentic file. */
 async function fetchFile(
   settings: Settings,
 ): Promise<{ file: string; result: Refreshed } | Exclude<RefreshResult, Refreshed>> {

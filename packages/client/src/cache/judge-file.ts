@@ -8,7 +8,7 @@ import type { Memory } from './store.ts'
 
 export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
 
-/** Judges whether the stored file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
+/** Decides whether the stored file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
 export function judgeMemory(
   settings: Settings,
   { file, rejectedAs, latestSeenMs }: Memory,
@@ -19,7 +19,7 @@ export function judgeMemory(
   return forApps(judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs }))
 }
 
-/** Judges whether a file is for this license and product and signed by a shipped key. Ignores the times of the file. */
+/** Decides whether a file is for this license and product and signed by a shipped key. Ignores the times of the file. */
 export function authenticate({ keys, licenseKey, productId }: Settings, file: string): OfflineJudgement {
   const verified = verifyLicenseFile(file, keys)
   if (!verified.ok) return forApps(verified)

@@ -52,7 +52,7 @@ interface Stored {
  */
 type Replaced<Value> = { value: Value } | 'unread' | null
 
-/** Changes that could not be stored. Files are not included, because no call has reported such a file as stored. */
+/** Changes that could not be stored. New files are excluded, because the calls have reported them as not stored. */
 interface Unwritten {
   rejectedAs: string | null
   rejectedFile: Replaced<string | null>

@@ -1,6 +1,6 @@
 /**
- * Describes the failure of a request without a response. In browsers, the reason is not available to pages, so the description
- * names both possible causes: the network and a missing CORS header.
+ * Describes the failure of a request without a response. Browsers hide the reason from pages, so the description names both
+ * possible causes: the network and a missing CORS header.
  */
 
 /** Returns a description for the developer. `origin` is the origin of the service, and `error` the error of `fetch`. */

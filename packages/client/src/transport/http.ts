@@ -91,7 +91,7 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
       ? outage('UNEXPECTED_ANSWER', `The response with status ${status} does not have the format of Keyward.`)
       : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
   }
-  // 408 is the only 4xx that the network can cause: the request arrived too slowly.
+  // A slow network can cause a 408, so it counts as an outage, unlike any other 4xx.
   if (status === 408) return outage('TIMEOUT', 'The service received the request too slowly (status 408).')
   if (status >= 500)
     return outage(

@@ -1,6 +1,6 @@
 /**
- * Events (docs/api.md#w1): one declaration for each type. `data` of an event has the resource as the API shows it. The descriptions
- * and the examples of docs/event-types.md are generated from these schemas.
+ * Events (docs/api.md#w1): one declaration for each type. The `data` of an event contains the resource as the API returns it.
+ * The descriptions and examples of docs/event-types.md are generated from these schemas.
  */
 
 import { z } from 'zod'
@@ -17,7 +17,7 @@ import { quotaName } from './organizations.ts'
 import { product } from './products.ts'
 import { signingKey } from './signing-keys.ts'
 
-/** Fields that every `data` has. `omitted` names members that would make the event too long. */
+/** The fields of every `data`. `omitted` lists members that would exceed the maximum length of an event. */
 const common = {
   actor: actor.meta({ description: 'Who did it. `SYSTEM`: an app, or time.' }),
   omitted: z
@@ -26,7 +26,7 @@ const common = {
     .meta({ description: 'Members that were left out, because the event would exceed 20 kB.', example: undefined }),
 }
 
-/** One type of events. `data`: the schema of the member with this name. */
+/** A type of events. `data` is the schema of the member with this name. */
 export interface EventDeclaration {
   description: string
   data: z.ZodObject
@@ -36,7 +36,7 @@ function happened(description: string, resource: z.ZodObject, extra: z.ZodRawSha
   return { description, data: z.object({ resource, ...common, ...extra }) }
 }
 
-/** `previous` has the former values of the members that changed. */
+/** Returns the declaration of a change. `previous` contains the former values of the changed members. */
 function changed(description: string, resource: z.ZodObject, extra: z.ZodRawShape = {}): EventDeclaration {
   const previous = resource
     .partial()
@@ -44,7 +44,7 @@ function changed(description: string, resource: z.ZodObject, extra: z.ZodRawShap
   return { description, data: z.object({ resource, previous, ...common, ...extra }) }
 }
 
-/** Of many resources, or of none. */
+/** Returns the declaration of an event that counts resources instead of containing one. */
 function counted(description: string, counts: z.ZodRawShape): EventDeclaration {
   return { description, data: z.object({ ...counts, ...common }) }
 }
@@ -62,7 +62,7 @@ const ofMember = {
     example: null,
   }),
 }
-/** Long metadata is among what an event may omit. */
+/** A license in an event, which may omit long metadata and entitlements. */
 const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
 const customerOf = customer.partial({ metadata: true }).meta({ id: undefined })
 const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
@@ -154,7 +154,7 @@ const typeOf = z.string().meta({
   example: 'license.suspended',
 })
 
-/** An event as `GET /events` returns it and as webhooks carry it. */
+/** An event in the responses of `GET /events` and in webhooks. */
 export const event = z
   .object({
     id: z.uuid().meta({ description: 'The id of the event; the same in every delivery.', example: EXAMPLE_ID }),
