@@ -1,6 +1,6 @@
 /**
- * Connections to Postgres. Every pool has timeouts, so that a silent server never blocks a caller, and an error handler, so that
- * a connection that breaks while idle does not end the process.
+ * Creates pools of connections to Postgres. Every pool has timeouts, so that an unresponsive server never blocks a caller.
+ * Its error handler keeps the process alive when an idle connection breaks.
  */
 
 import pg from 'pg'

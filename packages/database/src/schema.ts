@@ -36,7 +36,7 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
-  /** The use of a quota is the sum of its rows, which triggers add. */
+  /** The use of quotas. Triggers add rows, and the use of a quota is the sum of its rows. */
   organizationUsage: { organizationId: string; quota: string; used: number }
   deletedOrganizations: { id: string; deletedAt: DefaultMoment }
   members: {
@@ -256,7 +256,7 @@ export interface Database {
     changes: ColumnType<Json | null, string | null | undefined, string | null>
     before: ColumnType<Json | null, string | null | undefined, string | null>
   }
-  /** `data` is JSON text, which Postgres stores as it is. */
+  /** Events of organizations. `data` is JSON text, which Postgres stores unchanged. */
   events: {
     id: string
     organizationId: string
@@ -264,7 +264,7 @@ export interface Database {
     resourceId: string | null
     data: ColumnType<JsonObject, string, never>
   }
-  /** Changes that validators made, until they are events. Triggers write them. */
+  /** Changes by validators that the management service has not turned into events yet. Triggers write them. */
   occurrences: {
     id: string
     xid: string
@@ -276,7 +276,7 @@ export interface Database {
   }
   usedLicenses: { licenseId: string }
   eventSchedules: { name: string; until: Moment }
-  /** Events of the scheduler that are written, by resource and name. */
+  /** Events that the scheduler has written, by resource and mark. */
   eventMarks: { resourceId: string; mark: string; due: Moment }
   quotaLevels: { organizationId: string; quota: string; percent: number }
   idempotencyKeys: {

@@ -1,4 +1,4 @@
-/** Upgrades of databases with rows from the schema of each earlier version. */
+/** Tests upgrades of databases with rows from the schema of each earlier version. */
 
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'

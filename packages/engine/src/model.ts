@@ -40,7 +40,7 @@ export interface CustomerRecord {
   organizationId: Id
 }
 
-/** The `expiresAtMs` of a license whose term starts with its first `VALID` check and has not started yet. */
+/** The `expiresAtMs` of a license whose term has not started. The first `VALID` check starts the term. */
 export const NOT_STARTED = -Infinity
 
 export type LicenseStatus = 'active' | 'suspended' | 'revoked'

@@ -95,7 +95,7 @@ export class ExtensionWriter {
     extensions.free(extension)
   }
 
-  /** Writes the record's fields to `#wanted`. Returns whether a field differs from the default. */
+  /** Writes the record's fields to `#wanted`. Returns whether any field differs from its default. */
   #resolve(record: LicenseRecord): boolean {
     let isNeeded = false
     for (const { word, valueOf } of this.#fields) {

@@ -143,7 +143,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   yield* slices(dependencyOrder(others.filter((change) => !isRemoval(change))), limits.rows, 'apply')
   yield* slices([...credentials, ...early, ...rules, ...machines.filter(isRemoval)], limits.rows, 'restrict')
   yield* packed(licenses, limits.rows)
-  // Every section also removes `limits.rows` of the detached rules. Their number is at most the number of changes.
+  // Every section also removes up to `limits.rows` of the detached rules. Their number is at most the number of changes.
   yield* slices(dependencyOrder([...rules, ...credentials]), limits.rows, 'loosen')
   yield* slices(
     machines.filter((change) => !isRemoval(change)),

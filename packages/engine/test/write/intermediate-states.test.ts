@@ -32,7 +32,7 @@ const CHECKS = 40
 interface Story {
   world: History
   before: History
-  /** The difference between the two worlds, each row once, in random order. */
+  /** The difference between the two worlds, with each row once and in random order. */
   changes: Change[]
   checks: { check: NaiveCheck; secretHash: Uint8Array | null; nowMs: number }[]
 }
