@@ -80,7 +80,7 @@ async function live(machine: number, license: string, members: readonly Member[]
 }
 
 test(
-  '200 machines race for 5 leased seats through three validators: never more than 5 are VALID at one instant',
+  'lets no more than 5 of 200 machines be VALID at one instant, through three validators',
   { timeout: (MINUTES + 5) * 60_000 },
   async () => {
     const license = await insertLicense(pool, { organizationId, maxMachines: SEATS, leaseSeconds: LEASE_S })
@@ -181,7 +181,7 @@ async function checkAll(validator: Service, machines: readonly Leased[], overMs:
   expect(wrong).toEqual([])
 }
 
-test('known machines of leased licenses are decided from memory; renewals are few statements', async () => {
+test('decides known machines of leased licenses from memory, and renews their leases by few statements', async () => {
   const machines = await leasedMachines()
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const validator = await startValidator(postgres.validatorUrl)

@@ -18,15 +18,10 @@ create function are_entitlements(members jsonb, with_null boolean) returns boole
 $$;
 
 -- Entitlements are null when there are none.
-alter table products add column entitlements jsonb
-  constraint products_entitlements check (are_entitlements(entitlements, false));
-alter table licenses add column entitlements jsonb
-  constraint licenses_entitlements check (are_entitlements(entitlements, true));
-
--- Lists the licenses of a product that have own entitlements, by length. New defaults of the product are checked against
--- the longest of them.
-create index licenses_entitlements on licenses (product_id, octet_length(entitlements::text))
-  where entitlements is not null;
+alter table products add column entitlements jsonb,
+  add constraint products_entitlements check (are_entitlements(entitlements, false)) not valid;
+alter table licenses add column entitlements jsonb,
+  add constraint licenses_entitlements check (are_entitlements(entitlements, true)) not valid;
 
 -- Without a foreign key, because a revoked key keeps the product that it was bound to after the product was deleted.
 alter table credentials add column product_id uuid

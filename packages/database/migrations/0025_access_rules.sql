@@ -1,17 +1,16 @@
--- Adds monitored rules, restrictions and sets to access rules. Changes of access rules wait for this migration, some
--- seconds with ten million rules. Checks continue.
+-- Adds monitored rules, restrictions and sets to access rules. src/online-steps.ts creates the indexes, validates the
+-- constraints and fills in the counters afterwards.
 
 alter table access_rules
-  add column mode text not null default 'ENFORCE' check (mode in ('ENFORCE', 'MONITOR')),
+  add column mode text not null default 'ENFORCE',
+  add constraint access_rules_mode_check check (mode in ('ENFORCE', 'MONITOR')) not valid,
   drop constraint access_rules_kind_check,
-  add constraint access_rules_kind_check check (kind in ('BLACKLIST', 'EXCLUSION', 'RESTRICTION')),
+  add constraint access_rules_kind_check check (kind in ('BLACKLIST', 'EXCLUSION', 'RESTRICTION')) not valid,
   drop constraint access_rules_check3, -- the types of each kind
   add constraint access_rules_types check (case kind
     when 'EXCLUSION' then type in ('IP', 'HWID')
     when 'RESTRICTION' then type in ('IP', 'HWID', 'COUNTRY')
-    else true end);
-
-create index access_rules_monitored on access_rules (organization_id, id) where mode = 'MONITOR';
+    else true end) not valid;
 
 -- Sets of access rules, which are replaced as a whole. Every change of a set's rules, also a manual one, changes its
 -- version.
@@ -28,8 +27,7 @@ create table access_rule_sets (
 );
 alter table access_rules
   add column set_id uuid,
-  add foreign key (organization_id, set_id) references access_rule_sets (organization_id, id) on delete cascade;
-create index access_rules_set on access_rules (organization_id, set_id, id) where set_id is not null;
+  add foreign key (organization_id, set_id) references access_rule_sets (organization_id, id) on delete cascade not valid;
 
 -- Changes the versions of sets. `changed` contains the rules after an insertion or update, and before a deletion.
 create function version_sets() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
@@ -75,13 +73,8 @@ create trigger access_rule_sets_count_deleted after delete on access_rule_sets
   referencing old table as changed for each statement execute function count_usage();
 create trigger access_rule_sets_count_truncated after truncate on access_rule_sets execute function recount_after_truncate();
 
--- Indexes for lists of rules by their matches. The update of the counters of a million rules takes some seconds, during
--- which validators keep their counts.
+-- For lists of rules by their matches. It is null in rows of earlier versions until it is filled in.
 alter table access_rule_counters add column organization_id uuid;
-update access_rule_counters c set organization_id = r.organization_id from access_rules r where r.id = c.rule_id;
-create index access_rule_counters_count on access_rule_counters (organization_id, match_count, rule_id);
-create index access_rule_counters_match
-  on access_rule_counters (organization_id, (coalesce(last_matched_at, '-infinity'::timestamptz)), rule_id);
 create or replace function add_rule_counters() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -93,22 +86,14 @@ end $$;
 select log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, '
   'customer_id, expires_at, allow_suspended_or_expired');
 
--- Indexes for searches: by the beginning of a license key in any case and without blanks, by a part of a customer's email,
--- name or external id, and for entries of the audit log. Both extensions are part of Postgres and trusted, so the owner of
--- the database may create them.
+-- Searches for customers by a part of the email, name or external id. Both extensions are part of Postgres and trusted, so
+-- the owner of the database may create them.
 create extension if not exists pg_trgm;
 create extension if not exists btree_gin;
-create index licenses_key_search on licenses (organization_id, (upper(replace(key, ' ', '')) collate "C"));
 create function customer_text(email text, name text, external_id text) returns text language sql immutable parallel safe as $$
   select lower(email || e'\n' || coalesce(name, '') || e'\n' || coalesce(external_id, '')) $$;
-create index customers_search on customers using gin (organization_id, customer_text(email, name, external_id) gin_trgm_ops);
 
 alter table audit_log add column before jsonb; -- the values that `changes` replaced
-create index audit_log_action on audit_log (organization_id, action, id);
-create index audit_log_resource_type on audit_log (organization_id, resource_type, id);
-create index audit_log_resource on audit_log (organization_id, resource_id, id) where resource_id is not null;
-create index audit_log_actor on audit_log (organization_id, (actor ->> 'id'), id);
-create index alerts_unacknowledged on alerts (organization_id, id) where acknowledged_at is null;
 
 -- Adds to the grants of earlier migrations.
 alter function grant_validator() rename to grant_validator_before_modes;

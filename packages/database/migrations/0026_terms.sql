@@ -2,19 +2,18 @@
 
 -- A license with `duration_days` and without `expires_at` has not started: its first VALID check sets `expires_at`.
 alter table licenses
-  add column duration_days integer check (duration_days between 1 and 36500),
-  add column max_releases integer check (max_releases between 0 and 1000),
-  add column lease_seconds integer check (lease_seconds between 60 and 31622400),
+  add column duration_days integer,
+  add column max_releases integer,
+  add column lease_seconds integer,
+  add constraint licenses_duration_days_check check (duration_days between 1 and 36500) not valid,
+  add constraint licenses_max_releases_check check (max_releases between 0 and 1000) not valid,
+  add constraint licenses_lease_seconds_check check (lease_seconds between 60 and 31622400) not valid,
   drop constraint licenses_check,
-  -- Existing rows fulfil the former constraint, which is stricter, so they are not read.
   add constraint licenses_term check ((policy_type = 'PERPETUAL') = (expires_at is null and duration_days is null)) not valid;
-create index licenses_not_started on licenses (id) where duration_days is not null and expires_at is null;
-create index licenses_leased on licenses (id) where lease_seconds is not null and max_machines is not null;
 
 -- The end of a machine's lease, or null when it holds its slot until the release. A machine whose lease has ended holds no
 -- slot, and the next claim of its license deletes the row.
 alter table machines add column lease_ends_at timestamptz;
-create index machines_leases on machines (license_id, lease_ends_at) where lease_ends_at is not null;
 
 -- When a license gets leases, the machines that hold its slots get a first lease. When it loses them, machines whose lease
 -- is alive keep their slots permanently.

@@ -77,9 +77,9 @@ create trigger alerts_noted_again before update of count on alerts for each row
   when (new.count > old.count and old.noted_at < now() - interval '1 hour')
   execute function note_alert();
 
--- Licenses that have been used, so that the first use of each is one event.
+-- Licenses that have been used, so that the first use of each is one event. src/online-steps.ts adds those of earlier
+-- versions.
 create table used_licenses (license_id uuid primary key references licenses on delete cascade);
-insert into used_licenses (license_id) select license_id from license_slots where used > 0 or unrecorded > 0;
 
 -- The progress of the scheduler. Every event that was due before `until` is written.
 create table event_schedules (
@@ -101,7 +101,6 @@ create table quota_levels (
   percent integer not null,
   primary key (organization_id, quota)
 );
-create index licenses_by_expiry on licenses (expires_at) where expires_at is not null;
 
 -- Credentials and members with all earlier permissions get the new one.
 do $$

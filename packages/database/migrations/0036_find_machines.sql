@@ -1,5 +1,5 @@
 -- Finds machines by machine id and host name across the licenses of an organization. `npm run migrate` fills in the organization of
--- older machines afterwards, in batches, and creates the indexes while claims continue (src/online-indexes.ts).
+-- older machines afterwards, in batches, and creates the indexes while claims continue (src/online-steps.ts).
 
 alter table machines add column organization_id uuid;
 

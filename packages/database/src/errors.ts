@@ -20,6 +20,7 @@ const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 const UNDEFINED_FUNCTION = '42883'
+const LOCK_NOT_AVAILABLE = '55P03'
 const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 const RETRYABLE = new Set(['40001', '40P01', FOREIGN_KEY_VIOLATION])
@@ -40,6 +41,11 @@ export function violatedConstraint(error: unknown): string {
   const state = sqlState(error)
   if (state !== UNIQUE_VIOLATION && state !== FOREIGN_KEY_VIOLATION) return ''
   return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : ''
+}
+
+/** Returns whether a lock was not available within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === LOCK_NOT_AVAILABLE
 }
 
 /** Returns whether a row with the same unique columns exists. */

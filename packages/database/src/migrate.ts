@@ -10,11 +10,19 @@ import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 
+import { isLockTimeout } from './errors.ts'
 import { listMigrations } from './migrations.ts'
-import { createOnlineIndexes } from './online-indexes.ts'
+import { runOnlineSteps } from './online-steps.ts'
 
 const LOCK = 7_201_945_338
 const LOCK_RETRY_MS = 50
+/** The time for which requests may have to wait, because the migration waits for a transaction that uses a table. */
+const LOCK_WAIT_MS = 200
+/** After so many failures the wait is longer, because Postgres ends a vacuum only for a wait of more than a second. */
+const MANY_FAILURES = 40
+const LONG_LOCK_WAIT_MS = 1_200
+/** The time after which the migration gives up, because other transactions stay open. */
+const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
 /**
  * Allows the services to check whether the database is migrated. A role does not exist where this user may not create
@@ -52,7 +60,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
       const applied = await migrateToLatest(pool)
       await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
       await client.query(READ_MIGRATIONS)
-      await createOnlineIndexes(client)
+      await runOnlineSteps(client)
       await client.query('select pg_advisory_unlock($1)', [LOCK])
       return { applied, warnings }
     } finally {
@@ -70,27 +78,63 @@ async function takeLock(client: pg.ClientBase): Promise<void> {
   while (!(await isTaken())) await sleep(LOCK_RETRY_MS)
 }
 
+/** Applies each migration in a transaction of its own, which is repeated while it cannot lock its tables. */
 async function migrateToLatest(pool: pg.Pool): Promise<string[]> {
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
-  const migrations = await readMigrations()
+  let failures = 0
+  const migrations = await readMigrations(() => (failures < MANY_FAILURES ? LOCK_WAIT_MS : LONG_LOCK_WAIT_MS))
   const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } })
   await requireNoNewer(pool, Object.keys(migrations))
-  const { error, results } = await migrator.migrateToLatest()
-  if (error !== undefined) {
-    const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'the migrations'
-    const reason = error instanceof Error ? error.message : 'no reason is known'
-    throw new Error(`The database could not be migrated, ${failed} failed: ${reason}`, { cause: error })
+  const applied: string[] = []
+  const startedMs = performance.now()
+  for (;;) {
+    const { error, results = [] } = await migrator.migrateUp()
+    if (error === undefined && results.length === 0) return applied
+    if (error === undefined) applied.push(...results.map((result) => result.migrationName))
+    else if (isLockTimeout(error) && performance.now() - startedMs < LOCK_LIMIT_MS) {
+      failures++
+      await sleep(LOCK_RETRY_MS)
+    } else {
+      const failed = results.find((result) => result.status === 'Error')?.migrationName ?? 'the migrations'
+      const reason = error instanceof Error ? error.message : 'no reason is known'
+      throw new Error(`The database could not be migrated, ${failed} failed: ${reason}`, { cause: error })
+    }
   }
-  return (results ?? []).map((result) => result.migrationName)
 }
 
-async function readMigrations(): Promise<Record<string, Migration>> {
+/** `waitMs` returns the time for which a migration may wait for a lock. */
+async function readMigrations(waitMs: () => number): Promise<Record<string, Migration>> {
   const migrations: Record<string, Migration> = {}
   for (const { name, file } of await listMigrations()) {
     const text = await readFile(file, 'utf8')
-    migrations[name] = { up: async (db) => void (await sql.raw(text).execute(db)) }
+    migrations[name] = {
+      up: async (db) => {
+        await lockTables(db, text, waitMs())
+        await sql.raw(text).execute(db)
+      },
+    }
   }
   return migrations
+}
+
+/** The names after these words are of tables that a migration locks, among others. */
+const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
+
+/**
+ * Locks the existing tables that the migration names, before it changes the first. Locks that are taken one by one could meet a
+ * transaction that takes them in another order, which Postgres resolves by cancelling one of the two. The wait is limited, because
+ * requests that need the tables wait behind it. Throws SQLSTATE 55P03.
+ */
+async function lockTables(db: Kysely<unknown>, migration: string, waitMs: number): Promise<void> {
+  const named = [...migration.matchAll(LOCKED)].map(([, name = '']) => name)
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any (${named})
+    order by relname`.execute(db)
+  if (rows.length === 0) return
+  await sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true)`.execute(db)
+  await sql`lock table ${sql.join(rows.map(({ name }) => sql.table(name)))} in access exclusive mode`.execute(db)
+  await sql`set local lock_timeout = 0`.execute(db)
 }
 
 async function requireServer(client: pg.ClientBase): Promise<void> {

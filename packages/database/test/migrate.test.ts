@@ -29,7 +29,8 @@ test('fills in machines of earlier versions, also those that claims have locked,
       [license.id],
     )
     await client.query('update machines set organization_id = null')
-    // What an interrupted creation leaves.
+    // What an interrupted run leaves.
+    await client.query(`delete from online_steps where name in ('fill machines', 'index machines_by_machine_id')`)
     await client.query(`update pg_index set indisvalid = false where indexrelid = 'machines_by_machine_id'::regclass`)
     await client.query('begin')
     await client.query(`select from machines where machine_id in ('m1', 'm3000') for no key update`)

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -53,17 +54,22 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** The checkout of this file. */
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+
 /**
  * Starts a service and resolves when it listens. `nodeFlags` are arguments of Node before the program, such as a module to
- * import first. `wrapper` is a command that runs Node. Rejects with the output if the service ends earlier.
+ * import first. `wrapper` is a command that runs Node. `root` is the checkout of the program. Rejects with the output if the
+ * service ends earlier.
  */
 export async function startService(
   name: 'validator' | 'management',
   env: Env,
   nodeFlags: readonly string[] = [],
   wrapper: readonly string[] = [],
+  root = ROOT,
 ): Promise<Service> {
-  const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
+  const main = join(root, `services/${name}/src/main.ts`)
   const launch = LAUNCH[name]
   const [program, ...args] = [...wrapper, process.execPath, ...launch.nodeArguments, ...nodeFlags, main]
   const child = spawn(program, args, {
@@ -119,19 +125,20 @@ export function startValidator(
   env: Env = {},
   nodeFlags: readonly string[] = [],
   wrapper: readonly string[] = [],
+  root?: string,
 ): Promise<Service> {
   const ports = { VALIDATOR_PORT: '0', VALIDATOR_ADMIN_PORT: '0', VALIDATOR_WORKERS: '1' }
   const edge = { TRUSTED_PROXIES: 'all', COUNTRY_HEADER: 'x-country' }
-  return startService('validator', { ...ports, ...edge, DATABASE_URL: databaseUrl, ...env }, nodeFlags, wrapper)
+  return startService('validator', { ...ports, ...edge, DATABASE_URL: databaseUrl, ...env }, nodeFlags, wrapper, root)
 }
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-fault-tests'
 export const MASTER_KEY = '7a'.repeat(32)
 
-export function startManagement(databaseUrl: string, env: Env = {}): Promise<Service> {
+export function startManagement(databaseUrl: string, env: Env = {}, root?: string): Promise<Service> {
   const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0', MANAGEMENT_RATE_LIMIT: '1000000' }
   const secrets = { OPERATOR_TOKEN, MASTER_KEY }
-  return startService('management', { ...ports, ...secrets, DATABASE_URL: databaseUrl, ...env })
+  return startService('management', { ...ports, ...secrets, DATABASE_URL: databaseUrl, ...env }, [], [], root)
 }
 
 /** Returns whether `/readyz` of the service returns 200. Returns false if there is no response. */

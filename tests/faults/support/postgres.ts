@@ -124,11 +124,15 @@ export async function newFolder(): Promise<string> {
 }
 
 /** Starts a migrated server with the validators' role. Creates `folder` if it is not given. */
-export async function createPostgres(settings: Settings = {}, folder?: string): Promise<TestPostgres> {
+export async function createPostgres(
+  settings: Settings = {},
+  folder?: string,
+  migrated: (url: string) => Promise<unknown> = migrate,
+): Promise<TestPostgres> {
   const postgres = new TestPostgres(folder ?? (await newFolder()), settings)
   await postgres.start()
   await onServer(withDatabase(postgres.url, 'postgres'), (client) => client.query('create database keyward'))
-  await migrate(postgres.url)
+  await migrated(postgres.url)
   const { user, password } = VALIDATOR_LOGIN
   await onServer(postgres.url, (client) =>
     client.query(`create role ${user} login password '${password}' in role keyward_validator`),

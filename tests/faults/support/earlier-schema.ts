@@ -1,0 +1,80 @@
+/** A database as an earlier version has left it: its schema, and rows of many licenses. */
+
+import { readFile } from 'node:fs/promises'
+
+import { uuidv7 } from '@keyward/database'
+import { listMigrations } from '@keyward/database/migrations'
+import { onServer } from '@keyward/testkit'
+
+import type { openPool } from './postgres.ts'
+
+type Pool = ReturnType<typeof openPool>
+
+/** Applies the migrations up to and including `last`, as kysely records them. */
+export async function migrateUpTo(url: string, last: string): Promise<void> {
+  await onServer(url, async (client) => {
+    await client.query(`
+      create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);
+      create table kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0);
+      insert into kysely_migration_lock (id) values ('migration_lock')`)
+    for (const { name, file } of await listMigrations()) {
+      if (name > last) break
+      await client.query(await readFile(file, 'utf8'))
+      await client.query('insert into kysely_migration values ($1, now()::text)', [name])
+    }
+    await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
+    await client.query(`grant select on kysely_migration to keyward_validator, keyward_management`)
+  })
+}
+
+export interface Rows {
+  organizationId: string
+  productId: string
+  customerId: string
+}
+
+/** Fills an organization with so many licenses, each with a machine, and as many customers, access rules and audit entries. */
+export async function fillEarlierSchema(pool: Pool, organizationId: string, count: number): Promise<Rows> {
+  const [productId, customerId] = [uuidv7(), uuidv7()]
+  const values = [organizationId, productId, customerId, count]
+  const client = await pool.connect()
+  try {
+    await client.query(`insert into products (id, organization_id, name) values ($1, $2, 'App')`, [
+      productId,
+      organizationId,
+    ])
+    await client.query(`insert into customers (id, organization_id, email) values ($1, $2, 'ada@example.com')`, [
+      customerId,
+      organizationId,
+    ])
+    await client.query(
+      `insert into customers (id, organization_id, email, name)
+       select new_id(), $1, 'customer' || i || '@example.com', 'Customer ' || i from generate_series(1, $2::integer) i`,
+      [organizationId, count],
+    )
+    await client.query(
+      `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
+       select new_id(), $1, $2, $3, 'KEY-' || i, 'PERPETUAL', 5 from generate_series(1, $4::integer) i`,
+      values,
+    )
+    await client.query(
+      `insert into machines (id, license_id, machine_id, hostname)
+       select new_id(), id, convert_to('machine of ' || key, 'UTF8'), 'host of ' || key from licenses where organization_id = $1`,
+      [organizationId],
+    )
+    await client.query(
+      `insert into access_rules (id, organization_id, kind, type, value, scope, created_by)
+       select new_id(), $1, 'BLACKLIST', 'HWID', convert_to('stolen ' || i, 'UTF8'), 'ORGANIZATION', '{"type":"OPERATOR"}'
+       from generate_series(1, $2::integer) i`,
+      [organizationId, count],
+    )
+    await client.query(
+      `insert into audit_log (id, organization_id, actor, action, resource_type, resource_id)
+       select new_id(), organization_id, '{"type":"OPERATOR"}', 'license.created', 'license', id from licenses`,
+    )
+    await client.query('analyze')
+  } finally {
+    client.release()
+  }
+  return { organizationId, productId, customerId }
+}
