@@ -105,20 +105,28 @@ const COUNTERS: Fill = {
 
 /** Fills in the organizations in batches. A batch is a short transaction and waits for no lock. Locked rows are tried again. */
 async function fillOrganizations(client: pg.ClientBase, fill: Fill): Promise<void> {
-  const { table, key } = fill
-  const columns = key.join(', ')
-  const places = key.map((_, i) => `$${i + 1}`).join(', ')
-  let after: string[] | undefined = key.map(() => '00000000-0000-0000-0000-000000000000')
+  let after: string[] | undefined = fill.key.map(() => '00000000-0000-0000-0000-000000000000')
   while (after !== undefined) {
-    const { rows }: pg.QueryResult<string[]> = await client.query({
-      text: `select ${columns} from ${table} where (${columns}) > (${places}) order by ${columns} offset ${BATCH} limit 1`,
-      values: after,
-      rowMode: 'array',
-    })
-    const [last] = rows
+    const last = await lastOfBatch(client, fill, after)
     while ((await fillBatch(client, fill, after, last)) > 0) await sleep(RETRY_MS)
     after = last
   }
+}
+
+/** Returns the key of the last row of the batch after a place, or undefined when no more than a batch is left. */
+async function lastOfBatch(
+  client: pg.ClientBase,
+  { table, key }: Fill,
+  after: readonly string[],
+): Promise<string[] | undefined> {
+  const columns = key.join(', ')
+  const places = key.map((_, i) => `$${i + 1}`).join(', ')
+  const { rows } = await client.query<Record<string, string>>(
+    `select ${columns} from ${table} where (${columns}) > (${places}) order by ${columns} offset ${BATCH} limit 1`,
+    [...after],
+  )
+  const [row] = rows
+  return row && key.map((column) => row[column] ?? '')
 }
 
 /** Fills in the rows after a place, up to and including another, if any. Returns the number of rows that are locked. */
