@@ -36,6 +36,7 @@ const EVERYTHING = [
   'credentials.write',
   'signing-keys.write',
   'webhooks.read',
+  'webhooks.write',
 ]
 
 describe.skipIf(!existsSync(executablePath))(

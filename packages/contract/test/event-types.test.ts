@@ -78,7 +78,7 @@ function document(): string {
   return [
     '# Event types',
     '',
-    'Every type of [events](api.md#w1) with an example. This page is generated from the schemas in',
+    'Every type of [events](webhooks.md) with an example. This page is generated from the schemas in',
     '`packages/contract/src/management/events.ts`.',
     '',
     '| Type | When it is written |',

@@ -274,6 +274,36 @@ export interface Database {
     machineId: Buffer | null
     details: JsonObject | null
   }
+  webhookEndpoints: {
+    id: string
+    organizationId: string
+    url: string
+    types: string[]
+    description: string | null
+    enabled: Generated<boolean>
+    disabledReason: 'GONE' | 'FAILING' | null
+    failingSince: Moment | null
+    /** Sealed under the master key, as the previous secret, which signs until `previousUntil`. */
+    secretEncrypted: Bytes
+    previousEncrypted: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
+    previousUntil: Moment | null
+    masterKeyId: string
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  webhookDeliveries: {
+    id: string
+    organizationId: string
+    endpointId: string
+    eventId: string
+    eventType: string
+    cause: 'EVENT' | 'RESEND' | 'REPLAY' | 'TEST'
+    status: Generated<'PENDING' | 'SUCCEEDED' | 'FAILED'>
+    attempts: Generated<number>
+    nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
+    /** The worker that attempts it now. */
+    worker: string | null
+  }
   usedLicenses: { licenseId: string }
   eventSchedules: { name: string; until: Moment }
   /** Events that the scheduler has written, by resource and mark. */

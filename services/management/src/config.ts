@@ -19,6 +19,7 @@ import { z } from 'zod'
 import { bearerSecret } from './http/authentication.ts'
 import type { RateLimits } from './http/rate-limit.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
+import { DEFAULT_PORTS, parseNetworks, parsePorts, type WebhookNetwork } from './outbound/network.ts'
 import type { RetentionDays } from './retention/retention.ts'
 
 /** Accepts only a token that a client can send in an `Authorization` header. */
@@ -51,6 +52,11 @@ export const variables = z.object({
   EDGE: choice(EDGE_PRESETS).optional(),
   VALIDATOR_ADMIN_URLS: httpOrigins().default([]),
   CORS_ORIGINS: origins().default([]),
+  WEBHOOK_ALLOWED_NETWORKS: variable('addresses and CIDR ranges separated by commas', (value) =>
+    parseNetworks(value.split(',').map((part) => part.trim())),
+  ).default([]),
+  WEBHOOK_ALLOWED_PORTS: variable('ports separated by commas, or "all"', parsePorts).default(DEFAULT_PORTS),
+  WEBHOOK_ALLOW_HTTP: choice(['true', 'false']).default('false'),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
   EXPIRED_RULE_RETENTION_DAYS: integer(1, 36_500).default(30),
@@ -77,6 +83,7 @@ export interface ManagementConfig {
   /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */
   validatorAdminUrls: readonly string[]
   corsOrigins: readonly string[]
+  webhookNetwork: WebhookNetwork
   /** The time for which a stopping service still responds while it reports not ready. */
   drainMs: number
   activityRetentionDays: number
@@ -110,6 +117,11 @@ export const environment = variables.transform((env): ManagementConfig => ({
   },
   validatorAdminUrls: env.VALIDATOR_ADMIN_URLS,
   corsOrigins: env.CORS_ORIGINS,
+  webhookNetwork: {
+    allowedNetworks: env.WEBHOOK_ALLOWED_NETWORKS,
+    allowedPorts: env.WEBHOOK_ALLOWED_PORTS,
+    allowsHttp: env.WEBHOOK_ALLOW_HTTP === 'true',
+  },
   // Balancers' health checks detect within this time that the service is not ready.
   drainMs: 1_000,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,

@@ -21,6 +21,7 @@ import { products } from './resources/products/products.ts'
 import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
 import { validators } from './resources/validators/validators.ts'
+import { webhookEndpoints } from './resources/webhook-endpoints/webhook-endpoints.ts'
 import { searchEverything } from './search/search.ts'
 
 export const endpoints: readonly Endpoint[] = [
@@ -39,6 +40,7 @@ export const endpoints: readonly Endpoint[] = [
   ...analytics,
   ...auditLog,
   ...events,
+  ...webhookEndpoints,
   ...credentials,
   ...members,
   ...sessions,

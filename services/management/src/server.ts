@@ -30,6 +30,7 @@ import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
 import { applyRetention } from './retention/retention.ts'
+import { resealWebhookSecrets } from './webhooks/secrets.ts'
 
 export interface Management {
   port: number
@@ -130,6 +131,8 @@ function createPools(url: string, onError: (error: unknown) => void) {
 async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
   const resealed = await resealSigningKeys(db, keyring)
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
+  const secrets = await resealWebhookSecrets(db, keyring)
+  if (secrets > 0) log.info({ resealed: secrets }, 'sealed webhook secrets under the current master key')
 }
 
 async function deleteOld(
@@ -163,6 +166,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     validators: createDecidingValidators(config.validatorAdminUrls, log),
     log,
     resolver: createOriginResolver(config.resolver),
+    webhookNetwork: config.webhookNetwork,
   }
   try {
     await requireMigrated(pool)
@@ -175,18 +179,17 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const uses = createUseRecorder(db, onError)
   const counts = createSharedCounts(db, onError)
   const { operatorTokens, gates } = dependencies
+  const { corsOrigins } = config
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
   const admission = new Admission({ db: readDb, operatorTokens, rateLimiter, gates })
-  const { corsOrigins } = config
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))
   const health = watchDatabase(db)
   const housekeeping = new AbortController()
-  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () =>
-    deleteOld(config, pool, db, log, housekeeping.signal),
-  )
-  const stopJobs = startJobs({ databaseUrl: config.databaseUrl, log, onError })
+  const { signal } = housekeeping
+  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () => deleteOld(config, pool, db, log, signal))
+  const stopJobs = startJobs({ config, log, onError, keyring, registry: metrics.registry })
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({

@@ -16,6 +16,7 @@ import { machine } from './machines.ts'
 import { quotaName } from './organizations.ts'
 import { product } from './products.ts'
 import { signingKey } from './signing-keys.ts'
+import { webhookEndpoint } from './webhooks.ts'
 
 /** The fields of every `data`. `omitted` lists members that would exceed the maximum length of an event. */
 const common = {
@@ -136,6 +137,13 @@ export const eventTypes = {
   'member.removed': happened('A member was removed, and the tokens made with its credentials revoked.', member),
   'signing_key.rotated': happened('Another key signs license files. `resource` is the new key.', signingKey),
   'signing_key.withdrawn': happened('The files of a signing key are no longer trusted.', signingKey),
+  'webhook_endpoint.disabled': happened('Keyward has disabled a webhook endpoint.', webhookEndpoint, {
+    reason: z.enum(['GONE', 'FAILING']).meta({
+      description: 'Its response was 410, or every attempt of five days has failed.',
+      example: 'FAILING',
+    }),
+  }),
+  ping: happened('Somebody tests a webhook endpoint. It is sent to that endpoint alone.', webhookEndpoint),
   'quota.reached': counted('The organization uses 80 % or 100 % of a quota.', {
     quota: quotaName,
     percent: z.literal([80, 100]).meta({ description: 'Which mark was reached.', example: 80 }),

@@ -25,6 +25,7 @@ export const DEFAULT_QUOTAS = {
   accessRules: 1_000_000,
   ruleSets: 1_000,
   signingKeys: 100,
+  webhookEndpoints: 20,
   machinesPerLicense: 100_000,
 } as const
 
@@ -38,6 +39,7 @@ const QUOTA_NAMES = [
   'accessRules',
   'ruleSets',
   'signingKeys',
+  'webhookEndpoints',
   'machinesPerLicense',
 ] as const satisfies readonly (keyof typeof DEFAULT_QUOTAS)[]
 export type Quota = keyof typeof DEFAULT_QUOTAS
@@ -120,6 +122,7 @@ const quotaLimits = z.strictObject({
   accessRules: countLimit,
   ruleSets: countLimit,
   signingKeys: countLimit,
+  webhookEndpoints: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
 } satisfies Record<Quota, z.ZodType>)
 export const updateOrganization = z

@@ -14,6 +14,7 @@ export const ALL_PERMISSIONS = [
   'credentials.write',
   'signing-keys.write',
   'webhooks.read',
+  'webhooks.write',
 ] as const
 
 export const permission = z.enum(ALL_PERMISSIONS).meta({ description: 'A permission.', example: 'licenses.read' })

@@ -6,7 +6,7 @@
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
-import { insertEvents, type NewEvent } from '../events/writer.ts'
+import { insertWithEvents, type NewEvent } from '../events/writer.ts'
 import type { WriteContext } from '../http/context.ts'
 
 export interface AuditedChange {
@@ -36,8 +36,8 @@ export async function audit({ db, organizationId, actor }: WriteContext, entry: 
     insert into audit_log (id, organization_id, actor, action, resource_type, resource_id, changes, before)
     values (${uuidv7()}, ${organizationId}, ${toJsonb(actor)}, ${action}, ${resourceType}, ${resourceId}, ${json(changes)},
       ${json(before)})`
-  const both = event && sql`with audited as (${insertion}) ${insertEvents([{ ...event, organizationId, actor }])}`
-  await (both ?? insertion).execute(db)
+  if (event) await insertWithEvents(db, insertion, [{ ...event, organizationId, actor }])
+  else await insertion.execute(db)
 }
 
 /** Returns the row's values of the fields in `changes`. A field that the row lacks is null. */

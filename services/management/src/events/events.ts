@@ -9,6 +9,7 @@ import type { ReadContext } from '../http/context.ts'
 import { vendorEndpoint } from '../http/endpoint.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 import { invalid, notFound, quote } from '../http/problem.ts'
+import { timeOfEvent } from './body.ts'
 
 type EventRow = Selectable<Database['events']>
 
@@ -20,9 +21,8 @@ export interface EventQuery extends PageQuery {
 }
 
 /** Returns the representation of an event. The time of an event is the time in its id, so a range of times is a range of ids. */
-export function showEvent({ id, type, organizationId, data }: EventRow): Event {
-  const timestamp = new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
-  return { id, type, timestamp, organizationId, data }
+function showEvent({ id, type, organizationId, data }: EventRow): Event {
+  return { id, type, timestamp: timeOfEvent(id), organizationId, data }
 }
 
 /** Returns the types that match a pattern, which is one type or a group such as `license.*`. Throws INVALID_REQUEST when there is none. */
@@ -37,6 +37,7 @@ export async function listEvents({ db, organizationId }: ReadContext, query: Eve
   let select = db.selectFrom('events').selectAll().where('organizationId', '=', organizationId)
   if (type !== undefined) select = select.where('type', 'in', typesOf(type))
   if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
+  // The time of an event is that of its id.
   if (from !== undefined) select = select.where('id', '>=', firstIdAt(from.getTime()))
   if (to !== undefined) select = select.where('id', '<', firstIdAt(to.getTime()))
   return selectPage({ name: 'events', organizationId }, rest, select, showEvent)

@@ -1,6 +1,6 @@
 /**
- * Writes events (docs/api.md#w1). An event is written in the transaction of its change, so a change that is rolled back has no event. The
- * event is inserted as a part of another statement, without a separate round trip.
+ * Writes events (docs/api.md#w1) and their deliveries to webhook endpoints. Both are written in the transaction of the change, so a change
+ * that is rolled back has none. They are inserted as a part of another statement, without a separate round trip.
  */
 
 import type { Actor } from '@keyward/contract'
@@ -78,8 +78,8 @@ function shortened(data: Readonly<Record<string, unknown>>): string {
   return text
 }
 
-/** Returns a statement that inserts the events, alone or as a part of another statement. `events` must not be empty. */
-export function insertEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
+/** Returns the statement that inserts events without deliveries. `events` must not be empty. */
+export function insertUndelivered(events: readonly OwnedEvent[]): RawBuilder<unknown> {
   const column = <Value>(pick: (event: OwnedEvent) => Value): Value[] => events.map(pick)
   return sql`
     insert into events (id, organization_id, type, resource_id, data)
@@ -91,7 +91,29 @@ export function insertEvents(events: readonly OwnedEvent[]): RawBuilder<unknown>
     ) as n (id, organization_id, type, resource_id, data)`
 }
 
+/**
+ * Returns the expressions of a statement that inserts the events with their deliveries, to follow `with`. Each enabled endpoint of the
+ * organization whose types match gets a delivery.
+ */
+function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
+  return sql`
+    written as (${insertUndelivered(events)} returning id, organization_id, type)
+    insert into webhook_deliveries (id, organization_id, endpoint_id, event_id, event_type, cause)
+    select new_id(), w.organization_id, e.id, w.id, w.type, 'EVENT'
+    from written w join webhook_endpoints e on e.organization_id = w.organization_id
+    where e.enabled and e.types && array['*', w.type, split_part(w.type, '.', 1) || '.*']`
+}
+
+/** Runs the insertion of another row and that of the events in one statement. */
+export async function insertWithEvents(
+  db: Db,
+  insertion: RawBuilder<unknown>,
+  events: readonly OwnedEvent[],
+): Promise<void> {
+  await sql`with inserted as (${insertion}), ${withEvents(events)}`.execute(db)
+}
+
 /** Inserts any number of events in one statement. */
 export async function writeEvents(db: Db, events: readonly OwnedEvent[]): Promise<void> {
-  if (events.length > 0) await insertEvents(events).execute(db)
+  if (events.length > 0) await sql`with ${withEvents(events)}`.execute(db)
 }

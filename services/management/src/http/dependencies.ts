@@ -5,6 +5,7 @@ import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
 import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
+import type { WebhookNetwork } from '../outbound/network.ts'
 import type { Db, ReadContext } from './context.ts'
 import type { Gates } from './gates.ts'
 import type { StoredBytes } from './idempotency.ts'
@@ -32,4 +33,6 @@ export interface Dependencies {
   operatorTokens: readonly string[]
   validators: DecidingValidators
   log: Logger
+  /** Where webhooks may be sent. */
+  webhookNetwork: WebhookNetwork
 }

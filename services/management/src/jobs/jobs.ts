@@ -1,7 +1,7 @@
 /**
  * Writes the events that no request causes, at intervals: about changes by validators, expiries and quotas. Every management process runs
- * these jobs. Locks in Postgres let one process work at a time, and another continues when it ends. The jobs have a separate connection
- * pool.
+ * these jobs. Locks in Postgres let one process work at a time, and another continues when it ends. Webhooks are delivered beside the
+ * jobs, by all processes. All of them share a separate connection pool.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,14 +10,20 @@ import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import type { Logger } from '@keyward/process'
 import { sql } from 'kysely'
+import type { Registry } from 'prom-client'
 
 import type { Db } from '../http/context.ts'
+import type { Keyring } from '../keyring/keyring.ts'
+import type { WebhookNetwork } from '../outbound/network.ts'
+import { createSender } from '../outbound/sender.ts'
+import { createWebhookMetrics } from '../webhooks/metrics.ts'
+import { WebhookWorker } from '../webhooks/worker.ts'
 import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 
-/** Each job has one connection, so that no job waits for another. */
-const CONNECTIONS = 3
+/** Each job has one connection, and webhooks have three, so that no job waits for another. */
+const CONNECTIONS = 6
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
@@ -43,15 +49,21 @@ async function databaseTime(db: Db): Promise<Date> {
 }
 
 interface JobOptions {
-  databaseUrl: string
+  config: { databaseUrl: string; webhookNetwork: WebhookNetwork }
   log: Logger
+  keyring: Keyring
+  registry: Registry
   /** Receives errors of idle connections. */
   onError: (error: unknown) => void
 }
 
-/** Starts the jobs. The returned function waits for the running jobs and stops. */
-export function startJobs({ databaseUrl, log, onError }: JobOptions): () => Promise<void> {
-  const db = createDatabase(createPool(databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }))
+/** Starts the jobs and the delivery of webhooks. The returned function waits for the running jobs and stops. */
+export function startJobs({ config, log, keyring, registry, onError }: JobOptions): () => Promise<void> {
+  const db = createDatabase(
+    createPool(config.databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }),
+  )
+  const sender = createSender(config.webhookNetwork)
+  const worker = new WebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
   const stopping = new AbortController()
   const { signal } = stopping
   let lastLogMs = 0
@@ -74,6 +86,7 @@ export function startJobs({ databaseUrl, log, onError }: JobOptions): () => Prom
   return async () => {
     stopping.abort()
     await running
+    await worker.close()
     await db.destroy()
   }
 }

@@ -38,6 +38,7 @@ const MAX_ROWS: Record<CountedQuota, number> = {
   accessRules: MAX_SET_RULES,
   ruleSets: MAX_IMPORT_ROWS,
   signingKeys: 1,
+  webhookEndpoints: 1,
 }
 
 const NOUNS: Record<Quota, string> = {
@@ -50,6 +51,7 @@ const NOUNS: Record<Quota, string> = {
   accessRules: 'access rules, expired ones included',
   ruleSets: 'sets of access rules',
   signingKeys: 'signing keys',
+  webhookEndpoints: 'webhook endpoints',
   machinesPerLicense: 'machines of a license',
 }
 
@@ -154,6 +156,7 @@ export async function showQuotas(
     accessRules: show('accessRules'),
     ruleSets: show('ruleSets'),
     signingKeys: show('signingKeys'),
+    webhookEndpoints: show('webhookEndpoints'),
     machinesPerLicense: { used: null, limit: limitOf(changed, 'machinesPerLicense') },
   }
 }

@@ -81,7 +81,7 @@ function expiredRules(days: number): Batch {
 }
 
 /** Returns a batch that deletes the oldest rows of a table whose ids are UUIDv7, so that its primary key finds them. */
-function oldestIds(table: 'audit_log' | 'events', days: number): Batch {
+function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')
   const first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
@@ -157,8 +157,9 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   }
   const own = sql`organization_id = ${organizationId} and actor ->> 'type' <> 'OPERATOR'`
   const events = batchOf('events', sql`organization_id = ${organizationId}`, sql``)
+  const deliveries = batchOf('webhook_deliveries', sql`organization_id = ${organizationId}`)
   // The service has no permission to update the audit log, so it cannot lock its rows.
-  for (const batch of [activity, events, batchOf('audit_log', own, sql``)])
+  for (const batch of [activity, events, deliveries, batchOf('audit_log', own, sql``)])
     if ((await runAll(db, batch, options)) === null) return false
   // Each statement deletes the counts of one day, which bounds its duration.
   const { rows } = await sql<{ day: Date }>`
@@ -188,6 +189,7 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['auditEntries', oldestIds('audit_log', days.audit)],
     ['events', oldestIds('events', EVENT_DAYS)],
     ['excessEvents', excessEvents(options.maxEvents ?? MAX_EVENTS)],
+    ['webhookDeliveries', oldestIds('webhook_deliveries', EVENT_DAYS)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],

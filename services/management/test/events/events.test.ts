@@ -44,6 +44,7 @@ const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'machine.activated',
   'access_rule.expired',
   'quota.reached',
+  'webhook_endpoint.disabled',
 ])
 
 test('every change of a resource writes an event that conforms to its schema', async () => {

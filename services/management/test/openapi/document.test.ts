@@ -52,6 +52,7 @@ async function routedOperations(): Promise<string[]> {
     validators: createDecidingValidators([], createLogger('test', 'silent')),
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
+    webhookNetwork: config.webhookNetwork,
   }
   const rateLimiter = {
     count: () => ({}),

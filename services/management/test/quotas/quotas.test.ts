@@ -34,7 +34,8 @@ async function countRows(vendor: Vendor): Promise<unknown> {
       (select count(*)::integer from members where organization_id = $1) as members,
       (select count(*)::integer from access_rules where organization_id = $1) as "accessRules",
       (select count(*)::integer from access_rule_sets where organization_id = $1) as "ruleSets",
-      (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys"`,
+      (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys",
+      (select count(*)::integer from webhook_endpoints where organization_id = $1) as "webhookEndpoints"`,
     [vendor.id],
   )
   return rows[0]
@@ -65,6 +66,8 @@ const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Prom
     }),
   ruleSets: (vendor) => vendor.call('PUT', `access-rules/sets/set-${unique()}`, { body: { rules: [] } }),
   signingKeys: (vendor) => vendor.call('POST', 'signing-keys/rotate'),
+  webhookEndpoints: (vendor) =>
+    vendor.call('POST', 'webhook-endpoints', { body: { url: 'https://hooks.example.com/', types: ['*'] } }),
 }
 
 test.each(Object.entries(ADD))(

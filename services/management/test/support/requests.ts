@@ -3,6 +3,11 @@
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
 import { event as eventSchema } from '@keyward/contract/management/events'
 import { signingKey } from '@keyward/contract/management/signing-keys'
+import {
+  createdWebhookEndpoint,
+  delivery as deliverySchema,
+  webhookEndpoint as webhookEndpointSchema,
+} from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
 
 import { endpoints } from '../../src/endpoints.ts'
@@ -116,6 +121,26 @@ async function event({ vendor }: World): Promise<string> {
   return expectBody(await vendor.call('GET', 'events'), 200, page(eventSchema)).data[0]!.id
 }
 
+async function webhookEndpoint({ vendor }: World): Promise<string> {
+  const body = { url: `https://hooks.example.com/${unique()}`, types: ['machine.*'] }
+  const response = await vendor.call('POST', 'webhook-endpoints', { body })
+  const created = expectBody(response, 201, createdWebhookEndpoint)
+  await removeAfterwards(vendor)
+  return created.id
+}
+
+/** Keeps the number of endpoints below its quota: deletes all but the newest few. */
+async function removeAfterwards(vendor: Vendor): Promise<void> {
+  const { data } = expectBody(await vendor.call('GET', 'webhook-endpoints'), 200, page(webhookEndpointSchema))
+  for (const { id } of data.slice(10)) await vendor.call('DELETE', `webhook-endpoints/${id}`)
+}
+
+async function delivery(world: World): Promise<string> {
+  const endpointId = await webhookEndpoint(world)
+  const response = await world.vendor.call('POST', `webhook-endpoints/${endpointId}/test`)
+  return `webhook-endpoints/${endpointId}/deliveries/${expectBody(response, 201, deliverySchema).id}`
+}
+
 const makers: Record<string, Maker> = {
   listOrganizations: fixed('organizations'),
   createOrganization: fixed('organizations', () => ({ name: 'Acme', plan: 'LITE' })),
@@ -196,6 +221,25 @@ const makers: Record<string, Maker> = {
   listAuditLog: fixed('audit-log'),
   listEvents: fixed('events'),
   readEvent: below('events', event),
+  listWebhookEndpoints: fixed('webhook-endpoints'),
+  createWebhookEndpoint: async ({ vendor }) => {
+    await removeAfterwards(vendor)
+    return {
+      path: 'webhook-endpoints',
+      body: { url: 'https://hooks.example.com/new', types: ['license.*'], description: 'x' },
+    }
+  },
+  readWebhookEndpoint: below('webhook-endpoints', webhookEndpoint),
+  updateWebhookEndpoint: below('webhook-endpoints', webhookEndpoint, '', { types: ['*'], enabled: false }),
+  deleteWebhookEndpoint: below('webhook-endpoints', webhookEndpoint),
+  rotateWebhookSecret: below('webhook-endpoints', webhookEndpoint, '/rotate-secret'),
+  testWebhookEndpoint: below('webhook-endpoints', webhookEndpoint, '/test'),
+  replayEvents: below('webhook-endpoints', webhookEndpoint, '/replay', {
+    from: '2026-11-20T09:00:00Z',
+    types: ['machine.*'],
+  }),
+  listWebhookDeliveries: below('webhook-endpoints', webhookEndpoint, '/deliveries'),
+  resendWebhookDelivery: async (world) => ({ path: `${await delivery(world)}/resend` }),
   listOperatorAuditLog: fixed('operator/audit-log'),
   listApiKeys: fixed('api-keys'),
   createApiKey: fixed('api-keys', () => ({ name: 'k', expiresAt: inFuture() })),

@@ -1,0 +1,119 @@
+/** Sends one attempt of a delivery. It follows no redirect, reads 2 kB of the response, and ends after 15 seconds. */
+
+import { Agent, request } from 'undici'
+
+import { BlockedAddress, createConnector, createResolve, type Resolve } from './connector.ts'
+import { urlError, type WebhookNetwork } from './network.ts'
+
+const TIMEOUT_MS = 15_000
+const MAX_RESPONSE_BYTES = 2_048
+/** Longer than the time between two events of a busy vendor, shorter than what receivers keep. */
+const KEEP_ALIVE_MS = 4_000
+const MAX_ERROR_LENGTH = 300
+
+export interface Attempt {
+  at: Date
+  durationMs: number
+  /** Null: there was no response. */
+  status: number | null
+  /** Null: it succeeded. */
+  error: string | null
+  /** The first 2 kB, as far as they arrived. */
+  response: string | null
+  /** The seconds of `Retry-After`. Null: none. */
+  retryAfterSeconds: number | null
+}
+
+export interface Sender {
+  /** Never rejects. */
+  send(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Attempt>
+  close(): Promise<void>
+}
+
+/** Returns the seconds of a `Retry-After` header, which has seconds or a date. */
+export function retryAfterSeconds(value: unknown, nowMs: number): number | null {
+  if (typeof value !== 'string') return null
+  if (/^\d{1,9}$/.test(value)) return Number(value)
+  const seconds = Math.ceil((Date.parse(value) - nowMs) / 1_000)
+  return seconds > 0 ? seconds : null
+}
+
+/** Returns the first bytes of a body as text that Postgres stores. What arrives late or breaks off is left out. */
+async function readStart(body: AsyncIterable<unknown>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of body) {
+      if (!(chunk instanceof Uint8Array)) break
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= MAX_RESPONSE_BYTES) break
+    }
+  } catch {
+    // The status counts. An incomplete body does not change it.
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES).toString('utf8').replaceAll('\u0000', '\uFFFD')
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'The request failed.'
+  if (error.name === 'TimeoutError') return `There was no response within ${TIMEOUT_MS / 1_000} s.`
+  const { cause } = error
+  return (cause instanceof BlockedAddress ? cause : error).message.slice(0, MAX_ERROR_LENGTH)
+}
+
+function errorOf(status: number): string | null {
+  if (status >= 200 && status <= 299) return null
+  if (status >= 300 && status <= 399) return `The response has the status ${status}. Redirects are not followed.`
+  return `The response has the status ${status}.`
+}
+
+/** Returns the sender. Tests give it their own names. */
+export function createSender(
+  network: WebhookNetwork,
+  resolve: Resolve = createResolve(network.allowedNetworks.length > 0),
+  timeoutMs = TIMEOUT_MS,
+): Sender {
+  const agent = new Agent({
+    connect: createConnector(network, resolve),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    pipelining: 1,
+  })
+  return {
+    async send(url, headers, body) {
+      const at = new Date()
+      const startMs = performance.now()
+      const attempt = (rest: Partial<Attempt>): Attempt => ({
+        at,
+        durationMs: Math.round(performance.now() - startMs),
+        status: null,
+        error: null,
+        response: null,
+        retryAfterSeconds: null,
+        ...rest,
+      })
+      // What the operator allows may have changed since the endpoint was created.
+      const wrong = urlError(url, network)
+      if (wrong !== null) return attempt({ error: `The URL ${wrong}.` })
+      try {
+        const signal = AbortSignal.timeout(timeoutMs)
+        const sent = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
+        // Leaving the rest of the body unread is an error of the body, not of the attempt.
+        sent.body.on('error', () => undefined)
+        const response = await readStart(sent.body)
+        sent.body.destroy()
+        const retryAfter = retryAfterSeconds(sent.headers['retry-after'], Date.now())
+        return attempt({
+          status: sent.statusCode,
+          error: errorOf(sent.statusCode),
+          response,
+          retryAfterSeconds: retryAfter,
+        })
+      } catch (error) {
+        return attempt({ error: messageOf(error) })
+      }
+    },
+    close: () => agent.destroy(),
+  }
+}

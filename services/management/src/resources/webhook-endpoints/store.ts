@@ -1,0 +1,124 @@
+/** Creates and changes webhook endpoints, and replaces their secrets (docs/api.md#w3). No audit entry contains a secret. */
+
+import { EVENT_TYPES } from '@keyward/contract/management/events'
+import type {
+  createWebhookEndpoint,
+  updateWebhookEndpoint,
+  WebhookEndpoint,
+} from '@keyward/contract/management/webhooks'
+import { uuidv7 } from '@keyward/database'
+import type { z } from 'zod'
+
+import { audit, valuesBefore } from '../../audit/writer.ts'
+import { differences } from '../../crud/differences.ts'
+import { lockRow, updateRow } from '../../crud/rows.ts'
+import type { WriteContext } from '../../http/context.ts'
+import { invalid, invalidRequest, quote, type ValidationError } from '../../http/problem.ts'
+import type { Keyring } from '../../keyring/keyring.ts'
+import { urlError, type WebhookNetwork } from '../../outbound/network.ts'
+import { createWebhookSecret } from '../../outbound/signature.ts'
+import { requireWithinQuota } from '../../quotas/quotas.ts'
+import { endpointRows, showEndpoint } from '../../webhooks/endpoint-rows.ts'
+import { openSecrets, sealSecret } from '../../webhooks/secrets.ts'
+
+type Created = WebhookEndpoint & { secret: string }
+
+/** For so long after a rotation, the previous secret signs, too. */
+const PREVIOUS_HOURS = 24
+const MS_PER_HOUR = 3_600_000
+const GROUPS = new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))
+const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES)
+
+/** Returns an error for every pattern that names no type of events. */
+export function unknownTypes(types: readonly string[]): ValidationError[] {
+  return types.flatMap((type, i) => {
+    if (type === '*' || TYPES.has(type) || GROUPS.has(type)) return []
+    const detail = `must be *, a type of events or a group such as license.*; got ${quote(type)}`
+    return [{ pointer: `#/types/${i}`, detail }]
+  })
+}
+
+function requireValid(
+  network: WebhookNetwork,
+  { url, types }: { url?: string | undefined; types?: readonly string[] | undefined },
+): void {
+  const wrong = url === undefined ? null : urlError(url, network)
+  const errors = [
+    ...(wrong === null ? [] : [{ pointer: '#/url', detail: wrong }]),
+    ...(types === undefined ? [] : unknownTypes(types)),
+  ]
+  if (errors.length > 0) throw invalidRequest(errors)
+}
+
+export async function addEndpoint(
+  context: WriteContext,
+  keyring: Keyring,
+  network: WebhookNetwork,
+  input: z.output<typeof createWebhookEndpoint>,
+): Promise<Created> {
+  requireValid(network, input)
+  await requireWithinQuota(context, 'webhookEndpoints')
+  const { db, organizationId } = context
+  const id = uuidv7()
+  const { bytes, text } = createWebhookSecret()
+  const { url, types, description = null, enabled = true } = input
+  const fields = { url, types, description, enabled }
+  const row = await db
+    .insertInto('webhookEndpoints')
+    .values({
+      id,
+      organizationId,
+      ...fields,
+      secretEncrypted: sealSecret(keyring, { id, organizationId }, bytes),
+      masterKeyId: keyring.currentId,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await audit(context, {
+    action: 'webhook_endpoint.created',
+    resourceType: 'webhook_endpoint',
+    resourceId: id,
+    changes: fields,
+  })
+  return { ...showEndpoint(row), secret: text }
+}
+
+/** Enabling an endpoint that Keyward has disabled begins anew: it is not failing until an attempt fails. */
+export async function changeEndpoint(
+  context: WriteContext,
+  network: WebhookNetwork,
+  id: string,
+  input: z.output<typeof updateWebhookEndpoint>,
+): Promise<WebhookEndpoint> {
+  const before = await lockRow(endpointRows, context, id)
+  requireValid(network, input)
+  const changed = differences(before, input)
+  if (changed === null) return showEndpoint(before)
+  const state = changed.enabled === undefined ? {} : { disabledReason: null, failingSince: null }
+  const row = await updateRow(endpointRows, context, id, { ...changed, ...state, updatedAt: new Date() })
+  await audit(context, {
+    action: 'webhook_endpoint.changed',
+    resourceType: 'webhook_endpoint',
+    resourceId: id,
+    changes: input,
+    before: valuesBefore(before, changed),
+  })
+  return showEndpoint(row)
+}
+
+/** Gives the endpoint another secret. The former one signs, too, for 24 hours; one before that no longer does. */
+export async function rotateSecret(context: WriteContext, keyring: Keyring, id: string): Promise<Created> {
+  const before = await lockRow(endpointRows, context, id)
+  const { bytes, text } = createWebhookSecret()
+  const [former] = openSecrets(keyring, before)
+  if (former === undefined) throw invalid('/id', 'has no secret')
+  const row = await updateRow(endpointRows, context, id, {
+    secretEncrypted: sealSecret(keyring, before, bytes),
+    previousEncrypted: sealSecret(keyring, before, former),
+    previousUntil: new Date(Date.now() + PREVIOUS_HOURS * MS_PER_HOUR),
+    masterKeyId: keyring.currentId,
+    updatedAt: new Date(),
+  })
+  await audit(context, { action: 'webhook_endpoint.secret_rotated', resourceType: 'webhook_endpoint', resourceId: id })
+  return { ...showEndpoint(row), secret: text }
+}

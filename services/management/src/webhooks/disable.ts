@@ -1,0 +1,40 @@
+/** Disables endpoints that are gone or have failed for days (docs/api.md#w5), with an audit entry and an event. */
+
+import { sql } from 'kysely'
+
+import { audit } from '../audit/writer.ts'
+import { updateRow } from '../crud/rows.ts'
+import type { Db } from '../http/context.ts'
+import { endpointRows, showEndpoint } from './endpoint-rows.ts'
+
+const MAX_FAILING_DAYS = 5
+
+type Reason = 'GONE' | 'FAILING'
+
+/** Disables the endpoint unless it is disabled already. `FAILING`: only if it has failed for long enough. Returns whether it did. */
+export async function disableEndpoint(db: Db, endpointId: string, reason: Reason): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const row = await transaction
+      .selectFrom('webhookEndpoints')
+      .selectAll()
+      .where('id', '=', endpointId)
+      .where('enabled', '=', true)
+      .$if(reason === 'FAILING', (query) =>
+        query.where('failingSince', '<', sql<Date>`now() - ${MAX_FAILING_DAYS} * interval '1 day'`),
+      )
+      .forNoKeyUpdate()
+      .executeTakeFirst()
+    if (!row) return false
+    const context = { db: transaction, organizationId: row.organizationId, actor: { type: 'SYSTEM' } as const }
+    const changes = { enabled: false, disabledReason: reason }
+    const changed = await updateRow(endpointRows, context, endpointId, { ...changes, updatedAt: new Date() })
+    await audit(context, {
+      action: 'webhook_endpoint.disabled',
+      resourceType: 'webhook_endpoint',
+      resourceId: endpointId,
+      changes,
+      event: { type: 'webhook_endpoint.disabled', resource: showEndpoint(changed), more: { reason } },
+    })
+    return true
+  })
+}

@@ -1,0 +1,70 @@
+/** The secrets of endpoints, sealed under the master key and bound to their endpoint. After a rotation, the previous one signs, too. */
+
+import type { Database } from '@keyward/database'
+import type { Selectable } from 'kysely'
+
+import type { Db } from '../http/context.ts'
+import type { Keyring } from '../keyring/keyring.ts'
+
+export type EndpointRow = Selectable<Database['webhookEndpoints']>
+type Sealed = Pick<
+  EndpointRow,
+  'id' | 'organizationId' | 'secretEncrypted' | 'previousEncrypted' | 'previousUntil' | 'masterKeyId'
+>
+
+const RESEAL_BATCH = 500
+
+function boundTo(id: string): string {
+  return `webhook ${id}`
+}
+
+export function sealSecret(
+  keyring: Keyring,
+  { id, organizationId }: Pick<Sealed, 'id' | 'organizationId'>,
+  secret: Uint8Array,
+): Buffer {
+  return keyring.seal(organizationId, boundTo(id), secret)
+}
+
+function open(keyring: Keyring, { id, organizationId, masterKeyId }: Sealed, sealed: Uint8Array): Buffer {
+  return keyring.open({ organizationId, keyId: boundTo(id), masterKeyId, privateKeyEncrypted: sealed })
+}
+
+/** Returns the secrets that sign now, the current one first. */
+export function openSecrets(keyring: Keyring, row: Sealed, now = new Date()): Buffer[] {
+  const { previousEncrypted: previous, previousUntil } = row
+  const isPreviousUsed = previous !== null && previousUntil !== null && previousUntil > now
+  return [open(keyring, row, row.secretEncrypted), ...(isPreviousUsed ? [open(keyring, row, previous)] : [])]
+}
+
+/** Seals under the current master key the secrets that are sealed under the previous one. Returns their number. */
+export async function resealWebhookSecrets(db: Db, keyring: Keyring): Promise<number> {
+  for (let done = 0; ;) {
+    const count = await db.transaction().execute(async (transaction) => {
+      const rows = await transaction
+        .selectFrom('webhookEndpoints')
+        .selectAll()
+        .where('masterKeyId', '<>', keyring.currentId)
+        .orderBy('id')
+        .limit(RESEAL_BATCH)
+        .forUpdate()
+        .execute()
+      for (const row of rows) {
+        const again = (sealed: Uint8Array) => sealSecret(keyring, row, open(keyring, row, sealed))
+        await transaction
+          .updateTable('webhookEndpoints')
+          .set({
+            secretEncrypted: again(row.secretEncrypted),
+            previousEncrypted: row.previousEncrypted && again(row.previousEncrypted),
+            masterKeyId: keyring.currentId,
+          })
+          .where('organizationId', '=', row.organizationId)
+          .where('id', '=', row.id)
+          .execute()
+      }
+      return rows.length
+    })
+    done += count
+    if (count < RESEAL_BATCH) return done
+  }
+}
