@@ -16,7 +16,12 @@ import { CONSOLE_FOLDER } from '../folder.ts'
 
 const HOME = new URL('..', import.meta.url).pathname
 const ROOT = new URL('../../..', import.meta.url).pathname
-const SOURCES = [join(HOME, 'src'), join(HOME, 'build'), join(ROOT, 'packages/contract/src')]
+const SOURCES = [
+  join(HOME, 'src'),
+  join(HOME, 'build'),
+  join(ROOT, 'packages/contract/src'),
+  join(ROOT, 'packages/address/src'),
+]
 /** The styles of the components that are used, in the order in which they are applied. */
 const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
 const STAMP = 'sources.sha256'
@@ -52,6 +57,8 @@ async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
+    // The functions for addresses use one function of Node.
+    resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
     // Bundles for browsers have no use for the "use client" directives of React components.
     onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
     transform: { define: { 'process.env.NODE_ENV': '"production"' } },

@@ -1,6 +1,6 @@
 /** The console in the browser: theme, cache and routes around the shell. */
 
-import { createTheme, type CSSVariablesResolver, MantineProvider } from '@mantine/core'
+import { Badge, createTheme, type CSSVariablesResolver, MantineProvider } from '@mantine/core'
 import { Notifications } from '@mantine/notifications'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
@@ -16,6 +16,7 @@ const theme = createTheme({
   defaultRadius: 'md',
   autoContrast: true,
   respectReducedMotion: true,
+  components: { Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 600, miw: 'max-content' } }) },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
 })
 

@@ -1,9 +1,10 @@
-/** All texts of the console, including those of `text-access.ts` and `text-people.ts`. */
+/** All texts of the console, including those of the other `text-*.ts`. */
 
 import type { Code, LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/contract'
 
 import { accessText } from './text-access.ts'
 import { peopleText } from './text-people.ts'
+import { ruleText } from './text-rules.ts'
 
 const statuses: Record<LicenseStatus, string> = {
   active: 'Active',
@@ -39,6 +40,7 @@ const scopes: Record<RuleScope, string> = {
 export const text = {
   ...accessText,
   ...peopleText,
+  ...ruleText,
 
   name: 'Keyward',
   failed: 'The action failed',
@@ -48,6 +50,7 @@ export const text = {
   copied: 'Copied',
   close: 'Close',
   cancel: 'Cancel',
+  clear: 'Clear',
   save: 'Save',
   delete: 'Delete',
   loading: 'Loading',
@@ -55,6 +58,11 @@ export const text = {
   unlimited: 'no limit',
   any: 'Any',
   actions: 'Actions',
+  selectAll: 'Select all',
+  select: (name: string) => `Select ${name}`,
+  selected: (count: number) => `${count.toLocaleString()} selected`,
+  clearSelection: 'Clear the selection',
+  clearFilters: 'Clear the filters',
   statuses,
   codes,
   kinds,

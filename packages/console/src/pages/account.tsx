@@ -8,7 +8,8 @@ import { callWithoutResponse } from '../api/client.ts'
 import { useChange, useRead } from '../api/hooks.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { FormWindow } from '../parts/form.tsx'
-import { type Column, ConfirmButton, ListTable, Screen, When } from '../parts/parts.tsx'
+import { ConfirmButton, Screen, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.account

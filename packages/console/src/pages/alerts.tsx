@@ -6,7 +6,8 @@ import type { z } from 'zod'
 
 import { call } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
-import { type Column, ListTable, Screen, TextLink, When } from '../parts/parts.tsx'
+import { Screen, TextLink, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.alerts

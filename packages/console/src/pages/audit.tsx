@@ -6,7 +6,8 @@ import { Code } from '@mantine/core'
 import type { z } from 'zod'
 
 import { useList } from '../api/hooks.ts'
-import { type Column, ListTable, Screen, TextLink, When } from '../parts/parts.tsx'
+import { Screen, TextLink, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.audit

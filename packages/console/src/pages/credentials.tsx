@@ -10,7 +10,8 @@ import type { z } from 'zod'
 import { call, callWithoutResponse } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
-import { type Column, ConfirmButton, Copyable, type ListState, ListTable, Screen, When } from '../parts/parts.tsx'
+import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
+import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.credentials

@@ -10,18 +10,8 @@ import { call, callWithoutResponse, queryString } from '../api/client.ts'
 import { useChange, useList, useRead } from '../api/hooks.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { FormWindow } from '../parts/form.tsx'
-import {
-  type Column,
-  ConfirmButton,
-  Copyable,
-  ErrorMessage,
-  Fact,
-  ListTable,
-  Screen,
-  StatusBadge,
-  Waiting,
-  When,
-} from '../parts/parts.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.customers

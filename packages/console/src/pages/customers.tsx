@@ -7,7 +7,8 @@ import { useLocation } from 'wouter'
 
 import { useList } from '../api/hooks.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
-import { type Column, ListTable, Screen, When } from '../parts/parts.tsx'
+import { Screen, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 

@@ -8,7 +8,8 @@ import { useState } from 'react'
 import { call, callWithoutResponse } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
-import { type Column, ConfirmButton, Copyable, ListTable, Screen, When } from '../parts/parts.tsx'
+import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.team

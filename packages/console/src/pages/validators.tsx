@@ -5,7 +5,8 @@ import { Badge } from '@mantine/core'
 import type { z } from 'zod'
 
 import { useRead } from '../api/hooks.ts'
-import { type Column, ListTable, Screen, When } from '../parts/parts.tsx'
+import { Screen, When } from '../parts/parts.tsx'
+import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.operator

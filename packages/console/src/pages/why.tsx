@@ -3,13 +3,13 @@
 import { accessRule, type AccessRule, evaluation, license } from '@keyward/contract'
 import { Alert, Badge, Button, Card, Group, SimpleGrid, Stack, Table, Text, TextInput, Title } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
-import { useSearch } from 'wouter'
 import type { z } from 'zod'
 
 import { call } from '../api/client.ts'
 import { useChange, useRead } from '../api/hooks.ts'
 import { fieldErrors } from '../parts/form.tsx'
 import { CodeBadge, ConfirmButton, ErrorMessage, Screen } from '../parts/parts.tsx'
+import { useUrlParameters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.why
@@ -96,7 +96,7 @@ function Decision({
 }
 
 export default function Why() {
-  const given = new URLSearchParams(useSearch())
+  const given = useUrlParameters()
   const licenseId = given.get('license')
   const read = useRead(licenseId === null ? null : `/licenses/${licenseId}`, license)
   const [licenseKey, setLicenseKey] = useState('')
@@ -151,14 +151,14 @@ export default function Why() {
             />
             <TextInput
               label={t.address}
-              description={text.rules.ipHint}
+              description={text.rules.valueHints.IP}
               value={ip}
               onChange={(event) => setIp(event.currentTarget.value)}
               error={errors['ip']}
             />
             <TextInput
               label={t.country}
-              description={text.rules.countryHint}
+              description={t.countryHint}
               value={country}
               onChange={(event) => setCountry(event.currentTarget.value)}
               error={errors['country']}

@@ -5,7 +5,8 @@ import type { ReactNode } from 'react'
 import type { z } from 'zod'
 
 import { text } from '../text.ts'
-import { CodeBadge, type Column, type ListState, ListTable, TextLink, When } from './parts.tsx'
+import { CodeBadge, TextLink, When } from './parts.tsx'
+import { type Column, type ListState, ListTable } from './table.tsx'
 
 type Entry = z.infer<typeof activityEntry>
 const t = text.activity

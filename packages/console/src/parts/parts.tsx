@@ -12,13 +12,10 @@ import {
   Group,
   Loader,
   Modal,
-  Skeleton,
   Stack,
-  Table,
   Text,
   Title,
   Tooltip,
-  VisuallyHidden,
 } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { IconCheck, IconCopy } from '@tabler/icons-react'
@@ -66,13 +63,15 @@ const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', time
 export function When({ at, never = text.never }: { at: string | null; never?: string }) {
   if (at === null)
     return (
-      <Text span c="dimmed">
+      <Text span inherit c="dimmed">
         {never}
       </Text>
     )
   return (
     <Tooltip label={`${at.replace('T', ' ').replace('Z', '')} UTC`}>
-      <time dateTime={at}>{localTime.format(new Date(at))}</time>
+      <time dateTime={at} className="time">
+        {localTime.format(new Date(at))}
+      </time>
     </Tooltip>
   )
 }
@@ -127,94 +126,22 @@ export function CodeBadge({ code }: { code: Code }) {
   )
 }
 
-export interface Column<Item> {
-  title: string
-  cell: (item: Item) => ReactNode
-  isNumber?: boolean
-}
-
-export interface ListState<Item> {
-  items: readonly Item[]
-  error: Error | null
-  isPending: boolean
-  hasMore: boolean
-  isLoadingMore: boolean
-  loadMore: () => void
-}
-
-/** A list as a table. `href` makes the first cell of each row a link. `empty` is shown instead of a table without rows. */
-export function ListTable<Item extends { id: string }>({
-  list,
-  columns,
-  href,
-  empty,
-  label,
-}: {
-  list: ListState<Item>
-  columns: readonly Column<Item>[]
-  href?: (item: Item) => string
-  empty: ReactNode
-  label: string
-}) {
-  if (list.error) return <ErrorMessage error={list.error} />
-  if (list.isPending)
-    return (
-      <Stack gap="xs" aria-busy="true" aria-label={text.loading}>
-        {Array.from({ length: 5 }, (_, index) => (
-          <Skeleton key={index} height={32} />
-        ))}
-      </Stack>
-    )
-  if (list.items.length === 0)
-    return (
-      <Center py="xl">
-        <Stack align="center" gap="sm" maw={420}>
-          {empty}
-        </Stack>
-      </Center>
-    )
-  return (
-    <Stack gap="sm">
-      <Table.ScrollContainer minWidth={520} type="native" tabIndex={0} role="group" aria-label={label}>
-        <Table highlightOnHover verticalSpacing="xs" aria-label={label}>
-          <Table.Thead>
-            <Table.Tr>
-              {columns.map(({ title, isNumber }) => (
-                <Table.Th key={title} {...(isNumber === true && { className: 'number' })}>
-                  {title === text.actions ? <VisuallyHidden>{title}</VisuallyHidden> : title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {list.items.map((item) => (
-              <Table.Tr key={item.id}>
-                {columns.map(({ title, cell, isNumber }, index) => (
-                  <Table.Td key={title} {...(isNumber === true && { className: 'number' })}>
-                    {index === 0 && href ? <TextLink href={href(item)}>{cell(item)}</TextLink> : cell(item)}
-                  </Table.Td>
-                ))}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-      {list.hasMore && (
-        <Center>
-          <Button variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
-            {text.loadMore}
-          </Button>
-        </Center>
-      )}
-    </Stack>
-  )
-}
-
 export function Waiting() {
   return (
     <Center py="xl">
       <Loader aria-label={text.loading} />
     </Center>
+  )
+}
+
+/** A button of a row, with an icon and a tooltip. */
+export function IconButton({ label, icon, onClick }: { label: string; icon: ReactNode; onClick: () => void }) {
+  return (
+    <Tooltip label={label}>
+      <ActionIcon variant="subtle" color="gray" aria-label={label} onClick={onClick}>
+        {icon}
+      </ActionIcon>
+    </Tooltip>
   )
 }
 
@@ -227,6 +154,7 @@ export function ConfirmButton({
   color = 'red',
   isPending = false,
   size,
+  icon,
 }: {
   label: string
   title: string
@@ -235,13 +163,19 @@ export function ConfirmButton({
   color?: string
   isPending?: boolean
   size?: string
+  /** Shown instead of the label, which then is the tooltip. */
+  icon?: ReactNode
 }) {
   const [opened, { open, close }] = useDisclosure(false)
   return (
     <>
-      <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
-        {label}
-      </Button>
+      {icon === undefined ? (
+        <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
+          {label}
+        </Button>
+      ) : (
+        <IconButton label={label} icon={icon} onClick={open} />
+      )}
       <Modal opened={opened} onClose={close} title={title} centered closeButtonProps={{ 'aria-label': text.close }}>
         <Stack>
           <Text size="sm">{consequence}</Text>

@@ -2,19 +2,37 @@
 
 import { useLocation, useSearch } from 'wouter'
 
-/** Returns the filters of the URL with the defaults of `absent`, and a function that changes one filter. */
+/** Returns the parameters of the URL. The router decodes `%` twice, so they are read from the browser. */
+export function useUrlParameters(): URLSearchParams {
+  useSearch()
+  return new URLSearchParams(window.location.search)
+}
+
+type Changed<Filters> = { readonly [Name in keyof Filters]?: string | null }
+
+/** Returns the filters of the URL with the defaults of `absent`, a function that changes one filter, and one that changes several. */
 export function useUrlFilters<Filters extends Record<string, string>>(
   absent: Filters,
-): [Filters, (name: keyof Filters & string, value: string | null) => void] {
-  const search = new URLSearchParams(useSearch())
+): [Filters, (name: keyof Filters & string, value: string | null) => void, (changed: Changed<Filters>) => void] {
+  const search = useUrlParameters()
   const [location, navigate] = useLocation()
   const values = { ...absent }
   for (const [name, value] of search) if (name in values) Object.assign(values, { [name]: value })
-  const change = (name: keyof Filters & string, value: string | null) => {
-    if (value === null || value === '') search.delete(name)
+  const set = (name: string, value: string | null | undefined) => {
+    if (value === null || value === undefined || value === '') search.delete(name)
     else search.set(name, value)
+  }
+  const apply = () => {
     const query = search.toString()
     navigate(query === '' ? location : `${location}?${query}`, { replace: true })
   }
-  return [values, change]
+  const change = (name: keyof Filters & string, value: string | null) => {
+    set(name, value)
+    apply()
+  }
+  const changeMany = (changed: Changed<Filters>) => {
+    for (const name of Object.keys(changed)) set(name, changed[name])
+    apply()
+  }
+  return [values, change, changeMany]
 }

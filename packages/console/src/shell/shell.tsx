@@ -33,7 +33,12 @@ const License = lazy(() => import('../pages/license.tsx'))
 const Customers = lazy(() => import('../pages/customers.tsx'))
 const Customer = lazy(() => import('../pages/customer.tsx'))
 const Products = lazy(() => import('../pages/products.tsx'))
-const Rules = lazy(() => import('../pages/rules.tsx'))
+const Rules = lazy(() => import('../pages/rules/rules.tsx'))
+const NewRule = lazy(() => import('../pages/rules/new-rule.tsx'))
+const ImportRules = lazy(() => import('../pages/rules/import-rules.tsx'))
+const RuleSets = lazy(() => import('../pages/rules/sets.tsx'))
+const RuleSet = lazy(() => import('../pages/rules/set.tsx'))
+const ReplaceRuleSet = lazy(() => import('../pages/rules/replace-set.tsx'))
 const Why = lazy(() => import('../pages/why.tsx'))
 const Alerts = lazy(() => import('../pages/alerts.tsx'))
 const Activity = lazy(() => import('../pages/activity.tsx'))
@@ -179,7 +184,18 @@ function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/customers" component={Customers} />
       <Route path="/customers/:id">{({ id }) => <Customer id={id} />}</Route>
       <Route path="/products" component={Products} />
-      <Route path="/rules" component={Rules} />
+      <Route path="/rules">
+        <Rules me={me} />
+      </Route>
+      <Route path="/rules/new" component={NewRule} />
+      <Route path="/rules/import" component={ImportRules} />
+      <Route path="/rules/sets">
+        <RuleSets me={me} />
+      </Route>
+      <Route path="/rules/set">
+        <RuleSet me={me} />
+      </Route>
+      <Route path="/rules/set/replace" component={ReplaceRuleSet} />
       <Route path="/why" component={Why} />
       <Route path="/alerts" component={Alerts} />
       <Route path="/activity" component={Activity} />

@@ -1,0 +1,73 @@
+/** The window that changes the mode, the end, the note and the option of an access rule. */
+
+import { accessRule, type AccessRule } from '@keyward/contract'
+import { Checkbox, Text, Textarea } from '@mantine/core'
+import { useState } from 'react'
+
+import { call } from '../../api/client.ts'
+import { useChange } from '../../api/hooks.ts'
+import { expiryAt, ExpiryField, timeOf } from '../../parts/expiry-field.tsx'
+import { FormWindow } from '../../parts/form.tsx'
+import { text } from '../../text.ts'
+import { ModeField } from './rule-fields.tsx'
+
+const t = text.rules
+
+export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => void }) {
+  const before = expiryAt(rule.expiresAt)
+  const [mode, setMode] = useState(rule.mode)
+  const [expiry, setExpiry] = useState(before)
+  const [note, setNote] = useState(rule.note ?? '')
+  const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
+  const saving = useChange(
+    () => {
+      const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
+      const body = {
+        mode,
+        note: note === '' ? null : note,
+        ...(isMoved && { expiresAt: timeOf(expiry) }),
+        ...(rule.kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
+      }
+      return call({ method: 'PATCH', path: `/access-rules/${rule.id}`, body, waits: true }, accessRule)
+    },
+    { done: t.saved, quiet: true },
+  )
+  return (
+    <FormWindow
+      title={t.editTitle}
+      action={text.save}
+      opened
+      onClose={onClose}
+      onSubmit={() => saving.mutateAsync(undefined)}
+    >
+      {(errors) => (
+        <>
+          <div>
+            <Text fw={600} className="mono">
+              {rule.value}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {t.editHint}
+            </Text>
+          </div>
+          <ModeField value={mode} onChange={setMode} />
+          <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
+          {rule.kind === 'EXCLUSION' && (
+            <Checkbox
+              label={t.evenExpired}
+              checked={isGenerous}
+              onChange={(event) => setIsGenerous(event.currentTarget.checked)}
+            />
+          )}
+          <Textarea
+            label={t.note}
+            description={t.noteHint}
+            value={note}
+            onChange={(event) => setNote(event.currentTarget.value)}
+            error={errors['note']}
+          />
+        </>
+      )}
+    </FormWindow>
+  )
+}

@@ -1,0 +1,160 @@
+/** Imports access rules from text or a file. Shows what will be imported, the progress, and every row that is not valid. */
+
+import { importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
+import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { Link } from 'wouter'
+
+import { ApiError, call } from '../../api/client.ts'
+import { type BadRow, type Report, startWork, useWork } from '../../api/work.ts'
+import { ExpiryField, type Expiry, NEVER, timeOf } from '../../parts/expiry-field.tsx'
+import { Screen } from '../../parts/parts.tsx'
+import { PasteField } from '../../parts/paste-field.tsx'
+import { BadRows, WorkPanel } from '../../parts/work-panel.tsx'
+import { text } from '../../text.ts'
+import { readRuleRows, type ReadRows, type RuleRow } from './rows.ts'
+import { KindField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
+
+const t = text.ruleImport
+const PATH = '/rules/import'
+const BATCH = 500
+const NOTHING: ReadRows = { rows: [], bad: [] }
+
+/** Returns the rows that the API rejects, or null when the error concerns the whole request. */
+export function rejectedRows(error: unknown, rows: readonly RuleRow[]): { rest: RuleRow[]; bad: BadRow[] } | null {
+  if (!(error instanceof ApiError)) return null
+  const bad = new Map<number, BadRow>()
+  for (const { pointer, detail } of error.problem.errors ?? []) {
+    const index = Number(/^#\/rules\/(\d+)/.exec(pointer)?.[1] ?? Number.NaN)
+    const row = rows[index]
+    if (row) bad.set(index, { where: row.where, detail: `${pointer.split('/').slice(3).join('/')} ${detail}`.trim() })
+  }
+  if (bad.size === 0) return null
+  return { rest: rows.filter((_, index) => !bad.has(index)), bad: [...bad.values()] }
+}
+
+/** Imports the valid rows of a batch. */
+async function importBatch(rows: readonly RuleRow[]): Promise<{ created: number; skipped: number; bad: BadRow[] }> {
+  if (rows.length === 0) return { created: 0, skipped: 0, bad: [] }
+  try {
+    const body = { rules: rows.map((row) => row.body) }
+    const imported = await call({ method: 'POST', path: '/access-rules/import', body }, importedAccessRules)
+    return { ...imported, bad: [] }
+  } catch (error) {
+    const rejected = rejectedRows(error, rows)
+    if (rejected === null) throw error
+    const others = await importBatch(rejected.rest)
+    return { ...others, bad: [...rejected.bad, ...others.bad] }
+  }
+}
+
+async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promise<void> {
+  let [created, skipped] = [0, 0]
+  const bad = [...unread]
+  report({ bad })
+  for (let at = 0; at < rows.length; at += BATCH) {
+    const batch = rows.slice(at, at + BATCH)
+    const imported = await importBatch(batch)
+    created += imported.created
+    skipped += imported.skipped
+    bad.push(...imported.bad)
+    report({ done: at + batch.length, bad: [...bad], summary: t.result(created, skipped) })
+  }
+}
+
+export interface Defaults extends Scope {
+  kind: RuleKind
+  type: RuleType
+}
+
+/** The rows of the text, read again after each change. */
+export function useRows(content: string, defaults: Defaults, expiry: Expiry): ReadRows {
+  const [read, setRead] = useState(NOTHING)
+  const { kind, type, scope, scopeId } = defaults
+  useEffect(() => {
+    let isCurrent = true
+    const ends = timeOf(expiry)
+    const fields = {
+      kind,
+      type,
+      scope,
+      ...(scope !== 'ORGANIZATION' && { scopeId }),
+      ...(ends !== null && { expiresAt: ends }),
+    }
+    void readRuleRows(content, fields).then((rows) => isCurrent && setRead(rows))
+    return () => {
+      isCurrent = false
+    }
+  }, [content, kind, type, scope, scopeId, expiry])
+  return read
+}
+
+function Form() {
+  const queries = useQueryClient()
+  const [content, setContent] = useState('')
+  const [expiry, setExpiry] = useState(NEVER)
+  const [defaults, setDefaults] = useState<Defaults>({
+    kind: 'BLACKLIST',
+    type: 'IP',
+    scope: 'ORGANIZATION',
+    scopeId: null,
+  })
+  const change = (part: Partial<Defaults>) => setDefaults({ ...defaults, ...part })
+  const read = useRows(content, defaults, expiry)
+  const start = () => {
+    void startWork({ title: t.working, path: PATH, all: read.rows.length }, (report) => importAll(read, report)).then(
+      () => queries.invalidateQueries(),
+    )
+  }
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+      <PasteField label={t.values} description={t.intro} value={content} onChange={setContent} />
+      <Stack>
+        <Card withBorder component="section" aria-label={t.defaults}>
+          <Stack>
+            <Title order={2} size="h5">
+              {t.defaults}
+            </Title>
+            <KindField value={defaults.kind} onChange={(kind) => change({ kind, type: 'IP' })} />
+            <TypeField kind={defaults.kind} value={defaults.type} onChange={(type) => change({ type })} />
+            <ScopeField value={defaults} onChange={change} />
+            <ExpiryField value={expiry} onChange={setExpiry} />
+          </Stack>
+        </Card>
+        <Text role="status" fw={600}>
+          {content.trim() === '' ? t.nothing : t.ready(read.rows.length)}
+        </Text>
+        <BadRows rows={read.bad} />
+        <Group>
+          <Button onClick={start} disabled={read.rows.length === 0}>
+            {t.import(read.rows.length)}
+          </Button>
+          <Button variant="default" component={Link} href="/rules">
+            {text.cancel}
+          </Button>
+        </Group>
+      </Stack>
+    </SimpleGrid>
+  )
+}
+
+export default function ImportRules() {
+  const work = useWork(PATH)
+  return (
+    <Screen title={t.title}>
+      {work === undefined ? (
+        <Form />
+      ) : (
+        <WorkPanel
+          work={work}
+          actions={
+            <Button component={Link} href="/rules">
+              {t.toRules}
+            </Button>
+          }
+        />
+      )}
+    </Screen>
+  )
+}

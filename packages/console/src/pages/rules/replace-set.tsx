@@ -1,0 +1,171 @@
+/** Replaces the rules of a set. Shows how many rules will be created, changed and removed before anything changes. */
+
+import { accessRuleSet, exportedAccessRules, replacedRuleSet, type RuleKind, type RuleType } from '@keyward/contract'
+import { Button, Card, Group, List, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+
+import { ApiError, call, queryString } from '../../api/client.ts'
+import { useChange } from '../../api/hooks.ts'
+import { NEVER } from '../../parts/expiry-field.tsx'
+import { ErrorMessage, Screen } from '../../parts/parts.tsx'
+import { PasteField } from '../../parts/paste-field.tsx'
+import { useUrlParameters } from '../../parts/url.ts'
+import { BadRows } from '../../parts/work-panel.tsx'
+import { text } from '../../text.ts'
+import { type Defaults, useRows } from './import-rules.tsx'
+import { setPath } from './paths.ts'
+import { readRuleRows, type RuleRow } from './rows.ts'
+import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
+
+const t = text.ruleSets
+
+interface Stored {
+  /** The version that the preview describes, or null for a new set. */
+  version: string | null
+  rows: RuleRow[]
+}
+
+/** Reads the version and then the rules of a set. A change in between is detected when the set is replaced. */
+async function readStored(name: string): Promise<Stored> {
+  try {
+    const path = `/access-rules/sets/${encodeURIComponent(name)}`
+    const { version } = await call({ method: 'GET', path }, accessRuleSet)
+    const exported = await call(
+      { method: 'GET', path: `/access-rules/export${queryString({ set: name, format: 'json' })}` },
+      exportedAccessRules,
+    )
+    // The path names the set, so its rules do not.
+    const rules = exported.rules.map((rule) => Object.assign({}, rule, { set: null }))
+    return { version, rows: (await readRuleRows(JSON.stringify(rules), {})).rows }
+  } catch (error) {
+    if (error instanceof ApiError && error.problem.status === 404) return { version: null, rows: [] }
+    throw error
+  }
+}
+
+interface Counts {
+  created: number
+  changed: number
+  unchanged: number
+  removed: number
+  repeated: number
+}
+
+/** Returns the fields of a rule that a replacement can change, in a form that can be compared. */
+function optionsOf({ body }: RuleRow): string {
+  const expiresAt = body['expiresAt']
+  return JSON.stringify([
+    body['mode'] ?? 'ENFORCE',
+    body['note'] ?? null,
+    typeof expiresAt === 'string' ? Date.parse(expiresAt) : null,
+    body['allowSuspendedOrExpired'] ?? false,
+  ])
+}
+
+export function countsOf(stored: readonly RuleRow[], given: readonly RuleRow[]): Counts {
+  const before = new Map(stored.map((row) => [row.identity, row]))
+  const after = new Map(given.toReversed().map((row) => [row.identity, row]))
+  const counts: Counts = { created: 0, changed: 0, unchanged: 0, removed: 0, repeated: given.length - after.size }
+  for (const [identity, row] of after) {
+    const earlier = before.get(identity)
+    if (!earlier) counts.created++
+    else if (optionsOf(earlier) === optionsOf(row)) counts.unchanged++
+    else counts.changed++
+  }
+  for (const identity of before.keys()) if (!after.has(identity)) counts.removed++
+  return counts
+}
+
+function Preview({ counts }: { counts: Counts }) {
+  const { created, changed, unchanged, removed, repeated } = counts
+  return (
+    <Card withBorder component="section" aria-label={t.preview} role="status">
+      <Stack gap="xs">
+        <Title order={2} size="h5">
+          {t.preview}
+        </Title>
+        <List>
+          <List.Item>{t.created(created)}</List.Item>
+          <List.Item>{t.changed(changed)}</List.Item>
+          <List.Item>{t.unchanged(unchanged)}</List.Item>
+          <List.Item>
+            <Text span fw={removed > 0 ? 600 : 400}>
+              {t.removed(removed)}
+            </Text>
+          </List.Item>
+          {repeated > 0 && <List.Item>{t.repeated(repeated)}</List.Item>}
+        </List>
+      </Stack>
+    </Card>
+  )
+}
+
+export default function ReplaceSet() {
+  const name = useUrlParameters().get('name') ?? ''
+  const [, navigate] = useLocation()
+  const [content, setContent] = useState('')
+  const [defaults, setDefaults] = useState<Defaults>({
+    kind: 'BLACKLIST',
+    type: 'IP',
+    scope: 'ORGANIZATION',
+    scopeId: null,
+  })
+  const change = (part: Partial<Defaults>) => setDefaults({ ...defaults, ...part })
+  const read = useRows(content, defaults, NEVER)
+  const stored = useQuery({ queryKey: ['stored set', name], queryFn: () => readStored(name), staleTime: 0 })
+  const back = setPath(name)
+  const replace = useChange(
+    () => {
+      const body = { rules: read.rows.map((row) => row.body), ifMatch: stored.data?.version ?? null }
+      const path = `/access-rules/sets/${encodeURIComponent(name)}`
+      return call({ method: 'PUT', path, body, waits: true }, replacedRuleSet)
+    },
+    { done: t.replaced, quiet: true, onDone: () => navigate(back) },
+  )
+  const { refetch } = stored
+  // The set has changed since the preview: reads it again, so that the preview is current.
+  useEffect(() => void (replace.error && refetch()), [replace.error, refetch])
+  return (
+    <Screen title={t.replaceTitle(name)}>
+      <Text c="dimmed">{t.replaceIntro}</Text>
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+        <PasteField
+          label={text.ruleImport.values}
+          description={text.ruleImport.intro}
+          value={content}
+          onChange={setContent}
+        />
+        <Stack>
+          <Card withBorder component="section" aria-label={text.ruleImport.defaults}>
+            <Stack>
+              <Title order={2} size="h5">
+                {text.ruleImport.defaults}
+              </Title>
+              <KindField value={defaults.kind} onChange={(kind: RuleKind) => change({ kind, type: 'IP' })} />
+              <TypeField kind={defaults.kind} value={defaults.type} onChange={(type: RuleType) => change({ type })} />
+              <ScopeField value={defaults} onChange={change} />
+            </Stack>
+          </Card>
+          {stored.data && content.trim() !== '' && <Preview counts={countsOf(stored.data.rows, read.rows)} />}
+          <BadRows rows={read.bad} />
+          {read.bad.length > 0 && <Text size="sm">{t.invalid}</Text>}
+          <ErrorMessage error={stored.error ?? replace.error} />
+          <Group>
+            <Button
+              onClick={() => replace.mutate(undefined)}
+              loading={replace.isPending}
+              disabled={content.trim() === '' || read.bad.length > 0 || !stored.data}
+            >
+              {t.confirm}
+            </Button>
+            <Button variant="default" component={Link} href={stored.data?.version ? back : '/rules/sets'}>
+              {text.cancel}
+            </Button>
+          </Group>
+        </Stack>
+      </SimpleGrid>
+    </Screen>
+  )
+}

@@ -1,0 +1,157 @@
+/** The fields of an access rule that the forms share. */
+
+import { COUNTRY_CODES } from '@keyward/address/country'
+import type { RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
+import { RULE_KINDS, RULE_MODES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
+import { Input, Radio, SegmentedControl, Select, SimpleGrid, Stack, Text } from '@mantine/core'
+
+import { ProductField } from '../../parts/choose.tsx'
+import { SearchField } from '../../parts/search-field.tsx'
+import { text } from '../../text.ts'
+
+const t = text.rules
+
+export interface Scope {
+  scope: RuleScope
+  scopeId: string | null
+}
+
+function isOneOf<Value extends string>(values: readonly Value[], value: string | null): value is Value {
+  return values.some((one) => one === value)
+}
+
+export function KindField({ value, onChange }: { value: RuleKind; onChange: (kind: RuleKind) => void }) {
+  return (
+    <Radio.Group label={t.kind} value={value} onChange={(kind) => isOneOf(RULE_KINDS, kind) && onChange(kind)}>
+      <SimpleGrid cols={{ base: 1, sm: 3 }} mt={6} spacing="xs">
+        {RULE_KINDS.map((kind) => (
+          <Radio.Card key={kind} value={kind} p="sm" className="choice" aria-label={text.kinds[kind]}>
+            <Text size="sm" fw={600}>
+              {text.kinds[kind]}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {t.kindHints[kind]}
+            </Text>
+          </Radio.Card>
+        ))}
+      </SimpleGrid>
+    </Radio.Group>
+  )
+}
+
+export function ModeField({ value, onChange }: { value: RuleMode; onChange: (mode: RuleMode) => void }) {
+  return (
+    <Stack gap={4}>
+      <Input.Label component="div">{t.mode}</Input.Label>
+      <SegmentedControl
+        aria-label={t.mode}
+        data={RULE_MODES.map((mode) => ({ value: mode, label: t.modes[mode] }))}
+        value={value}
+        onChange={(mode) => isOneOf(RULE_MODES, mode) && onChange(mode)}
+      />
+      <Text size="xs" c="dimmed">
+        {t.modeHints[value]}
+      </Text>
+    </Stack>
+  )
+}
+
+export function TypeField({
+  kind,
+  value,
+  onChange,
+  error,
+}: {
+  kind: RuleKind
+  value: RuleType
+  onChange: (type: RuleType) => void
+  error?: string | undefined
+}) {
+  const types = TYPES_OF_KIND[kind]
+  return (
+    <Select
+      label={t.type}
+      data={types.map((type) => ({ value: type, label: text.types[type] }))}
+      value={value}
+      onChange={(type) => isOneOf(types, type) && onChange(type)}
+      allowDeselect={false}
+      error={error}
+    />
+  )
+}
+
+const names = new Intl.DisplayNames(undefined, { type: 'region' })
+const COUNTRIES = [...COUNTRY_CODES]
+  .map((code) => ({ value: code, label: `${names.of(code) ?? code} (${code})` }))
+  .toSorted((a, b) => a.label.localeCompare(b.label))
+
+export function countryName(code: string): string {
+  return COUNTRIES.find(({ value }) => value === code)?.label ?? code
+}
+
+export function CountryField({
+  value,
+  onChange,
+  error,
+}: {
+  value: string
+  onChange: (code: string) => void
+  error?: string | undefined
+}) {
+  return (
+    <Select
+      label={t.country}
+      description={t.valueHints.COUNTRY}
+      data={COUNTRIES}
+      value={value === '' ? null : value}
+      onChange={(code) => onChange(code ?? '')}
+      error={error}
+      searchable
+      required
+    />
+  )
+}
+
+const SCOPES = ['ORGANIZATION', 'PRODUCT', 'LICENSE'] as const
+
+export function ScopeField({
+  value: { scope, scopeId },
+  onChange,
+  error,
+}: {
+  value: Scope
+  onChange: (scope: Scope) => void
+  error?: string | undefined
+}) {
+  return (
+    <Stack gap="xs">
+      <Stack gap={4}>
+        <Input.Label component="div">{t.scope}</Input.Label>
+        <SegmentedControl
+          aria-label={t.scope}
+          data={SCOPES.map((one) => ({ value: one, label: text.scopes[one] }))}
+          value={scope}
+          onChange={(one) => isOneOf(SCOPES, one) && onChange({ scope: one, scopeId: null })}
+        />
+      </Stack>
+      {scope === 'PRODUCT' && (
+        <ProductField
+          label={t.product}
+          value={scopeId}
+          onChange={(id) => onChange({ scope, scopeId: id })}
+          error={error}
+        />
+      )}
+      {scope === 'LICENSE' && (
+        <SearchField
+          kind="license"
+          label={t.license}
+          description={t.licenseHint}
+          value={scopeId}
+          onChange={(id) => onChange({ scope, scopeId: id })}
+          error={error}
+        />
+      )}
+    </Stack>
+  )
+}

@@ -1,0 +1,182 @@
+/** A table of access rules with their counters, and actions on one rule or on the selected rules. */
+
+import { accessRule, type AccessRule, deletedAccessRules } from '@keyward/contract'
+import { product } from '@keyward/contract/management/products'
+import { Badge, Button, Group, Paper, Text } from '@mantine/core'
+import { IconPencil, IconTrash } from '@tabler/icons-react'
+import { type ReactNode, useState } from 'react'
+
+import { call, callWithoutResponse } from '../../api/client.ts'
+import { type Filters, useChange, useList } from '../../api/hooks.ts'
+import { ConfirmButton, IconButton, TextLink, When } from '../../parts/parts.tsx'
+import { type Column, ListTable, type Sorting } from '../../parts/table.tsx'
+import { text } from '../../text.ts'
+import { EditRule } from './edit-rule.tsx'
+import { setPath } from './paths.ts'
+
+const t = text.rules
+const MAX_DELETED = 1_000
+
+const KIND_COLORS = { BLACKLIST: 'red', EXCLUSION: 'teal', RESTRICTION: 'blue' } as const
+
+function KindBadge({ rule: { kind, mode } }: { rule: AccessRule }) {
+  return (
+    <Badge variant="dot" color={mode === 'MONITOR' ? 'gray' : KIND_COLORS[kind]}>
+      {mode === 'MONITOR' ? t.monitoredKind(text.kinds[kind]) : text.kinds[kind]}
+    </Badge>
+  )
+}
+
+function Applies({ rule: { scope, scopeId }, products }: { rule: AccessRule; products: ReadonlyMap<string, string> }) {
+  if (scope === 'LICENSE') return <TextLink href={`/licenses/${scopeId}`}>{text.scopes.LICENSE}</TextLink>
+  return scope === 'PRODUCT' ? (products.get(scopeId ?? '') ?? text.scopes.PRODUCT) : text.scopes.ORGANIZATION
+}
+
+function Ends({ at }: { at: string | null }) {
+  if (at !== null && Date.parse(at) <= Date.now())
+    return (
+      <Badge variant="dot" color="gray">
+        {t.expired}
+      </Badge>
+    )
+  return <When at={at} />
+}
+
+function Value({ rule: { value, type, note } }: { rule: AccessRule }) {
+  return (
+    <div>
+      {type === 'CUSTOMER' ? (
+        <TextLink href={`/customers/${value}`}>{text.types.CUSTOMER}</TextLink>
+      ) : (
+        <span className="mono">{value}</span>
+      )}
+      {note !== null && note !== '' && (
+        <Text size="xs" c="dimmed" lineClamp={1} maw={260}>
+          {note}
+        </Text>
+      )}
+    </div>
+  )
+}
+
+/** The bar of actions on the selected rules. */
+function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone: () => void }) {
+  const remove = useChange(
+    () => {
+      const body = { ids: rules.slice(0, MAX_DELETED).map(({ id }) => id) }
+      return call({ method: 'POST', path: '/access-rules/delete', body, waits: true }, deletedAccessRules)
+    },
+    { done: t.deletedMany(rules.length), onDone },
+  )
+  const matches = rules.reduce((sum, { matchCount }) => sum + matchCount, 0)
+  return (
+    <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(rules.length)}>
+      <Group justify="space-between">
+        <Text size="sm" fw={600}>
+          {text.selected(rules.length)}
+        </Text>
+        <Group gap="xs">
+          <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
+            {text.clearSelection}
+          </Button>
+          <ConfirmButton
+            size="xs"
+            label={t.deleteMany(rules.length)}
+            title={t.deleteManyTitle(rules.length)}
+            consequence={t.deleteManyHint(matches)}
+            onConfirm={() => remove.mutateAsync(undefined)}
+            isPending={remove.isPending}
+          />
+        </Group>
+      </Group>
+    </Paper>
+  )
+}
+
+function useColumns(
+  onEdit: (rule: AccessRule) => void,
+  canWrite: boolean,
+  hasSets: boolean,
+): readonly Column<AccessRule>[] {
+  const { items } = useList('/products', product)
+  const products = new Map(items.map(({ id, name }) => [id, name]))
+  const remove = useChange(
+    (id: string) => callWithoutResponse({ method: 'DELETE', path: `/access-rules/${id}`, waits: true }),
+    { done: t.deleted },
+  )
+  const columns: Column<AccessRule>[] = [
+    { title: t.value, cell: (rule) => <Value rule={rule} /> },
+    { title: t.kind, cell: (rule) => <KindBadge rule={rule} /> },
+    { title: t.type, cell: ({ type }) => text.types[type] },
+    { title: t.scope, cell: (rule) => <Applies rule={rule} products={products} /> },
+    {
+      title: t.matches,
+      cell: ({ matchCount }) => matchCount.toLocaleString(),
+      isNumber: true,
+      sortKey: 'matchCount',
+    },
+    { title: t.lastMatch, cell: ({ lastMatchedAt }) => <When at={lastMatchedAt} />, sortKey: 'lastMatchedAt' },
+    { title: t.expires, cell: ({ expiresAt }) => <Ends at={expiresAt} /> },
+  ]
+  if (hasSets)
+    columns.splice(4, 0, {
+      title: t.set,
+      cell: ({ set }) => (set === null ? '' : <TextLink href={setPath(set)}>{set}</TextLink>),
+    })
+  if (canWrite)
+    columns.push({
+      title: text.actions,
+      cell: (rule) => (
+        <Group gap={4} wrap="nowrap" justify="flex-end">
+          <IconButton label={t.edit} icon={<IconPencil size={16} />} onClick={() => onEdit(rule)} />
+          <ConfirmButton
+            icon={<IconTrash size={16} />}
+            label={t.delete}
+            title={t.deleteTitle}
+            consequence={t.deleteHint}
+            onConfirm={() => remove.mutateAsync(rule.id)}
+          />
+        </Group>
+      ),
+    })
+  return columns
+}
+
+export function RulesTable({
+  filters,
+  sorting,
+  empty,
+  label,
+  canWrite,
+}: {
+  filters: Filters
+  sorting?: Sorting
+  empty: ReactNode
+  label: string
+  canWrite: boolean
+}) {
+  const list = useList('/access-rules', accessRule, filters)
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
+  const [edited, setEdited] = useState<AccessRule | null>(null)
+  const columns = useColumns(
+    setEdited,
+    canWrite,
+    list.items.some(({ set }) => set !== null),
+  )
+  const selected = list.items.filter(({ id }) => ids.has(id))
+  return (
+    <>
+      {selected.length > 0 && <SelectedRules rules={selected} onDone={() => setIds(new Set())} />}
+      <ListTable
+        list={list}
+        columns={columns}
+        label={label}
+        empty={empty}
+        {...(sorting && { sorting })}
+        minWidth={960}
+        selection={canWrite ? { ids, onChange: setIds, nameOf: ({ value }) => value } : undefined}
+      />
+      {edited && <EditRule key={edited.id} rule={edited} onClose={() => setEdited(null)} />}
+    </>
+  )
+}

@@ -1,0 +1,75 @@
+/** One set of access rules: its rules, and the actions on the whole set. */
+
+import { accessRuleSet } from '@keyward/contract'
+import type { Me } from '@keyward/contract/management/sign-in'
+import { Button, Card, SimpleGrid } from '@mantine/core'
+import { Link, useLocation } from 'wouter'
+
+import { callWithoutResponse } from '../../api/client.ts'
+import { useChange, useRead } from '../../api/hooks.ts'
+import { ConfirmButton, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
+import { useUrlFilters, useUrlParameters } from '../../parts/url.ts'
+import { text } from '../../text.ts'
+import { replacePath } from './paths.ts'
+import { RulesTable } from './rules-table.tsx'
+
+const t = text.ruleSets
+
+export default function RuleSet({ me }: { me: Me }) {
+  const name = useUrlParameters().get('name') ?? ''
+  const path = `/access-rules/sets/${encodeURIComponent(name)}`
+  const read = useRead(path, accessRuleSet)
+  const [, navigate] = useLocation()
+  const [{ sort, order }, , setFilters] = useUrlFilters({ sort: '', order: '' })
+  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path, waits: true }), {
+    done: t.deleted,
+    onDone: () => navigate('/rules/sets'),
+  })
+  if (read.error) return <ErrorMessage error={read.error} />
+  if (!read.data) return <Waiting />
+  const { rules, createdAt, updatedAt } = read.data
+  const canWrite = me.permissions.includes('licenses.write')
+  return (
+    <Screen
+      title={name}
+      actions={
+        canWrite && (
+          <>
+            <Button component={Link} href={replacePath(name)}>
+              {t.replace}
+            </Button>
+            <ConfirmButton
+              label={t.delete}
+              title={t.deleteTitle(name)}
+              consequence={t.deleteHint(rules)}
+              onConfirm={() => remove.mutateAsync(undefined)}
+            />
+          </>
+        )
+      }
+    >
+      <Card withBorder>
+        <SimpleGrid cols={{ base: 1, xs: 3 }} component="dl" m={0}>
+          <Fact term={t.rules}>{rules.toLocaleString()}</Fact>
+          <Fact term={t.updated}>
+            <When at={updatedAt} />
+          </Fact>
+          <Fact term={text.licenses.createdOn}>
+            <When at={createdAt} />
+          </Fact>
+        </SimpleGrid>
+      </Card>
+      <RulesTable
+        filters={{ set: name, sort, order }}
+        label={t.rules}
+        canWrite={canWrite}
+        empty={t.emptySet}
+        sorting={{
+          by: sort,
+          order: order === 'asc' ? 'asc' : 'desc',
+          onSort: (by, next) => setFilters({ sort: by, order: next }),
+        }}
+      />
+    </Screen>
+  )
+}

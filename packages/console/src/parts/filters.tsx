@@ -1,0 +1,75 @@
+/** The filters above a list. They are in the URL. */
+
+import { CloseButton, Select, TextInput } from '@mantine/core'
+import { useState } from 'react'
+
+import { text } from '../text.ts'
+
+/** A filter with a few values. */
+export function ChoiceFilter({
+  label,
+  names,
+  value,
+  onChange,
+}: {
+  label: string
+  /** The labels of the values. */
+  names: Readonly<Record<string, string>>
+  value: string
+  onChange: (value: string | null) => void
+}) {
+  return (
+    <Select
+      label={label}
+      placeholder={text.any}
+      data={Object.entries(names).map(([key, name]) => ({ value: key, label: name }))}
+      value={value === '' ? null : value}
+      onChange={onChange}
+      clearable
+      className="filter"
+    />
+  )
+}
+
+/** A filter with text, which applies on Enter and when the field loses the focus. */
+export function TextFilter({
+  label,
+  placeholder,
+  value,
+  onChange,
+}: {
+  label: string
+  placeholder?: string
+  value: string
+  onChange: (value: string | null) => void
+}) {
+  const [typed, setTyped] = useState(value)
+  const [applied, setApplied] = useState(value)
+  if (applied !== value) {
+    setApplied(value)
+    setTyped(value)
+  }
+  const apply = () => onChange(typed.trim())
+  return (
+    <TextInput
+      label={label}
+      {...(placeholder !== undefined && { placeholder })}
+      value={typed}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      onBlur={apply}
+      onKeyDown={(event) => event.key === 'Enter' && apply()}
+      rightSection={
+        typed === '' ? null : (
+          <CloseButton
+            size="sm"
+            aria-label={text.clear}
+            onClick={() => onChange(null)}
+            onMouseDown={(event) => event.preventDefault()}
+          />
+        )
+      }
+      className="filter-text"
+      spellCheck={false}
+    />
+  )
+}
