@@ -36,6 +36,8 @@ const IDEMPOTENCY_DAYS = 1
 const EVENT_DAYS = 30
 /** The maximum number of events of one organization. The oldest events beyond it are deleted early. */
 const MAX_EVENTS = 1_000_000
+/** The most deliveries of one webhook endpoint. The oldest are deleted earlier. */
+const MAX_DELIVERIES = 200_000
 /** The days for which combined rules are kept. A validator writes its matches much sooner. */
 const FOLDED_RULE_DAYS = 7
 const MS_PER_DAY = 86_400_000
@@ -97,24 +99,24 @@ function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: n
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
 /**
- * Returns a batch that deletes the oldest events of organizations with too many. It counts by organization only when all organizations
- * together exceed the limit of one.
+ * Returns a batch that deletes the oldest rows of owners with too many. It counts the rows of each owner only when all owners together
+ * exceed the limit of one.
  */
-function excessEvents(most: number): Batch {
+function excess(table: 'events' | 'webhook_deliveries', owner: 'organization_id' | 'endpoint_id', most: number): Batch {
+  const [rowsOf, ownerOf] = [sql.table(table), sql.ref(owner)]
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
       with large as materialized (
-        select organization_id from events
-        where (select count(*) from (select from events limit ${most + 1}) counted) > ${most}
-        group by organization_id having count(*) > ${most} limit 10
+        select ${ownerOf} as owner from ${rowsOf}
+        where (select count(*) from (select from ${rowsOf} limit ${most + 1}) counted) > ${most}
+        group by ${ownerOf} having count(*) > ${most} limit 10
       ), kept as (
-        select organization_id, (select e.id from events e where e.organization_id = l.organization_id
-          order by e.id desc offset ${most - 1} limit 1) as id
+        select owner, (select e.id from ${rowsOf} e where e.${ownerOf} = l.owner order by e.id desc offset ${most - 1} limit 1) as id
         from large l
       )
-      delete from events where id in (
+      delete from ${rowsOf} where id in (
         select e.id from kept k join lateral (
-          select id from events e where e.organization_id = k.organization_id and e.id < k.id order by e.id limit ${rows}
+          select id from ${rowsOf} e where e.${ownerOf} = k.owner and e.id < k.id order by e.id limit ${rows}
         ) e on true limit ${rows})`.execute(db)
     return Number(numAffectedRows ?? 0)
   }
@@ -188,8 +190,9 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['acknowledgedAlerts', batchOf('alerts', sql`acknowledged_at < ${before(days.acknowledgedAlerts)}`)],
     ['auditEntries', oldestIds('audit_log', days.audit)],
     ['events', oldestIds('events', EVENT_DAYS)],
-    ['excessEvents', excessEvents(options.maxEvents ?? MAX_EVENTS)],
+    ['excessEvents', excess('events', 'organization_id', options.maxEvents ?? MAX_EVENTS)],
     ['webhookDeliveries', oldestIds('webhook_deliveries', EVENT_DAYS)],
+    ['excessDeliveries', excess('webhook_deliveries', 'endpoint_id', options.maxEvents ?? MAX_DELIVERIES)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],

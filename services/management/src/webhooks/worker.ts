@@ -36,6 +36,8 @@ import { openSecrets } from './secrets.ts'
 const MAX_PER_ENDPOINT = 20
 const MAX_PER_ORGANIZATION = 60
 const MAX_IN_ALL = 600
+/** Endpoints that fail get no more attempts when so many run, so that hanging ones leave capacity to the others. */
+const MAX_FAILING = 300
 /** The pause when nothing is due, and the least pause. */
 const IDLE_MS = 250
 const BUSY_MS = 10
@@ -140,6 +142,7 @@ export class WebhookWorker {
   /** Returns how many deliveries of each endpoint may be claimed now. */
   #allowances(due: readonly DueEndpoint[]): { endpointId: string; count: number }[] {
     let left = MAX_IN_ALL - this.#attempts.size
+    let leftToFailing = MAX_FAILING - this.#attempts.size
     const given = new Map<string, number>()
     return due.flatMap(({ endpointId, organizationId, enabled, isFailing }) => {
       if (organizationId === null || enabled !== true || left <= 0) return []
@@ -147,11 +150,12 @@ export class WebhookWorker {
       const count = Math.min(
         (isFailing ? 1 : MAX_PER_ENDPOINT) - this.#runningOf(endpointId),
         MAX_PER_ORGANIZATION - this.#runningOf(organizationId) - ofOrganization,
-        left,
+        isFailing ? Math.min(left, leftToFailing) : left,
       )
       if (count <= 0) return []
       given.set(organizationId, ofOrganization + count)
       left -= count
+      leftToFailing -= count
       return [{ endpointId, count }]
     })
   }

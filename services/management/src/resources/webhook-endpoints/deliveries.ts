@@ -15,6 +15,9 @@ import { endpointRows, showEndpoint } from '../../webhooks/endpoint-rows.ts'
 import type { EndpointRow } from '../../webhooks/secrets.ts'
 import { unknownTypes } from './store.ts'
 
+/** So many deliveries of an endpoint wait before requests may add no more. */
+const MAX_WAITING = 20_000
+
 export interface DeliveryQuery extends PageQuery {
   status?: Delivery['status'] | undefined
   eventType?: string | undefined
@@ -79,11 +82,21 @@ export async function listDeliveries(
   )
 }
 
-/** Returns the endpoint. Throws ENDPOINT_DISABLED, because nothing is sent to a disabled endpoint. */
-async function requireEnabled(context: WriteContext, id: string): Promise<EndpointRow> {
+/**
+ * Returns the endpoint, locked, for further deliveries. Throws ENDPOINT_DISABLED, because nothing is sent to a disabled endpoint, and
+ * RATE_LIMITED when too many deliveries are waiting.
+ */
+async function requireReceiving(context: WriteContext, id: string): Promise<EndpointRow> {
   const endpoint = await lockRow(endpointRows, context, id)
   if (!endpoint.enabled) throw new ApiError('ENDPOINT_DISABLED')
-  return endpoint
+  const { rows } = await sql<{ waiting: number }>`
+    select count(*)::integer as waiting from (
+      select from webhook_deliveries where endpoint_id = ${id} and organization_id = ${context.organizationId}
+        and status = 'PENDING' and worker is null
+      limit ${MAX_WAITING}) counted`.execute(context.db)
+  if ((rows[0]?.waiting ?? 0) < MAX_WAITING) return endpoint
+  const detail = `The endpoint has ${MAX_WAITING.toLocaleString('en')} deliveries that are not made yet. Wait until it has received some.`
+  throw new ApiError('RATE_LIMITED', detail, { headers: { 'retry-after': '60' } })
 }
 
 async function addDelivery(
@@ -105,7 +118,7 @@ async function addDelivery(
 /** Sends the event of a delivery again, whatever became of the delivery. */
 export async function resendDelivery(context: WriteContext, endpointId: string, deliveryId: string): Promise<Delivery> {
   const { db, organizationId } = context
-  await requireEnabled(context, endpointId)
+  await requireReceiving(context, endpointId)
   const event = await db
     .selectFrom('webhookDeliveries')
     .innerJoin('events', 'events.id', 'webhookDeliveries.eventId')
@@ -130,7 +143,7 @@ export async function resendDelivery(context: WriteContext, endpointId: string, 
 /** Sends a `ping` to this endpoint alone, whatever its types are. */
 export async function testEndpoint(context: WriteContext, endpointId: string): Promise<Delivery> {
   const { db, organizationId, actor } = context
-  const endpoint = await requireEnabled(context, endpointId)
+  const endpoint = await requireReceiving(context, endpointId)
   const event = { id: uuidv7(), type: 'ping', resource: showEndpoint(endpoint), organizationId, actor } as const
   await insertUndelivered([event]).execute(db)
   const delivery = await addDelivery(context, endpointId, event, 'TEST')
@@ -148,7 +161,7 @@ export async function replay(
   if (unknown.length > 0) throw invalidRequest(unknown)
   if (to <= from) throw invalid('#/to', 'must be later than from')
   const { db, organizationId } = context
-  const endpoint = await requireEnabled(context, endpointId)
+  const endpoint = await requireReceiving(context, endpointId)
   const patterns = sql`array['*', v.type, split_part(v.type, '.', 1) || '.*']`
   const { numAffectedRows } = await sql`
     insert into webhook_deliveries (id, organization_id, endpoint_id, event_id, event_type, cause)

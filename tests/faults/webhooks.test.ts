@@ -1,0 +1,180 @@
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { endChildren, OPERATOR_TOKEN, type Service, startManagement, until, untilReady } from './support/children.ts'
+import { send } from './support/client.ts'
+import { byLength, figure, quantiles } from './support/length.ts'
+import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
+
+/** Tests faults between a change and the receipt of its event by the endpoints of the vendor (docs/api.md#w5). */
+
+const LOCAL = { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOWED_PORTS: 'all', WEBHOOK_ALLOW_HTTP: 'true' }
+
+let postgres: TestPostgres
+let pool: ReturnType<typeof openPool>
+let processes: Service[]
+const servers: Server[] = []
+
+beforeAll(async () => {
+  postgres = await createPostgres()
+  pool = openPool(postgres.url)
+  processes = await Promise.all([startManagement(postgres.url, LOCAL), startManagement(postgres.url, LOCAL)])
+  await Promise.all(processes.map((one) => untilReady(one)))
+})
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => close(server)))
+})
+afterAll(async () => {
+  await endChildren()
+  await pool.end()
+  await postgres.remove()
+})
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+}
+
+interface Receiver {
+  url: string
+  /** The time of the first receipt of each event, by its id. */
+  received: Map<string, number>
+  attempts: () => number
+}
+
+/** Starts a receiver that responds as `respond` does. */
+async function startReceiver(respond: (response: ServerResponse) => void): Promise<Receiver> {
+  const received = new Map<string, number>()
+  let attempts = 0
+  const server = createServer((incoming, response) => {
+    incoming.resume()
+    incoming.once('end', () => {
+      attempts++
+      const id = String(incoming.headers['webhook-id'])
+      if (!received.has(id)) received.set(id, Date.now())
+      respond(response)
+    })
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return { url: `http://127.0.0.1:${port}/`, received, attempts: () => attempts }
+}
+
+const created = z.object({ id: z.string(), managementToken: z.string().optional() })
+
+async function request(path: string, body: object, secret: string) {
+  const { port } = processes[0]!
+  const reply = await send(port, `/api/v1/${path}`, { body, secret, limitMs: 30_000 })
+  if (reply.status !== 201) throw new Error(`${path}: ${reply.status} ${reply.text}`)
+  return created.parse(JSON.parse(reply.text))
+}
+
+async function createVendor(): Promise<{ id: string; token: string }> {
+  const { id, managementToken = '' } = await request(
+    'organizations',
+    { name: 'Acme', plan: 'STANDARD' },
+    OPERATOR_TOKEN,
+  )
+  return { id, token: managementToken }
+}
+
+const respondWith = (status: number) => (response: ServerResponse) => void response.writeHead(status).end()
+
+async function idsOf(organizationId: string): Promise<Set<string>> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from events where organization_id = $1 and type = 'product.created'`,
+    [organizationId],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
+test('every change arrives at healthy endpoints while processes are killed, others fail, hang and are gone', async () => {
+  const { id, token } = await createVendor()
+  // Slow enough that attempts run when a process is killed.
+  const healthy = await startReceiver((response) => void setTimeout(() => respondWith(204)(response), 100))
+  const failing = await startReceiver(respondWith(500))
+  const hanging = await startReceiver(() => undefined)
+  const closed = 'http://127.0.0.1:9/'
+  for (const url of [healthy.url, failing.url, hanging.url, closed])
+    await request('webhook-endpoints', { url, types: ['product.*'] }, token)
+  const changes = byLength(400, 20_000)
+  const state = { begun: 0, done: 0 }
+  const write = async (): Promise<void> => {
+    while (state.begun < changes) {
+      state.begun++
+      // A request to a process that is killed may have been applied. The events tell which were.
+      const { port } = processes[state.begun % 2]!
+      const reply = await send(port, '/api/v1/products', { body: { name: 'p' }, secret: token, limitMs: 30_000 }).catch(
+        () => null,
+      )
+      if (reply?.status === 201) state.done++
+      else await sleep(50)
+    }
+  }
+  const writers = Promise.all(Array.from({ length: 8 }, write))
+  const kills = byLength(2, 20)
+  for (let kill = 0; kill < kills; kill++) {
+    await until(() => Promise.resolve(state.begun >= ((kill + 1) * changes) / (kills + 1)))
+    const victim = kill % 2
+    processes[victim]!.signal('SIGKILL')
+    await processes[victim]!.exit
+    processes[victim] = await startManagement(postgres.url, LOCAL)
+  }
+  await writers
+  const expected = await idsOf(id)
+  const { rowCount } = await pool.query('select from products where organization_id = $1', [id])
+  expect(expected.size).toBe(rowCount)
+  expect(expected.size).toBeGreaterThanOrEqual(state.done)
+  await until(() => Promise.resolve(healthy.received.size >= expected.size))
+  expect(new Set(healthy.received.keys())).toEqual(expected)
+  for (const other of [failing, hanging])
+    expect([...other.received.keys()].filter((one) => !expected.has(one))).toEqual([])
+  figure('webhooks while processes are killed', {
+    changes: expected.size,
+    kills,
+    'repeated attempts': healthy.attempts() - expected.size,
+  })
+})
+
+test('an event is received soon after its commit while many are written', async () => {
+  const { id, token } = await createVendor()
+  const receivers = await Promise.all(Array.from({ length: 4 }, () => startReceiver(respondWith(204))))
+  for (const { url } of receivers) await request('webhook-endpoints', { url, types: ['license.created'] }, token)
+  const productId = (await request('products', { name: 'p' }, token)).id
+  const customerId = (await request('customers', { email: 'a@example.com' }, token)).id
+  const perSecond = byLength(200, 1_000)
+  const seconds = byLength(2, 20)
+  const licenses = Array.from({ length: perSecond / 10 }, () => ({
+    productId,
+    customerId,
+    policy: { type: 'PERPETUAL' },
+  }))
+  const startMs = Date.now()
+  for (let batch = 0; batch < seconds * 10; batch++) {
+    const { status } = await send(processes[0]!.port, '/api/v1/licenses/import', {
+      body: { licenses },
+      secret: token,
+      limitMs: 30_000,
+    })
+    expect(status).toBe(200)
+    await sleep(Math.max(0, startMs + (batch + 1) * 100 - Date.now()))
+  }
+  const writtenMs = Date.now() - startMs
+  await until(() => Promise.resolve(receivers.every(({ received }) => received.size === perSecond * seconds)))
+  const tookMs = receivers.flatMap(({ received }) =>
+    [...received].map(([event, atMs]) => atMs - Number.parseInt(event.replace('-', '').slice(0, 12), 16)),
+  )
+  const { p50, p99, most } = quantiles(tookMs)
+  figure('webhooks from commit to receipt, 4 endpoints', {
+    'events per second': Math.round((perSecond * seconds * 1_000) / writtenMs),
+    'p50 ms': p50,
+    'p99 ms': p99,
+    'max ms': most,
+  })
+  expect(id).not.toBe('')
+})
