@@ -1,6 +1,6 @@
 /**
- * Builds the console into `dist/`: one page, scripts and styles with a hash in their names, and compressed copies of all files.
- * Skips the build when the sources and the lockfile have not changed since the last one.
+ * Builds the console into `dist/`: a page, scripts and a stylesheet with hashes in their names, and compressed copies.
+ * Skips the build if the sources and the lockfile have not changed since the last build.
  */
 
 import { createHash } from 'node:crypto'
@@ -22,7 +22,7 @@ const SOURCES = [
   join(ROOT, 'packages/contract/src'),
   join(ROOT, 'packages/address/src'),
 ]
-/** The styles of the components that are used, in the order in which they are applied. */
+/** The stylesheets of the component library, in the order in which they apply. */
 const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
 const STAMP = 'sources.sha256'
 
@@ -52,14 +52,14 @@ function hashOf(bytes: string | Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url').slice(0, 8)
 }
 
-/** Bundles the scripts into the folder and returns the name of the first one. */
+/** Bundles the scripts into the folder and returns the file name of the entry script. */
 async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
-    // The functions for addresses use one function of Node.
+    // `@keyward/address` imports `isIPv6` from `node:net`, which browsers lack.
     resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
-    // Bundles for browsers have no use for the "use client" directives of React components.
+    // Ignores warnings about the "use client" directives of React components, which this bundle does not need.
     onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
     transform: { define: { 'process.env.NODE_ENV': '"production"' } },
   })
@@ -120,7 +120,7 @@ async function builtFrom(folder: string): Promise<string> {
   return readFile(join(folder, STAMP), 'utf8').catch(() => '')
 }
 
-/** Builds the console if it is out of date, and returns whether it was. Several processes may build at the same time. */
+/** Builds the console if its sources have changed, and returns whether it did. Several processes may build at the same time. */
 export async function buildConsole(): Promise<boolean> {
   const stamp = await hashOfSources()
   if ((await builtFrom(CONSOLE_FOLDER)) === stamp) return false

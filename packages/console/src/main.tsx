@@ -1,4 +1,4 @@
-/** The console in the browser: theme, cache and routes around the shell. */
+/** Starts the console in the browser with its theme, response cache and router. */
 
 import { Badge, createTheme, type CSSVariablesResolver, MantineProvider } from '@mantine/core'
 import { Notifications } from '@mantine/notifications'
@@ -20,7 +20,7 @@ const theme = createTheme({
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
 })
 
-/** Gives dimmed text and placeholders a contrast of at least 4.5 to 1. */
+/** Sets colors of dimmed text and placeholders with a contrast of at least 4.5 to 1. */
 const readable: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -35,7 +35,7 @@ const readable: CSSVariablesResolver = () => ({
 
 const MAX_RETRIES = 2
 
-/** Retries requests without a response. An error of the API would be the same the next time. */
+/** Returns whether to retry a failed request. An error that the API returned is final, because a retry would return it again. */
 function retry(failures: number, error: Error): boolean {
   return !(error instanceof ApiError) && failures < MAX_RETRIES
 }

@@ -1,4 +1,4 @@
-/** Declares the function of Node for which the build uses `api/net.ts`. */
+/** Declares the function of `node:net` that `api/net.ts` replaces in the build. */
 
 declare module 'node:net' {
   export function isIPv6(text: string): boolean

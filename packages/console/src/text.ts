@@ -1,4 +1,4 @@
-/** All texts of the console, including those of the other `text-*.ts`. */
+/** All texts of the console, including those of the `text-*.ts` files. */
 
 import type { Code, LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/contract'
 

@@ -1,4 +1,4 @@
-/** Calls of the management API. The session is in an HttpOnly cookie, which scripts cannot read. */
+/** Calls the management API with the session cookie, which is HttpOnly, so that scripts cannot read it. */
 
 import { type Problem, problem } from '@keyward/contract'
 import type { z } from 'zod'
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The API did not respond, or the response does not have the format of the API. */
+/** A request without a response, or with a response that does not match its schema. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
 }
@@ -27,7 +27,7 @@ export interface Request {
   method: Method
   path: string
   body?: unknown
-  /** Waits until validators have applied the change. */
+  /** Whether the service waits until validators have applied the change before it responds. */
   waits?: boolean
 }
 
@@ -76,7 +76,7 @@ export async function callForText(sent: Request): Promise<string> {
   return (await request(sent)).text()
 }
 
-/** Returns the members as `?a=1&b=2` without the empty ones, or an empty string when all are empty. */
+/** Returns the members that are not empty as a query string such as `?a=1&b=2`, or an empty string if there are none. */
 export function queryString(members: Readonly<Record<string, string | number | null | undefined>>): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(members))

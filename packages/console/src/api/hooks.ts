@@ -1,4 +1,4 @@
-/** React hooks for the API. Responses are cached for five seconds, and every change invalidates the cache. */
+/** React hooks for the API. Responses are cached, for five seconds by default, and every successful change invalidates the cache. */
 
 import { page } from '@keyward/contract'
 import { type Me, me } from '@keyward/contract/management/sign-in'
@@ -44,7 +44,7 @@ export function useList<Item extends z.ZodType>(path: string, item: Item, filter
   }
 }
 
-/** Returns the signed-in caller: null when nobody is signed in, undefined until the first response. */
+/** Reads the signed-in caller. `me` is null when nobody is signed in, and undefined until the first response. */
 export function useMe(): { me: Me | null | undefined; error: Error | null } {
   const read = useQuery({
     queryKey: ['/me'],
@@ -61,7 +61,7 @@ export function useMe(): { me: Me | null | undefined; error: Error | null } {
   return { me: read.data, error: read.error }
 }
 
-/** Runs a change. Success invalidates the cache and shows `done`; failure shows the error unless `quiet` is set. */
+/** Returns a mutation that calls `change`. Success invalidates the cache and shows `done`. Failure shows the error, unless `quiet` is set. */
 export function useChange<Input, Output>(
   change: (input: Input) => Promise<Output>,
   options: { done?: string; onDone?: (output: Output) => void; quiet?: boolean } = {},

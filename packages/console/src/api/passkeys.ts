@@ -1,4 +1,4 @@
-/** Passkeys in the browser. A passkey belongs to a host name, so a console opened by IP address offers none. */
+/** Passkeys in the browser. A passkey belongs to a host name, so a console that is opened by IP address offers no passkeys. */
 
 import { type Me, me, type Passkey, passkey } from '@keyward/contract/management/sign-in'
 import { browserSupportsWebAuthn, startAuthentication, startRegistration } from '@simplewebauthn/browser'
@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { text } from '../text.ts'
 import { call } from './client.ts'
 
-/** The members of the options that the WebAuthn library requires. The library checks the others itself. */
+// The schemas contain only the members that the WebAuthn library requires. The library checks the optional members itself.
 const signInOptions = z.object({ options: z.looseObject({ challenge: z.string() }) })
 const registrationOptions = z.object({
   options: z.looseObject({

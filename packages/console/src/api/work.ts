@@ -1,23 +1,23 @@
 /**
- * Work of many requests, such as an import. It continues while the person uses other screens, and its screen shows it again. Closing the
- * page ends it, so the browser asks first.
+ * Runs work that takes many requests, such as an import. The work continues while the person uses other screens. Closing the page stops
+ * the work, so the browser asks for a confirmation first.
  */
 
 import { useSyncExternalStore } from 'react'
 
 export interface BadRow {
-  /** The place of the row, such as "Line 4". */
+  /** The position of the row in the text, such as "Line 4". */
   where: string
   detail: string
 }
 
 export interface Work {
   title: string
-  /** The screen that shows the work. */
+  /** The path of the screen that started the work and shows its progress. */
   path: string
   done: number
   all: number
-  /** The result so far, as sentences. */
+  /** The result so far, in sentences for people. */
   summary: string
   bad: readonly BadRow[]
   error: Error | null
@@ -45,7 +45,7 @@ window.addEventListener('beforeunload', (event) => {
   if (isAnyRunning()) event.preventDefault()
 })
 
-/** Starts work and returns a promise that resolves at its end, also after an error. A screen has one work at a time. */
+/** Starts work. The promise resolves when the work ends, even with an error. Replaces earlier work of the same screen. */
 export async function startWork(
   { title, path, all }: Pick<Work, 'title' | 'path' | 'all'>,
   run: (report: Report) => Promise<void>,
@@ -73,7 +73,7 @@ export function useWork(path: string): Work | undefined {
   return useSyncExternalStore(subscribe, () => works.get(path))
 }
 
-/** Returns the first work that runs, or undefined. */
+/** Returns running work of any screen, or undefined. */
 export function useRunningWork(): Work | undefined {
   return useSyncExternalStore(subscribe, () => [...works.values()].find(({ isRunning }) => isRunning))
 }

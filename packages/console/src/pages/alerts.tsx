@@ -1,4 +1,4 @@
-/** Alerts of overused licenses. */
+/** Alerts about overused licenses. */
 
 import { alert } from '@keyward/contract/management/activity'
 import { Button } from '@mantine/core'

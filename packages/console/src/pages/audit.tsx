@@ -1,4 +1,4 @@
-/** The audit log: who changed what. */
+/** The audit log, with the actor of each change. */
 
 import { type Actor } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'

@@ -15,7 +15,7 @@ import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.credentials
-/** The fields of an API key or token that the lists show. */
+/** The fields that the lists of API keys and tokens share. */
 type Shown = Pick<z.infer<typeof apiKey>, 'id' | 'name' | 'prefix' | 'lastUsedAt' | 'createdAt'>
 type SigningKey = z.infer<typeof signingKey>
 

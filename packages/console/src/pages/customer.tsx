@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<License>[] = [
   { title: text.licenses.expires, cell: ({ policy }) => <When at={policy.expiresAt} /> },
 ]
 
-/** Returns the id of another customer with the e-mail address. Throws when there is none. */
+/** Returns the id of the customer with the e-mail address. Throws if there is none besides the customer `id`. */
 async function otherCustomer(email: string, id: string): Promise<string> {
   const { data } = await call({ method: 'GET', path: `/customers${queryString({ email, limit: 2 })}` }, page(customer))
   const other = data.find((one) => one.id !== id)

@@ -20,7 +20,7 @@ import { text } from '../text.ts'
 const t = text.license
 type Machine = z.infer<typeof machine>
 
-/** Starts the download of text as a file. */
+/** Downloads the content as a text file. */
 function save(name: string, content: string): void {
   const url = URL.createObjectURL(new Blob([content], { type: 'text/plain' }))
   const link = document.createElement('a')
@@ -154,7 +154,7 @@ function Machines({ licenseId }: { licenseId: string }) {
   return <ListTable list={list} columns={columns} empty={t.noMachines} label={t.machines} />
 }
 
-/** Returns the text shown when a license has no expiry: a term that has not started, or "never". */
+/** Returns the text for a license without an expiry: the term in days that its first use starts, or "never". */
 function termOf({ policy: { durationDays } }: LicenseType): string {
   return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
 }

@@ -27,7 +27,7 @@ function isSpan(value: string): value is Span {
   return value in SPANS
 }
 
-/** Returns bounds that are whole buckets, so that the query stays the same within a bucket. */
+/** Returns the bounds of the span, rounded to whole buckets, so that the query changes only when a new bucket begins. */
 function boundsOf(span: Span): { from: string; to: string } {
   const { hours, interval } = SPANS[span]
   const bucketMs = interval === 'hour' ? MS_PER_HOUR : 24 * MS_PER_HOUR

@@ -1,4 +1,4 @@
-/** The members of the organization: invitations, permissions and removal. */
+/** Lists the members of the organization, invites and removes members, and changes their permissions. */
 
 import { ALL_PERMISSIONS, member, type Member } from '@keyward/contract'
 import { createdMember, invitation, type Me } from '@keyward/contract/management/sign-in'

@@ -1,4 +1,4 @@
-/** The running validators, and how many changes each has yet to apply. */
+/** The running validators, with the number of changes that each validator has not applied yet. */
 
 import { validatorList } from '@keyward/contract/management/validators'
 import { Badge } from '@mantine/core'

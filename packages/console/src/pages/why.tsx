@@ -1,4 +1,4 @@
-/** Evaluates a check without making it, and shows which rule or status decides it. */
+/** Evaluates a hypothetical check, and shows which rule or license status decides it. */
 
 import { accessRule, type AccessRule, evaluation, license } from '@keyward/contract'
 import { Alert, Badge, Button, Card, Group, SimpleGrid, Stack, Table, Text, TextInput, Title } from '@mantine/core'

@@ -1,4 +1,4 @@
-/** Stacked bars of checks by outcome. The overview has a table with the totals for readers who cannot see the chart. */
+/** Stacked bars of checks by outcome. For readers who cannot see the chart, the overview contains a table with the totals. */
 
 import { type Code, CODES } from '@keyward/contract'
 import { Group, Text } from '@mantine/core'
@@ -17,7 +17,7 @@ const TOP = 18
 const BOTTOM = 20
 const MS = { hour: 3_600_000, day: 86_400_000 }
 
-/** The color of each code. The colors differ in both themes and with red-green color blindness. */
+/** The color of each code. The colors are distinguishable in both themes and with red-green color blindness. */
 const COLORS: Record<Code, string> = {
   VALID: 'var(--mantine-color-teal-6)',
   NOT_FOUND: 'var(--mantine-color-gray-5)',

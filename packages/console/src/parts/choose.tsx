@@ -1,4 +1,4 @@
-/** Fields that choose a product or a customer. */
+/** Form fields for selecting a product or a customer. */
 
 import { customer, page } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
@@ -8,7 +8,7 @@ import { call, queryString } from '../api/client.ts'
 import { useList } from '../api/hooks.ts'
 import { text } from '../text.ts'
 
-/** A field that chooses a product by its name. An optional field can be cleared. */
+/** A field for selecting a product by its name. An optional field can be cleared. */
 export function ProductField({
   value,
   onChange,
@@ -61,7 +61,7 @@ export function CustomerField({
   )
 }
 
-/** Returns the id of the customer with an e-mail address, and creates the customer if there is none. */
+/** Returns the id of the customer with the e-mail address. Creates the customer if none exists. */
 export async function customerWith(email: string): Promise<string> {
   const found = await call({ method: 'GET', path: `/customers${queryString({ email, limit: 1 })}` }, page(customer))
   const [first] = found.data

@@ -20,7 +20,7 @@ export function CustomerWindow({
   opened: boolean
   onClose: () => void
   onSaved?: (saved: Customer) => void
-  /** The customer to change. When absent, the window creates one. */
+  /** The customer to change. If absent, the window creates a customer. */
   before?: Customer
 }) {
   const [email, setEmail] = useState(before?.email ?? '')

@@ -1,4 +1,4 @@
-/** A field for the end of something: presets, or a time in the person's time zone. */
+/** A field for an expiry: never, a preset duration from now, or a time in the person's time zone. */
 
 import { Group, Select, TextInput } from '@mantine/core'
 
@@ -18,7 +18,7 @@ export interface Expiry {
 
 export const NEVER: Expiry = { preset: 'NEVER', at: '' }
 
-/** Returns the expiry field for a time of the API. */
+/** Converts a time of the API, or null for never, to a value of the field. */
 export function expiryAt(time: string | null): Expiry {
   if (time === null) return NEVER
   const date = new Date(time)
@@ -26,7 +26,7 @@ export function expiryAt(time: string | null): Expiry {
   return { preset: 'AT', at: local.toISOString().slice(0, 16) }
 }
 
-/** Returns the time to send, or null for never. A time that is not complete yet is sent as typed, and the API rejects it. */
+/** Returns the time to send, or null for never. Returns an incomplete time as typed, and the API rejects it. */
 export function timeOf({ preset, at }: Expiry): string | null {
   if (preset !== 'AT') {
     const ms = PRESETS[preset]

@@ -1,11 +1,11 @@
-/** The filters above a list. They are in the URL. */
+/** Fields for the filters of a list. */
 
 import { CloseButton, Select, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { text } from '../text.ts'
 
-/** A filter with a few values. */
+/** A field for a filter with a fixed set of values. */
 export function ChoiceFilter({
   label,
   names,
@@ -13,7 +13,7 @@ export function ChoiceFilter({
   onChange,
 }: {
   label: string
-  /** The labels of the values. */
+  /** Maps each value to its label. */
   names: Readonly<Record<string, string>>
   value: string
   onChange: (value: string | null) => void
@@ -31,7 +31,7 @@ export function ChoiceFilter({
   )
 }
 
-/** A filter with text, which applies on Enter and when the field loses the focus. */
+/** A field for a filter with any text. The filter changes on Enter and when the field loses the focus. */
 export function TextFilter({
   label,
   placeholder,

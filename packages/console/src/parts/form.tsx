@@ -7,7 +7,7 @@ import { ApiError } from '../api/client.ts'
 import { text } from '../text.ts'
 import { ErrorMessage } from './parts.tsx'
 
-/** The errors of a request by the JSON pointers of their fields, without `#/`. */
+/** Maps the JSON pointer of a field, without `#/`, to its validation error. */
 export type FieldErrors = Readonly<Record<string, string>>
 
 export function fieldErrors(error: Error | null): FieldErrors {

@@ -163,7 +163,7 @@ export function ConfirmButton({
   color?: string
   isPending?: boolean
   size?: string
-  /** Shown instead of the label, which then is the tooltip. */
+  /** An icon that replaces the label. The label is then the tooltip. */
   icon?: ReactNode
 }) {
   const [opened, { open, close }] = useDisclosure(false)

@@ -13,7 +13,7 @@ import { text } from '../text.ts'
 
 const SETTLE_MS = 150
 
-/** The resources that the field can find, with the request for one by its id. */
+/** Functions that request the displayed name of a resource by its id. */
 const NAMES = {
   license: async (id: string) => (await call({ method: 'GET', path: `/licenses/${id}` }, license)).key,
   customer: async (id: string) => labelOf(await call({ method: 'GET', path: `/customers/${id}` }, customer)),
@@ -36,7 +36,7 @@ async function find(kind: Searched, q: string): Promise<Option[]> {
   return found.customers.map((one) => ({ value: one.id, label: labelOf(one) }))
 }
 
-/** Returns the name of a resource, or an empty string until it is read. */
+/** Returns the name of a resource, or an empty string until the name has been read. */
 export function useNameOf(kind: keyof typeof NAMES, id: string | null): string {
   const read = useQuery({ queryKey: ['name', kind, id], queryFn: () => NAMES[kind](id ?? ''), enabled: id !== null })
   return read.data ?? ''

@@ -1,4 +1,4 @@
-/** Lists as tables: links, sorting by a column, selected rows, and a button that loads more. */
+/** Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. */
 
 import { Button, Center, Checkbox, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react'
@@ -55,7 +55,7 @@ function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next
 }
 
-/** The title of a column. The title of a column that the API can sort by is a button. */
+/** The title of a column, as a button if the API can sort by the column. */
 function Heading<Item>({ column: { title, sortKey }, sorting }: { column: Column<Item>; sorting?: Sorting }) {
   if (title === text.actions) return <VisuallyHidden>{title}</VisuallyHidden>
   if (sorting === undefined || sortKey === undefined) return title

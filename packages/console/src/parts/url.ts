@@ -2,7 +2,7 @@
 
 import { useLocation, useSearch } from 'wouter'
 
-/** Returns the parameters of the URL. The router decodes `%` twice, so they are read from the browser. */
+/** Returns the parameters of the URL. Reads them from the browser, because the router decodes `%` twice. */
 export function useUrlParameters(): URLSearchParams {
   useSearch()
   return new URLSearchParams(window.location.search)
@@ -10,7 +10,10 @@ export function useUrlParameters(): URLSearchParams {
 
 type Changed<Filters> = { readonly [Name in keyof Filters]?: string | null }
 
-/** Returns the filters of the URL with the defaults of `absent`, a function that changes one filter, and one that changes several. */
+/**
+ * Returns the filters of the URL, a function that changes one filter, and a function that changes several filters. `absent` contains the
+ * filters with their defaults.
+ */
 export function useUrlFilters<Filters extends Record<string, string>>(
   absent: Filters,
 ): [Filters, (name: keyof Filters & string, value: string | null) => void, (changed: Changed<Filters>) => void] {

@@ -1,4 +1,4 @@
-/** The progress and the result of work of many requests, and rows that are not valid. */
+/** The progress and the result of work that takes many requests, and the rows that failed. */
 
 import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
@@ -26,7 +26,7 @@ export function BadRows({ rows }: { rows: readonly BadRow[] }) {
   )
 }
 
-/** `actions` is shown when the work has ended. */
+/** The panel of one work. Shows `actions` when the work has ended. */
 export function WorkPanel({ work, actions }: { work: Work; actions?: ReactNode }) {
   return (
     <Card withBorder component="section" aria-label={work.title}>

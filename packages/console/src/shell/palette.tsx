@@ -1,4 +1,4 @@
-/** The command palette (Ctrl-K): opens a section, or finds a license by its key or a customer by e-mail address. */
+/** The command palette (Ctrl-K): opens a section, finds a license by key, or finds a customer by e-mail address. */
 
 import { customer, license, page } from '@keyward/contract'
 import { type Me } from '@keyward/contract/management/sign-in'
@@ -20,7 +20,7 @@ interface Found {
 
 const SETTLE_MS = 150
 
-/** Finds licenses by their complete key, as typed and in upper case, and customers by their complete e-mail address. */
+/** Finds a license by its complete key, as typed or in upper case, and customers by their complete e-mail address. */
 async function find(typed: string, { permissions }: Me): Promise<Found[]> {
   const searches: Promise<Found[]>[] = []
   if (typed.includes('@') && permissions.includes('customers.read'))

@@ -1,4 +1,4 @@
-/** The sections that a caller may see. */
+/** The sections of the console, and the permissions that show them. */
 
 import type { Permission } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'

@@ -1,4 +1,4 @@
-/** The window that changes the mode, the end, the note and the option of an access rule. */
+/** The window that changes the mode, the expiry and the note of an access rule, and `allowSuspendedOrExpired` of an exclusion. */
 
 import { accessRule, type AccessRule } from '@keyward/contract'
 import { Checkbox, Text, Textarea } from '@mantine/core'

@@ -1,4 +1,4 @@
-/** Imports access rules from text or a file. Shows what will be imported, the progress, and every row that is not valid. */
+/** Imports access rules from text or a file. Shows a preview, the progress, and the invalid rows. */
 
 import { importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
 import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
@@ -21,7 +21,7 @@ const PATH = '/rules/import'
 const BATCH = 500
 const NOTHING: ReadRows = { rows: [], bad: [] }
 
-/** Returns the rows that the API rejects, or null when the error concerns the whole request. */
+/** Splits the rows into rejected rows and the rest. Returns null if the error concerns the whole request. */
 export function rejectedRows(error: unknown, rows: readonly RuleRow[]): { rest: RuleRow[]; bad: BadRow[] } | null {
   if (!(error instanceof ApiError)) return null
   const bad = new Map<number, BadRow>()
@@ -34,7 +34,7 @@ export function rejectedRows(error: unknown, rows: readonly RuleRow[]): { rest: 
   return { rest: rows.filter((_, index) => !bad.has(index)), bad: [...bad.values()] }
 }
 
-/** Imports the valid rows of a batch. */
+/** Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. */
 async function importBatch(rows: readonly RuleRow[]): Promise<{ created: number; skipped: number; bad: BadRow[] }> {
   if (rows.length === 0) return { created: 0, skipped: 0, bad: [] }
   try {
@@ -68,7 +68,7 @@ export interface Defaults extends Scope {
   type: RuleType
 }
 
-/** The rows of the text, read again after each change. */
+/** Returns the rules in `content`, and reads them again when an argument changes. */
 export function useRows(content: string, defaults: Defaults, expiry: Expiry): ReadRows {
   const [read, setRead] = useState(NOTHING)
   const { kind, type, scope, scopeId } = defaults

@@ -1,4 +1,4 @@
-/** Creates an access rule. Shows its effect in one sentence, the stored form of a range, and warnings, before anything is saved. */
+/** Creates an access rule. Before saving, shows its effect in one sentence, the stored form of a range, and warnings. */
 
 import { accessRule, myIp, type RuleKind, type RuleMode, type RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_TYPES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
@@ -27,7 +27,7 @@ interface Draft extends Scope {
   value: string
 }
 
-/** Returns the draft that the parameters of the URL describe. Other screens link here with a machine or an address. */
+/** Returns the draft that the parameters of the URL describe. Links on other screens contain a machine id or an address, for example. */
 function draftOf(search: URLSearchParams): Draft {
   const kind = RULE_KINDS.find((one) => one === search.get('kind')) ?? 'BLACKLIST'
   const type = RULE_TYPES.find((one) => one === search.get('type')) ?? 'IP'
@@ -45,7 +45,7 @@ function Warning({ children }: { children: string }) {
   )
 }
 
-/** Warnings about the person's own address and about ranges that contain everything. */
+/** Warns about rules that affect the person's own address or country, and about ranges that contain all addresses. */
 function Warnings({ draft: { kind, type, value } }: { draft: Draft }) {
   const { data: own } = useRead('/access-rules/my-ip', myIp)
   if (type === 'COUNTRY' && kind === 'BLACKLIST')

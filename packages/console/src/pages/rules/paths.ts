@@ -1,4 +1,4 @@
-/** The paths of the screens of sets. Names contain any characters, so they are parameters. */
+/** The paths of the screens for rule sets. The name of a set may contain any character, so it is a query parameter. */
 
 export function setPath(name: string): string {
   return `/rules/set?${new URLSearchParams({ name }).toString()}`

@@ -1,17 +1,17 @@
-/** Reads address ranges in the form that the API stores, with the functions that the API itself uses. */
+/** Parses addresses and ranges, and converts them to the form that the API stores, with the functions of the API. */
 
 import { contains, noAddress, parseAddress, parseNetwork } from '@keyward/address/network'
 import { canonicalRuleValue } from '@keyward/address/rule-values'
 
 export interface Range {
-  /** The form that the API stores: `10.0.0.0/8`, or a single address. */
+  /** The form that the API stores, such as `10.0.0.0/8` for a range or `10.0.0.1` for a single address. */
   canonical: string
   prefixLength: number
   /** Returns whether the range contains an address. */
   contains: (address: string) => boolean
 }
 
-/** Returns null when the text is neither an address nor a range. */
+/** Parses an IP address or a CIDR range. Returns null for any other text. */
 export function parseRange(text: string): Range | null {
   const network = parseNetwork(text)
   const canonical = canonicalRuleValue('IP', text)

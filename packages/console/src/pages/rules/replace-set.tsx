@@ -1,4 +1,4 @@
-/** Replaces the rules of a set. Shows how many rules will be created, changed and removed before anything changes. */
+/** Replaces the rules of a set. First shows how many rules the replacement creates, changes and removes. */
 
 import { accessRuleSet, exportedAccessRules, replacedRuleSet, type RuleKind, type RuleType } from '@keyward/contract'
 import { Button, Card, Group, List, SimpleGrid, Stack, Text, Title } from '@mantine/core'
@@ -22,12 +22,12 @@ import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
 const t = text.ruleSets
 
 interface Stored {
-  /** The version that the preview describes, or null for a new set. */
+  /** The version of the set in the preview, or null for a new set. */
   version: string | null
   rows: RuleRow[]
 }
 
-/** Reads the version and then the rules of a set. A change in between is detected when the set is replaced. */
+/** Reads the version and then the rules of a set. If the set changes in between, the version is outdated and the replacement fails. */
 async function readStored(name: string): Promise<Stored> {
   try {
     const path = `/access-rules/sets/${encodeURIComponent(name)}`
@@ -36,7 +36,7 @@ async function readStored(name: string): Promise<Stored> {
       { method: 'GET', path: `/access-rules/export${queryString({ set: name, format: 'json' })}` },
       exportedAccessRules,
     )
-    // The path names the set, so its rules do not.
+    // The path of the replacement contains the name of the set, so the rules omit the name.
     const rules = exported.rules.map((rule) => Object.assign({}, rule, { set: null }))
     return { version, rows: (await readRuleRows(JSON.stringify(rules), {})).rows }
   } catch (error) {
@@ -53,7 +53,7 @@ interface Counts {
   repeated: number
 }
 
-/** Returns the fields of a rule that a replacement can change, in a form that can be compared. */
+/** Returns the fields of a rule that a replacement can change, as a string for comparison. */
 function optionsOf({ body }: RuleRow): string {
   const expiresAt = body['expiresAt']
   return JSON.stringify([
@@ -125,7 +125,7 @@ export default function ReplaceSet() {
     { done: t.replaced, quiet: true, onDone: () => navigate(back) },
   )
   const { refetch } = stored
-  // The set has changed since the preview: reads it again, so that the preview is current.
+  // A replacement fails if the set has changed since the preview. Reading the set again updates the preview.
   useEffect(() => void (replace.error && refetch()), [replace.error, refetch])
   return (
     <Screen title={t.replaceTitle(name)}>

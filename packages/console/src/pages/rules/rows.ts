@@ -15,7 +15,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 export interface RuleRow {
   where: string
-  /** The rule as it is sent. */
+  /** The rule as the request contains it. */
   body: Fields
   /** Kind, type, canonical value and scope. Rules with the same identity are duplicates. */
   identity: string
@@ -65,7 +65,7 @@ function fieldsOf(record: Fields, defaults: Fields): Fields {
         : value,
     ]),
   )
-  // The scope of a row without `scope` is the default. Its own scope excludes the default `scopeId`.
+  // A row without `scope` uses the default `scope` and `scopeId`. A row with `scope` uses neither of them.
   const { scopeId: _, ...others } = defaults
   return { ...('scope' in fields ? others : defaults), ...fields }
 }
@@ -106,7 +106,7 @@ function readJson(content: string, defaults: Fields): ReadRows {
   )
 }
 
-/** Reads rules from text. `defaults` supplies kind, type, scope and so on where the text has only values. */
+/** Reads rules from JSON, CSV or lines of values. `defaults` supplies fields that a row lacks, such as kind, type and scope. */
 export async function readRuleRows(content: string, defaults: Fields): Promise<ReadRows> {
   const trimmed = content.trimStart()
   if (/^[[{]/.test(trimmed)) return readJson(content, defaults)

@@ -1,4 +1,4 @@
-/** The access rules with filters in the URL, sorting, export, and actions on many rules. */
+/** The list of access rules, with filters in the URL, sorting, export, and actions on many rules. */
 
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group, Menu } from '@mantine/core'
