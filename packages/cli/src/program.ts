@@ -10,6 +10,7 @@ import { asFailure, ValidationFailure } from './api.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
 import { addCustomerCommands } from './commands/customers.ts'
+import { addEventCommands } from './commands/events.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addLicenseCommands } from './commands/licenses.ts'
 import { addMachineCommands } from './commands/machines.ts'
@@ -73,6 +74,7 @@ export function createProgram(context: RunContext): Command {
   addActivityCommands(program, open)
   addUsageCommand(program, open)
   addAuditLogCommand(program, open)
+  addEventCommands(program, open)
   addWhoamiCommand(program, open)
   addStatusCommand(program, open)
   addKeyCommands(program, open)

@@ -3,6 +3,7 @@ import { createServer, request, type Server } from 'node:http'
 import { join } from 'node:path'
 
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -85,6 +86,46 @@ test('creates a token with the given permissions only', async () => {
   expect(denied.code).toBe(1)
   expect(denied.err).toMatch(/signing-keys\.write.*\(FORBIDDEN\)/)
 })
+
+test('forwards new events to a receiver, which the official library verifies', async () => {
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const received: unknown[] = []
+  const receiver = createServer((incoming, response) => {
+    void (async () => {
+      let body = ''
+      for await (const chunk of incoming.setEncoding('utf8')) body += String(chunk)
+      const headers = Object.fromEntries(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]))
+      received.push(new Webhook(secret).verify(body, headers))
+      // The second attempt succeeds.
+      response.writeHead(received.length === 1 ? 500 : 204).end()
+    })()
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const address = receiver.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/hook`
+  await post('/products', { name: 'before' })
+  const flags = ['--forward', url, '--secret', secret, '--type', 'product.*', '--stop-after', '2']
+  const listening = shell.cli('events', 'listen', ...flags)
+  const ids: string[] = []
+  // Events before the command has begun are not forwarded, so the test writes until it ends.
+  const writing = setInterval(() => void post('/products', { name: 'after' }).then((id) => ids.push(id)), 500)
+  const { code, out } = await listening
+  clearInterval(writing)
+  expect(code).toBe(0)
+  expect(out.trim().split('\n')).toHaveLength(2)
+  expect(out).toMatch(/product\.created {2}[\w-]+ {2}204/)
+  expect(received).toHaveLength(3)
+  expect(received[0]).toEqual(received[1])
+  expect(
+    z.array(z.object({ data: z.object({ resource: z.object({ name: z.literal('after') }) }) })).safeParse(received)
+      .success,
+  ).toBe(true)
+  receiver.closeAllConnections()
+  await new Promise((resolve) => receiver.close(resolve))
+  expect((await shell.cli('events', 'listen', '--forward', 'file:///etc/passwd')).code).toBe(2)
+  expect((await shell.cli('events', 'listen', '--forward', url, '--secret', 'x')).code).toBe(2)
+  expect((await shell.cli('events', 'list', '--type', 'product.*', '--limit', '1')).out).toMatch(/product\.created/)
+}, 60_000)
 
 test('creates, shows, checks and revokes a license by key and by id', async () => {
   const shown = z.object({ id: z.string(), key: z.string(), status: z.string() })

@@ -1,0 +1,157 @@
+/** `events`: lists events, and forwards them to a receiver on this machine as webhooks are sent (docs/webhooks.md). */
+
+import { createHmac, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { page } from '@keyward/contract'
+import { type Event, event } from '@keyward/contract/management/events'
+import type { Command } from 'commander'
+import { z } from 'zod'
+
+import type { Api } from '../api.ts'
+import { EXIT, Failure } from '../failure.ts'
+import type { Session } from '../session.ts'
+import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+
+const POLL_MS = 1_000
+/** Events of checks appear some time after their time, so this time is read again and again. */
+const OVERLAP_MS = 60_000
+const ATTEMPTS = 3
+const PAUSE_MS = 1_000
+const TIMEOUT_MS = 15_000
+const PREFIX = 'whsec_'
+
+const typeFlag = z.object({ type: z.string().optional() })
+const listenFlags = typeFlag.extend({
+  forward: z.string(),
+  secret: z.string().optional(),
+  stopAfter: z.coerce.number().int().min(1).optional(),
+})
+
+export function addEventCommands(parent: Command, open: (command: Command) => Session): void {
+  const events = parent.command('events').description('list events, or forward them to a receiver on this machine')
+  withLimit(
+    events
+      .command('list')
+      .description('list events, newest first')
+      .option('--type <type>', 'one type, or a group such as license.*'),
+  ).action(async (flags: unknown, command: Command) => {
+    const session = open(command)
+    const { limit, type } = listFlags.extend(typeFlag.shape).parse(flags)
+    const list = await fetchList(session.api, '/events', event, limit, { type })
+    printList(session, list, ['AT', 'TYPE', 'RESOURCE', 'ID'], (one) => [
+      one.timestamp,
+      one.type,
+      resourceOf(one),
+      one.id,
+    ])
+  })
+  events
+    .command('listen')
+    .description('forward new events to a receiver, signed as webhooks are, until the command is interrupted')
+    .requiredOption('--forward <url>', 'the address of the receiver, such as http://127.0.0.1:3000/hook')
+    .option('--type <type>', 'one type, or a group such as license.*')
+    .option('--secret <secret>', 'the secret that signs, beginning with whsec_; default: a new one, which is printed')
+    .option('--stop-after <count>', 'end after so many events')
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { forward, type, secret, stopAfter } = listenFlags.parse(flags)
+      const receiver = { url: parseUrl(forward), ...parseSecret(secret) }
+      session.output.note(`The secret is ${receiver.text}. Forwarding to ${receiver.url}; interrupt with Ctrl-C.`)
+      await listen(session, receiver, type, stopAfter ?? Number.POSITIVE_INFINITY)
+    })
+}
+
+function resourceOf({ data }: Event): string {
+  return z.object({ resource: z.object({ id: z.string() }) }).safeParse(data).data?.resource.id ?? '–'
+}
+
+function parseUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.href
+  throw new Failure(EXIT.usage, `--forward must be an address such as http://127.0.0.1:3000/hook; got ${text}`)
+}
+
+/** Returns the secret as text and as the bytes that sign. */
+function parseSecret(given = PREFIX + randomBytes(32).toString('base64')): { text: string; key: Buffer } {
+  const key = Buffer.from(given.slice(PREFIX.length), 'base64')
+  if (given.startsWith(PREFIX) && key.length >= 16) return { text: given, key }
+  throw new Failure(EXIT.usage, '--secret must be whsec_ and at least 16 bytes as base64')
+}
+
+/** Returns the events from a time on that are not in `seen`, oldest first, and adds their ids to it. */
+async function fetchNew(
+  api: Api,
+  fromMs: number,
+  type: string | undefined,
+  seen: Map<string, number>,
+): Promise<Event[]> {
+  const fresh: Event[] = []
+  const filter = new URLSearchParams({
+    limit: '100',
+    from: new Date(fromMs).toISOString(),
+    ...(type !== undefined && { type }),
+  })
+  for (let cursor: string | null = ''; cursor !== null;) {
+    if (cursor !== '') filter.set('cursor', cursor)
+    const { data } = await api.call({ method: 'GET', path: `/events?${filter.toString()}`, retry: {} }, page(event))
+    fresh.push(...data.data.filter(({ id }) => !seen.has(id)))
+    cursor = data.nextCursor
+  }
+  for (const { id, timestamp } of fresh) seen.set(id, Date.parse(timestamp))
+  return fresh.toReversed()
+}
+
+async function listen(
+  { api, output, context }: Session,
+  receiver: { url: string; key: Uint8Array },
+  type: string | undefined,
+  stopAfter: number,
+): Promise<void> {
+  const seen = new Map<string, number>()
+  // What has happened before is not forwarded.
+  await fetchNew(api, context.nowMs() - OVERLAP_MS, type, seen)
+  for (let forwarded = 0; forwarded < stopAfter;) {
+    const fromMs = context.nowMs() - OVERLAP_MS
+    for (const [id, atMs] of seen) if (atMs < fromMs - OVERLAP_MS) seen.delete(id)
+    for (const one of await fetchNew(api, fromMs, type, seen)) {
+      const outcome = await forwardEvent(receiver, one)
+      output.result({ ...one, outcome }, `${one.timestamp}  ${one.type}  ${resourceOf(one)}  ${outcome}`)
+      if (++forwarded === stopAfter) return
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+/** Sends an event up to three times. Returns the status of the last response, or why there was none. */
+async function forwardEvent({ url, key }: { url: string; key: Uint8Array }, one: Event): Promise<string> {
+  const body = JSON.stringify(one)
+  let outcome = ''
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    if (attempt > 1) await sleep(PAUSE_MS)
+    const timestamp = String(Math.floor(Date.now() / 1_000))
+    const signature = createHmac('sha256', key).update(`${one.id}.${timestamp}.${body}`).digest('base64')
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'webhook-id': one.id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${signature}`,
+    }
+    try {
+      const init: RequestInit = {
+        method: 'POST',
+        headers,
+        body,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      }
+      const response = await fetch(url, init)
+      await response.body?.cancel()
+      outcome = String(response.status)
+      if (response.ok) return outcome
+    } catch (error) {
+      outcome = error instanceof Error && error.name === 'TimeoutError' ? 'no response' : 'not reachable'
+    }
+  }
+  return outcome
+}
