@@ -2,7 +2,7 @@
  * Renews leases after the checks that requested this (docs/api.md#l4). Renewals are collected, so that many machines cost few
  * statements, and then executed as claims. Equal renewals are combined. The number of renewals per organization is limited,
  * so that they leave capacity for claims of machines that wait for a response. The next check requests a dropped renewal
- * again.
+ * again. A renewal that fails is repeated, because the next check may come after the end of the lease.
  */
 
 import { machineKey } from '@keyward/database/ids'
@@ -12,19 +12,31 @@ import type { Claim } from './claim-queue.ts'
 
 const WINDOW_MS = 500
 const MAX_OF_ORGANIZATION = 2_000
+/** A failed attempt takes up to 1.5 s, so a renewal is given up after about ten seconds. */
+const MAX_ATTEMPTS = 5
+
+interface Renewal {
+  key: string
+  claim: Claim
+  attempts: number
+}
+
+/** Executes a claim. `done` receives whether Postgres has decided it. */
+type Enqueue = (claim: Claim, done: (isDecided: boolean) => void) => void
 
 export class Renewals {
-  readonly #enqueue: (claim: Claim, done: () => void) => void
+  readonly #enqueue: Enqueue
   readonly #clock: Clock
   /** The renewals that wait or execute, by license and machine. */
   readonly #open = new Set<string>()
-  #waiting: { key: string; claim: Claim }[] = []
+  #waiting: Renewal[] = []
   /** The number of open renewals, by organization. */
   readonly #counts = new Map<number, number>()
   /** Ends the window. Null exactly when no renewal waits. */
   #cancelWindow: (() => void) | null = null
+  #isClosed = false
 
-  constructor(enqueue: (claim: Claim, done: () => void) => void, clock: Clock) {
+  constructor(enqueue: Enqueue, clock: Clock) {
     this.#enqueue = enqueue
     this.#clock = clock
   }
@@ -35,23 +47,31 @@ export class Renewals {
     if (this.#open.has(key) || count >= MAX_OF_ORGANIZATION) return
     this.#open.add(key)
     this.#counts.set(claim.organization, count + 1)
-    this.#waiting.push({ key, claim })
-    this.#cancelWindow ??= this.#clock.after(WINDOW_MS, () => this.#flush())
+    this.#wait({ key, claim, attempts: 0 })
   }
 
   close(): void {
+    this.#isClosed = true
     this.#cancelWindow?.()
     this.#waiting = []
+  }
+
+  #wait(renewal: Renewal): void {
+    this.#waiting.push(renewal)
+    this.#cancelWindow ??= this.#clock.after(WINDOW_MS, () => this.#flush())
   }
 
   #flush(): void {
     this.#cancelWindow = null
     const waiting = this.#waiting
     this.#waiting = []
-    for (const { key, claim } of waiting) this.#enqueue(claim, () => this.#end(key, claim.organization))
+    for (const renewal of waiting) this.#enqueue(renewal.claim, (isRenewed) => this.#end(renewal, isRenewed))
   }
 
-  #end(key: string, organization: number): void {
+  #end({ key, claim, attempts }: Renewal, isRenewed: boolean): void {
+    if (!isRenewed && !this.#isClosed && attempts + 1 < MAX_ATTEMPTS)
+      return this.#wait({ key, claim, attempts: attempts + 1 })
+    const { organization } = claim
     this.#open.delete(key)
     const count = (this.#counts.get(organization) ?? 0) - 1
     if (count > 0) this.#counts.set(organization, count)

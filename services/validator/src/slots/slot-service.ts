@@ -33,7 +33,7 @@ export interface MachineState {
   used: number
 }
 
-/** `granted`: with a new slot; `renewed`: by a check; `failed`: a renewal behind a check, which the next check asks for again. */
+/** `granted`: with a new slot; `renewed`: by a check; `failed`: an attempt to renew it after a check. */
 export const LEASE_EVENTS = ['granted', 'renewed', 'failed'] as const
 export type LeaseEvent = (typeof LEASE_EVENTS)[number]
 
@@ -72,10 +72,10 @@ export class SlotService {
     this.#clock = options.clock ?? SYSTEM_CLOCK
     this.#leases = options.leases
     this.#onLease = options.onLease ?? (() => undefined)
-    const renew = (claim: Claim, done: () => void): void =>
+    const renew = (claim: Claim, done: (isDecided: boolean) => void): void =>
       this.#enqueue(claim, ({ isDecided }) => {
         if (!isDecided) this.#onLease('failed')
-        done()
+        done(isDecided)
       })
     this.#renewals = new Renewals(renew, this.#clock)
     this.#queue = new ClaimQueue({ ...options, executor: store })
