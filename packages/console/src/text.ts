@@ -223,10 +223,12 @@ export const text = {
   },
 
   palette: {
-    placeholder: 'Paste a license key or an e-mail address, or type a command',
-    nothing: 'No results. Enter a complete license key or e-mail address.',
+    placeholder: 'Paste or type a license key, customer or machine, or type a command',
+    nothing:
+      'No results. Enter the beginning of a license key, machine id or host name, or a part of a customer’s name or address.',
     license: 'License',
     customer: 'Customer',
+    machine: 'Machine',
     goTo: 'Go to',
   },
 

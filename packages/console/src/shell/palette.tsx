@@ -1,7 +1,6 @@
-/** The command palette (Ctrl-K): opens a section, finds a license by key, or finds a customer by e-mail address. */
+/** The command palette (Ctrl-K): opens a section, or finds a license, a customer or a machine. */
 
-import { customer, license, page } from '@keyward/contract'
-import { type Me } from '@keyward/contract/management/sign-in'
+import { searchResults } from '@keyward/contract/management/search'
 import { Modal, NavLink, Stack, Text, TextInput } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
@@ -13,6 +12,7 @@ import { text } from '../text.ts'
 import type { Section } from './sections.ts'
 
 interface Found {
+  id: string
   path: string
   kind: string
   label: string
@@ -20,43 +20,41 @@ interface Found {
 
 const SETTLE_MS = 150
 
-/** Finds a license by its complete key, as typed or in upper case, and customers by their complete e-mail address. */
-async function find(typed: string, { permissions }: Me): Promise<Found[]> {
-  const searches: Promise<Found[]>[] = []
-  if (typed.includes('@') && permissions.includes('customers.read'))
-    searches.push(
-      call({ method: 'GET', path: `/customers${queryString({ email: typed, limit: 5 })}` }, page(customer)).then(
-        ({ data }) =>
-          data.map(({ id, email, name }) => ({
-            path: `/customers/${id}`,
-            kind: text.palette.customer,
-            label: name === null ? email : `${name}, ${email}`,
-          })),
-      ),
-    )
-  if (permissions.includes('licenses.read'))
-    for (const key of new Set([typed, typed.toUpperCase().replaceAll(' ', '')]))
-      searches.push(
-        call({ method: 'GET', path: `/licenses${queryString({ key })}` }, page(license)).then(({ data }) =>
-          data.map(({ id }) => ({ path: `/licenses/${id}`, kind: text.palette.license, label: key })),
-        ),
-      )
-  return (await Promise.all(searches)).flat()
+/** Finds licenses, customers and machines that the member may read. */
+async function find(typed: string): Promise<Found[]> {
+  const path = `/search${queryString({ q: typed })}`
+  const { licenses, customers, machines } = await call({ method: 'GET', path }, searchResults)
+  const { license, customer, machine } = text.palette
+  return [
+    ...licenses.map(({ id, key }) => ({ id, path: `/licenses/${id}`, kind: license, label: key })),
+    ...customers.map(({ id, email, name }) => ({
+      id,
+      path: `/customers/${id}`,
+      kind: customer,
+      label: name === null ? email : `${name}, ${email}`,
+    })),
+    ...machines.map(({ id, licenseId, machineId, hostname }) => ({
+      id,
+      path: `/licenses/${licenseId}`,
+      kind: machine,
+      label: hostname === null ? machineId : `${hostname}, ${machineId}`,
+    })),
+  ]
 }
 
-export function Palette({ onClose, sections, me }: { onClose: () => void; sections: readonly Section[]; me: Me }) {
+export function Palette({ onClose, sections }: { onClose: () => void; sections: readonly Section[] }) {
   const [, navigate] = useLocation()
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
   const [settled] = useDebouncedValue(typed.trim(), SETTLE_MS)
   const search = useQuery({
     queryKey: ['find', settled],
-    queryFn: () => find(settled, me),
+    queryFn: () => find(settled),
     enabled: settled.length >= 3,
   })
   const matching = sections
     .filter(({ label }) => label.toLowerCase().includes(typed.trim().toLowerCase()))
-    .map(({ path, label }) => ({ path, kind: text.palette.goTo, label }))
+    .map(({ path, label }) => ({ id: path, path, kind: text.palette.goTo, label }))
   const found = [...(settled.length >= 3 ? (search.data ?? []) : []), ...matching]
   const close = () => {
     setTyped('')
@@ -99,9 +97,9 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
           data-autofocus
         />
         <div role="listbox" aria-label={text.nav.find}>
-          {found.map(({ path, kind, label }, index) => (
+          {found.map(({ id, path, kind, label }, index) => (
             <NavLink
-              key={path}
+              key={id}
               component="button"
               role="option"
               aria-selected={index === chosen}

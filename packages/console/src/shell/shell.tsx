@@ -166,7 +166,7 @@ export function Shell({ me }: { me: Me }) {
           <Pages me={me} home={sections[0]?.path ?? '/account'} />
         </Suspense>
       </AppShell.Main>
-      {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
+      {isFinding && <Palette onClose={finding.close} sections={sections} />}
     </AppShell>
   )
 }
