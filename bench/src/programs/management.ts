@@ -3,12 +3,10 @@
  * organization until it has 100,000, and then reads the list of rules page by page.
  */
 
-import { join } from 'node:path'
-
 import { z } from 'zod'
 
-import { startChild } from '../harness/children.ts'
 import { numbersFrom, runMain } from '../harness/command-line.ts'
+import { type Call, caller, OPERATOR_TOKEN, startManagement } from '../harness/management-api.ts'
 import { percentiles, type Percentiles, summarize } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
 import { writeResult } from '../report/results.ts'
@@ -21,7 +19,6 @@ const HELP = `node bench/src/programs/management.ts [options]
 
 Writes bench/results/management.json.`
 
-const OPERATOR_TOKEN = 'operator-token-of-the-bench-programs'
 const RULES_PER_IMPORT = 1_000
 const PAGE = 100
 const REPEATED_IMPORTS = 10
@@ -29,8 +26,6 @@ const REPEATED_IMPORTS = 10
 const created = z.object({ id: z.string(), managementToken: z.string() })
 const imported = z.object({ created: z.int(), skipped: z.int() })
 const listed = z.object({ data: z.array(z.object({ id: z.string() })), nextCursor: z.string().nullable() })
-
-type Call = <T>(method: string, path: string, schema: z.ZodType<T>, body?: object) => Promise<{ value: T; ms: number }>
 
 await runMain('management', async () => {
   const sizes = numbersFrom(HELP, { imports: 100, passes: 5 })
@@ -43,18 +38,7 @@ await runMain('management', async () => {
 })
 
 async function measure(databaseUrl: string, { imports, passes }: { imports: number; passes: number }): Promise<object> {
-  const management = await startChild({
-    file: join(import.meta.dirname, '../../../services/management/src/main.ts'),
-    env: {
-      DATABASE_URL: databaseUrl,
-      MANAGEMENT_PORT: '0',
-      MANAGEMENT_ADMIN_PORT: '0',
-      MANAGEMENT_RATE_LIMIT: '1000000',
-      OPERATOR_TOKEN,
-      MASTER_KEY: '00'.repeat(32),
-      LOG_LEVEL: 'warn',
-    },
-  })
+  const management = await startManagement(databaseUrl)
   try {
     const operator = caller(management.port, OPERATOR_TOKEN)
     const { value } = await operator('POST', 'organizations', created, { name: 'Bench', plan: 'STANDARD' })
@@ -64,19 +48,6 @@ async function measure(databaseUrl: string, { imports, passes }: { imports: numb
     return { imports: { fresh, repeated }, list: await measureList(call, passes) }
   } finally {
     await management.stop()
-  }
-}
-
-function caller(port: number, token: string): Call {
-  return async (method, path, schema, body) => {
-    const payload = body === undefined ? {} : { body: JSON.stringify(body) }
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const startedMs = performance.now()
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, { method, headers, ...payload })
-    const value: unknown = await response.json()
-    const ms = performance.now() - startedMs
-    if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${JSON.stringify(value)}`)
-    return { value: schema.parse(value), ms }
   }
 }
 
