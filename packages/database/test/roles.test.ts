@@ -230,8 +230,11 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
     const roles = await names('select rolname as name from pg_roles where rolname <> all ($1)', [
       [ROLES[login], (await logins[login].query<{ name: string }>('select current_user as name')).rows[0]?.name],
     ])
-    for (const role of roles)
-      await expect(logins[login].query(`set role "${role}"`)).rejects.toMatchObject({ code: '42501' })
+    for (const role of roles) {
+      const error = await logins[login].query(`set role "${role}"`).catch((reason: unknown) => reason)
+      // Tests of other files drop their roles meanwhile.
+      expect(['42501', '22023']).toContain(error instanceof pg.DatabaseError ? error.code : error)
+    }
   })
 })
 
