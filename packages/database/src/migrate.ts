@@ -6,8 +6,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { Kysely, PostgresDialect, sql } from 'kysely'
-import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 
 import { isLockTimeout } from './errors.ts'
@@ -57,7 +55,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
     try {
       await requireServer(client)
       await takeLock(client)
-      const applied = await migrateToLatest(pool)
+      const applied = await migrateToLatest(client)
       await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
       await client.query(READ_MIGRATIONS)
       await runOnlineSteps(client)
@@ -78,43 +76,46 @@ async function takeLock(client: pg.ClientBase): Promise<void> {
   while (!(await isTaken())) await sleep(LOCK_RETRY_MS)
 }
 
-/** Applies each migration in a transaction of its own, which is repeated while it cannot lock its tables. */
-async function migrateToLatest(pool: pg.Pool): Promise<string[]> {
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
-  let failures = 0
-  const migrations = await readMigrations(() => (failures < MANY_FAILURES ? LOCK_WAIT_MS : LONG_LOCK_WAIT_MS))
-  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } })
-  await requireNoNewer(pool, Object.keys(migrations))
+/** Applies the missing migrations, each in a transaction of its own. */
+async function migrateToLatest(client: pg.ClientBase): Promise<string[]> {
+  await requireNoNewer(client)
+  await client.query(
+    'create table if not exists kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)',
+  )
+  const { rows } = await client.query<{ name: string }>('select name from kysely_migration')
+  const done = new Set(rows.map(({ name }) => name))
   const applied: string[] = []
-  const startedMs = performance.now()
-  for (;;) {
-    const { error, results = [] } = await migrator.migrateUp()
-    if (error === undefined && results.length === 0) return applied
-    if (error === undefined) applied.push(...results.map((result) => result.migrationName))
-    else if (isLockTimeout(error) && performance.now() - startedMs < LOCK_LIMIT_MS) {
-      failures++
-      await sleep(LOCK_RETRY_MS)
-    } else {
-      const failed = results.find((result) => result.status === 'Error')?.migrationName ?? 'the migrations'
-      const reason = error instanceof Error ? error.message : 'no reason is known'
-      throw new Error(`The database could not be migrated, ${failed} failed: ${reason}`, { cause: error })
-    }
+  const endMs = performance.now() + LOCK_LIMIT_MS
+  for (const { name, file } of await listMigrations()) {
+    if (done.has(name)) continue
+    await applyMigration(client, name, await readFile(file, 'utf8'), endMs)
+    applied.push(name)
   }
+  return applied
 }
 
-/** `waitMs` returns the time for which a migration may wait for a lock. */
-async function readMigrations(waitMs: () => number): Promise<Record<string, Migration>> {
-  const migrations: Record<string, Migration> = {}
-  for (const { name, file } of await listMigrations()) {
-    const text = await readFile(file, 'utf8')
-    migrations[name] = {
-      up: async (db) => {
-        await lockTables(db, text, waitMs())
-        await sql.raw(text).execute(db)
-      },
+/** Applies a migration. Repeats it until `endMs` while its tables cannot be locked. */
+async function applyMigration(client: pg.ClientBase, name: string, text: string, endMs: number): Promise<void> {
+  for (let failures = 0; ; failures++) {
+    await client.query('begin')
+    try {
+      await lockTables(client, text, failures < MANY_FAILURES ? LOCK_WAIT_MS : LONG_LOCK_WAIT_MS)
+      await client.query(text)
+      await client.query('insert into kysely_migration (name, timestamp) values ($1, $2)', [
+        name,
+        new Date().toISOString(),
+      ])
+      await client.query('commit')
+      return
+    } catch (error) {
+      await client.query('rollback')
+      if (!isLockTimeout(error) || performance.now() > endMs) {
+        const reason = error instanceof Error ? error.message : 'no reason is known'
+        throw new Error(`The database could not be migrated, ${name} failed: ${reason}`, { cause: error })
+      }
     }
+    await sleep(LOCK_RETRY_MS)
   }
-  return migrations
 }
 
 /** The names after these words are of tables that a migration locks, among others. */
@@ -125,16 +126,19 @@ const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
  * transaction that takes them in another order, which Postgres resolves by cancelling one of the two. The wait is limited, because
  * requests that need the tables wait behind it. Throws SQLSTATE 55P03.
  */
-async function lockTables(db: Kysely<unknown>, migration: string, waitMs: number): Promise<void> {
+async function lockTables(client: pg.ClientBase, migration: string, waitMs: number): Promise<void> {
   const named = [...migration.matchAll(LOCKED)].map(([, name = '']) => name)
-  const { rows } = await sql<{ name: string }>`
-    select relname as name from pg_class
-    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any (${named})
-    order by relname`.execute(db)
+  const { rows } = await client.query<{ name: string }>(
+    `select quote_ident(relname) as name from pg_class
+     where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any ($1)
+     order by relname`,
+    [named],
+  )
   if (rows.length === 0) return
-  await sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true)`.execute(db)
-  await sql`lock table ${sql.join(rows.map(({ name }) => sql.table(name)))} in access exclusive mode`.execute(db)
-  await sql`set local lock_timeout = 0`.execute(db)
+  const tables = rows.map(({ name }) => name).join(', ')
+  await client.query(`set local lock_timeout = ${waitMs}`)
+  await client.query(`lock table ${tables} in access exclusive mode`)
+  await client.query('set local lock_timeout = 0')
 }
 
 async function requireServer(client: pg.ClientBase): Promise<void> {
@@ -145,11 +149,12 @@ async function requireServer(client: pg.ClientBase): Promise<void> {
     throw new Error(`Keyward needs Postgres 15 or newer; this server is ${rows[0]?.text}`)
 }
 
-async function requireNoNewer(pool: pg.Pool, known: readonly string[]): Promise<void> {
-  const { rows: tables } = await pool.query(`select from pg_tables where tablename = 'kysely_migration'`)
+async function requireNoNewer(client: pg.ClientBase): Promise<void> {
+  const { rows: tables } = await client.query(`select from pg_tables where tablename = 'kysely_migration'`)
   if (tables.length === 0) return
-  const { rows } = await pool.query<{ name: string }>('select name from kysely_migration order by name')
-  const unknown = rows.find(({ name }) => !known.includes(name))
+  const { rows } = await client.query<{ name: string }>('select name from kysely_migration order by name')
+  const known = new Set((await listMigrations()).map(({ name }) => name))
+  const unknown = rows.find(({ name }) => !known.has(name))
   if (unknown !== undefined)
     throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
 }
