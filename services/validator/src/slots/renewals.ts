@@ -63,7 +63,8 @@ export class Renewals {
 
   #flush(): void {
     this.#cancelWindow = null
-    const waiting = this.#waiting
+    // By license, so that concurrent batches have few licenses in common: a license that one has locked is busy for the others.
+    const waiting = this.#waiting.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     this.#waiting = []
     for (const renewal of waiting) this.#enqueue(renewal.claim, (isRenewed) => this.#end(renewal, isRenewed))
   }
