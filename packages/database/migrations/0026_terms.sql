@@ -74,14 +74,7 @@ begin
   return open_change_log_with('{}');
 end $$;
 
--- Claims slots, and starts the terms of licenses. It differs from the function with four arguments as follows:
---   * A claim without a machine id starts the term of a license without a limit. Its outcome is `started`.
---   * A claim for a license whose started term has ended is `expired`.
---   * `ends_at` is the time at which the license expires, in milliseconds since 1970, or null when it never does.
---   * A machine whose lease has ended holds no slot. Its row is deleted before the claims are judged.
---   * A machine that holds or gets a slot of a license with leases holds it for `lease` seconds from now on.
---   * A license that needs a feature that is not in `features` is `busy`.
--- The rows of licenses whose terms start are locked before those of their slots, as changes of licenses do.
+-- Claims slots, and starts the terms of licenses. Migration 0036 replaces this function and describes it.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
   returns table (outcome text, used integer, max integer, xid text, ends_at float8, lease integer) language plpgsql
   security definer set search_path = public, pg_temp

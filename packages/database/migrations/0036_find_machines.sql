@@ -13,7 +13,27 @@ end $$;
 create trigger machines_organization before insert on machines
   for each row when (new.organization_id is null) execute function set_organization_of_machine();
 
--- As before. Machines get their organization here, which the trigger would look up for each of them.
+-- Claims many slots at once, starts the terms of licenses, and returns the outcomes in the order of the claims. The arrays have one
+-- element per claim. A claim without a machine id only starts the term of a license without a machine limit. A locked license is `busy`.
+-- With `patient`, the function waits for locked rows up to half a second, then fails; use it for a license that another call has reported
+-- busy. `features` lists the features that the validator implements (`terms`, `leases`). A license that needs another one is `busy`.
+--   granted     the machine has a new slot
+--   known       the machine already held a slot
+--   limit       no slot is free; a limit over 100,000 counts as 100,000, and machines that hold slots beyond that keep them
+--   recorded    the license has no machine limit; the machine has been recorded
+--   capped      the license has no machine limit, and the maximum number of machines is recorded; this machine was only counted
+--   started     the term of the license has started, for a claim without a machine id
+--   expired     the term of the license has ended
+--   suspended, revoked   the status of the license; nothing was granted
+--   no_license  the license does not exist
+--   busy        see above; nothing was granted
+-- `used` is the number of used slots after the call, and `max` the machine limit. `xid` is the id of the transaction. A feed whose
+-- snapshot includes it also includes these claims. `ends_at` is the time at which the license expires, in milliseconds since 1970, or null
+-- if it never expires. `lease` is the duration in seconds for which a machine of a license with leases holds its slot from now on. A
+-- machine whose lease has ended holds no slot, and its row is deleted before the claims are judged.
+--
+-- Rows of licenses whose terms start are locked before those of their slots, in the order in which changes of licenses lock them. The
+-- function inserts each machine with its organization, so the trigger above need not look it up.
 create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
   returns table (outcome text, used integer, max integer, xid text, ends_at float8, lease integer) language plpgsql
   security definer set search_path = public, pg_temp

@@ -7,7 +7,7 @@ import { createIndex, NOT_STARTED, openIndex } from '../../src/index.ts'
 import { decideNow } from '../support/comparison.ts'
 import { hex } from '../support/naive.ts'
 
-/** The format is described in cases/README.md. */
+/** The format of a file of cases, which packages/engine/test/cases/README.md describes. */
 interface Scenario {
   scenario: string
   world: {
