@@ -32,8 +32,9 @@ export function unpackCountry(packed: number): string | null {
 const isLetter = (c: number): boolean => c >= 65 && c <= 90
 
 /**
- * Returns the packed country of a header, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an unknown
- * country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match nothing.
+ * Returns the packed country in a header's value, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an
+ * unknown country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match
+ * nothing.
  */
 export function readCountry(text: string): number {
   if (text.length !== 2) return 0

@@ -9,15 +9,19 @@ export type EdgePreset = (typeof EDGE_PRESETS)[number]
 export const EDGE_HEADERS: Record<EdgePreset, { clientIp: string; country: string }> = {
   cloudflare: { clientIp: 'cf-connecting-ip', country: 'cf-ipcountry' },
   cloudfront: { clientIp: 'cloudfront-viewer-address', country: 'cloudfront-viewer-country' },
-  // By default Fastly passes on a Fastly-Client-IP that the caller sent, and sends no country. Its service must set both.
+  // By default Fastly passes on a Fastly-Client-IP that the caller sent, and sends no country. The operator's Fastly service
+  // must set both headers.
   fastly: { clientIp: 'fastly-client-ip', country: 'x-country-code' },
   vercel: { clientIp: 'x-vercel-forwarded-for', country: 'x-vercel-ip-country' },
-  // The operator defines both as custom request headers: {client_ip_address} and {client_region}.
+  // The operator defines both as custom request headers, with the values {client_ip_address} and {client_region}.
   google: { clientIp: 'x-client-ip', country: 'x-client-region' },
   akamai: { clientIp: 'true-client-ip', country: 'x-akamai-edgescape' },
 }
 
-/** Returns the index at which the address ends in a header's value. CloudFront always appends a port, without brackets. */
+/**
+ * Returns the index at which the address ends in a header's value. CloudFront always appends a port, and writes IPv6 addresses
+ * without brackets.
+ */
 export function clientAddressEnd(header: string, value: string): number {
   if (header !== 'cloudfront-viewer-address') return value.length
   const port = /:\d{1,5}$/.exec(value)

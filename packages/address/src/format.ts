@@ -1,4 +1,7 @@
-/** Formats addresses and networks as canonical text: dotted decimal, and lower-case compressed IPv6 (RFC 5952). */
+/**
+ * Formats addresses and networks as canonical text: IPv4 in dotted decimal, and IPv6 in the compressed lower-case form of RFC
+ * 5952.
+ */
 
 import ipaddr from 'ipaddr.js'
 

@@ -1,6 +1,7 @@
 /**
- * Parses IP addresses and CIDR ranges into numbers. The parser accepts dotted decimal without leading zeros and the groups of
- * RFC 4291, without zone id and spaces. It converts IPv4-mapped IPv6 to IPv4, so all spellings of a network are equal.
+ * Parses IP addresses and CIDR ranges into numbers. The parser accepts IPv4 in dotted decimal without leading zeros, and IPv6
+ * in the forms of RFC 4291. It rejects zone ids and spaces. It converts IPv4-mapped IPv6 to IPv4, so all spellings of a network
+ * yield the same numbers.
  */
 
 import { isIPv6 } from 'node:net'
@@ -12,7 +13,10 @@ export type Network =
   | { family: 4; words: readonly [number]; prefixLength: number }
   | { family: 6; words: readonly [number, number, number, number]; prefixLength: number }
 
-/** An address as words, in a record that callers reuse. Family 4 uses `a0` alone. Family 0 means that there is no address. */
+/**
+ * An address as unsigned 32-bit words, in an object that callers reuse. Family 4 uses `a0` alone. Family 0 means that there is
+ * no address.
+ */
 export interface Address {
   addressFamily: 0 | 4 | 6
   a0: number
@@ -33,8 +37,8 @@ export function clearAddress(out: Address): false {
 }
 
 /**
- * Returns the dotted decimal address in `text[start, end)` as an unsigned word, or -1 if it is invalid. The function runs for
- * every check behind a proxy, so it does not allocate.
+ * Returns the IPv4 address in `text[start, end)` as an unsigned 32-bit number, or -1 if the text is invalid. The function runs
+ * for every check behind a proxy, so it does not allocate.
  */
 export function parseIpv4(text: string, start: number, end: number): number {
   let word = 0
@@ -116,7 +120,10 @@ export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   return true
 }
 
-/** Returns `value` with only its first `bits` bits. A number below 1 clears all bits, and a number above 31 clears none. */
+/**
+ * Returns `value` with only its first `bits` bits. If `bits` is below 1, the result is 0. If it is above 31, the result is
+ * `value`.
+ */
 function masked(value: number, bits: number): number {
   if (bits <= 0) return 0
   return bits >= 32 ? value : (value & (-1 << (32 - bits))) >>> 0

@@ -9,11 +9,11 @@ import { formatAddress } from './format.ts'
 import { type Address, clearAddress, contains, type Network, noAddress, parseAddress, parseNetwork } from './network.ts'
 
 export interface OriginResolverOptions {
-  /** The trusted peers. `all` means that only trusted proxies can connect, so the peer's address is not read. */
+  /** The trusted peers. `all` means that every peer is trusted, because only trusted proxies can connect. */
   trustedProxies: 'all' | readonly Network[]
   clientIpHeader?: string | null
   countryHeader?: string | null
-  /** The preset that determines both headers. An explicit header takes precedence. */
+  /** The preset that sets the names of both headers. An explicit name takes precedence. */
   edge?: EdgePreset | null
 }
 
@@ -42,7 +42,9 @@ export interface OriginResolver {
   resolveText(peer: string | undefined, header: (name: string) => string): { ip: string | null; country: string | null }
 }
 
-/** Parses `all`, or addresses and CIDR ranges separated by commas. Returns [] for empty text, and null for an invalid entry. */
+/**
+ * Parses `all`, or addresses and CIDR ranges separated by commas. Returns [] for empty text, and null if an entry is invalid.
+ */
 export function parseTrustedProxies(text: string): 'all' | Network[] | null {
   if (text.trim() === 'all') return 'all'
   const networks: Network[] = []

@@ -1,6 +1,6 @@
 /**
- * Converts the values of rules to their canonical form (docs/api.md#r2). Rules with the same canonical value are duplicates,
- * and the index matches this form.
+ * Converts the values of rules to their canonical form (docs/api.md#r2). The index matches this form, and rules that differ
+ * only in the spelling of the value are duplicates.
  */
 
 import type { RuleType } from '@keyward/engine'

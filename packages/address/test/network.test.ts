@@ -44,7 +44,7 @@ describe('parseNetwork', () => {
     expect(covers('2001:db8::1', '2001:db8::1')).toBe(true)
   })
 
-  test('formats random addresses like ipaddr.js', () => {
+  test('formats random addresses in the same way as ipaddr.js', () => {
     const next = generator(20_261)
     for (let round = 0; round < 20_000; round++) {
       const six = next() % 2 === 0

@@ -1,6 +1,6 @@
 /**
- * Collects garbage immediately and returns the memory to the system. Programs call it once after their start, which leaves
- * garbage behind (50 MB in a validator). Otherwise V8 would collect it later, while requests wait.
+ * Collects garbage immediately and returns the memory to the system. Programs call the function once after their start, which
+ * leaves garbage behind (50 MB in a validator). Otherwise V8 would collect that garbage later, while requests wait.
  */
 
 import { setFlagsFromString } from 'node:v8'

@@ -13,7 +13,10 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** Matches the names of variables that may contain secrets. A word between underscores suffices (`MASTER_KEY_PREVIOUS`). */
+/**
+ * Matches the names of variables that may contain secrets. One of the words must be a whole part of the name between
+ * underscores, as in `MASTER_KEY_PREVIOUS`.
+ */
 const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 
 /**

@@ -1,15 +1,16 @@
 /**
  * The arguments and environment with which a service's process starts. A running process cannot change them. They equal those
  * in infra/docker/validator.Dockerfile and docs/operations/install.md. Without them a check takes a few percent more time.
- * `--disable-sigusr1` is for security. Without it, the signal opens a debugger on the loopback address, through which every
- * user of the machine could run code in the service.
+ * `--disable-sigusr1` is for security. Without it, SIGUSR1 opens a debugger on the loopback address, through which every user
+ * of the machine could run code in the service.
  */
 export const LAUNCH = {
   validator: {
     /**
-     * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. The space
-     * of young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its maximum of
-     * 16 MiB, one collection would copy more objects. The memory reducer is off, because it runs full collections when idle.
+     * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. A
+     * semi-space for young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its
+     * maximum of 16 MiB, one collection would copy more objects. The memory reducer is off, because it runs full collections
+     * when idle.
      */
     nodeArguments: [
       '--single-threaded-gc',

@@ -1,7 +1,7 @@
 /**
  * Writes the log: one JSON line per entry on standard output. An error is logged with its class, message, code, stack and
- * cause. Its other fields, such as a socket's peer or a row of Postgres, may contain data that must never be stored
- * (docs/api.md#d1).
+ * cause. Its other fields are omitted, because they may contain data that must never be stored, such as a socket's peer or a
+ * row of Postgres (docs/api.md#d1).
  */
 
 import { pino, stdTimeFunctions, type Logger } from 'pino'

@@ -15,7 +15,7 @@ export interface ClientCase {
 
 export const CLIENTS: readonly ClientCase[] = [
   {
-    name: 'returns the peer and ignores the headers without trusted proxies',
+    name: 'returns the peer and ignores the headers when no proxy is trusted',
     peer: '198.51.100.7',
     headers: { 'x-forwarded-for': '1.1.1.1', 'cf-connecting-ip': '2.2.2.2' },
     ip: '198.51.100.7',

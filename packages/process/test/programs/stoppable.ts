@@ -1,4 +1,7 @@
-/** Stops as the first argument selects, and prints a line when a stop begins. The program is run by lifecycle.test.ts. */
+/**
+ * Stops in the way that the first argument selects, and prints a line when a stop begins. The program is run by
+ * lifecycle.test.ts.
+ */
 
 import { announceListening, onStop } from '../../src/index.ts'
 
