@@ -27,19 +27,19 @@ export interface ValidatorConfig {
   port: number
   adminHost: string
   adminPort: number
-  /** The address at which management reaches the admin port. If it is null, `adminUrl` derives it. */
+  /** The address at which management reaches the admin port. Null selects the address that the function `adminUrl` derives. */
   adminUrl: string | null
   workers: number
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
-  /** The time without contact with Postgres after which the validator reports not ready. It still decides checks. */
+  /** The validator reports not ready when its index has not been current for longer than this. It still decides checks. */
   staleAfterMs: number
-  /** The time without contact with Postgres after which checks receive a 503. */
+  /** Checks receive a 503 when the index has not been current for longer than this. */
   staleLimitMs: number
   logLevel: LogLevel
   /** The index file, or null to write none. */
   indexFile: { path: string; intervalMs: number } | null
-  /** The time for which a stopping validator still accepts connections, until balancers detect that it is not ready. */
+  /** The time for which a stopping validator still accepts connections, so that balancers can detect that it is not ready. */
   drainMs: number
 }
 
@@ -106,8 +106,8 @@ export const environment = variables.transform((env, context): ValidatorConfig =
 })
 
 /**
- * Returns the address at which management reaches the admin port. If the port listens on all addresses, the address contains
- * the host name, which other containers can resolve.
+ * Returns the address at which management reaches the admin port. If the admin server listens on all addresses, the result
+ * contains the host name, which other containers can resolve.
  */
 export function adminUrl(config: Pick<ValidatorConfig, 'adminHost' | 'adminUrl'>, listeningPort: number): string {
   if (config.adminUrl !== null) return config.adminUrl

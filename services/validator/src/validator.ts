@@ -53,8 +53,8 @@ export interface RunningValidator {
 const STOP_GRACE_MS = 2_500
 
 /**
- * Starts a validator. The validator listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when
- * a port is not available. `reserve` is the size of the index. Tests use a small index.
+ * Starts a validator. The validator listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when a
+ * port is not available. `reserve` selects the size of the index. Tests use a small index.
  */
 export async function startValidator(
   config: ValidatorConfig,
@@ -207,7 +207,7 @@ class Validator {
     this.#log.info('stopped')
   }
 
-  /** Restores the index from its file if this program wrote it. Otherwise the follower loads all rows. */
+  /** Restores the index from its file if this version of the program wrote it. Otherwise the follower loads all rows. */
   #restore(): void {
     if (this.#indexFile === null) return
     const startedMs = performance.now()
@@ -249,7 +249,7 @@ class Validator {
     })
   }
 
-  /** Delays a result while the index must not be written. */
+  /** Delays a result while the index must not be changed. */
   async #whenThawed<T>(result: Promise<T>): Promise<T> {
     const value = await result
     const thawed = this.#indexFile?.thawed
@@ -301,7 +301,8 @@ class Validator {
         this.#migrationStatus.clear()
         this.#restored = null
         const isComplete = this.#updater.missingRows === 0
-        // Checks are decided only after all rows have fitted once. A validator that already serves continues with a full index.
+        // A validator begins to decide checks only when all rows fit into the index. Later it continues even if the index
+        // becomes full.
         if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
         if (!isComplete) return
         this.#heartbeat.applied(snapshot, identity)

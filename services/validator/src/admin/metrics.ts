@@ -69,7 +69,7 @@ export class Metrics {
   })
   readonly #indexFilePause = new Gauge({
     name: 'keyward_index_file_pause_seconds',
-    help: 'Time for which no changes were applied while the index file was last written.',
+    help: 'Duration of the pause in applying changes during the last write of the index file.',
     ...this.#register,
   })
   readonly claimBatches = new Histogram({
@@ -91,7 +91,7 @@ export class Metrics {
   })
   readonly leases = new Counter({
     name: 'keyward_leases_total',
-    help: 'Leases that were granted with a slot or renewed, and renewals behind checks that failed.',
+    help: 'Leases granted with a new slot, leases renewed, and failed renewals, by event.',
     labelNames: ['event'],
     ...this.#register,
   })
@@ -129,7 +129,7 @@ export class Metrics {
     this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({
       name: 'keyward_records_dropped_total',
-      help: 'Checks that are missing from the recorded usage because memory was full, by the part that lacks them.',
+      help: 'Checks that are missing from the recorded usage because memory was full, by the part of the usage.',
       labelNames: ['reason'],
       ...this.#register,
       collect: () => {
@@ -182,7 +182,7 @@ export class Metrics {
     })
     const events = new Counter({
       name: 'keyward_http_events_total',
-      help: 'Requests that ended in an error, and other events of requests.',
+      help: 'Requests that ended in an error and other request events, by event.',
       labelNames: ['event'],
       ...this.#register,
       collect: () => {

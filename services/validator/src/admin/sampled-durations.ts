@@ -1,6 +1,6 @@
 /**
  * Exposes the durations of checks as a Prometheus histogram. The workers count into buckets in shared memory, and this class
- * adds up their buckets at each scrape. The histogram of prom-client would need every single value.
+ * adds up their buckets at each scrape. The `Histogram` of prom-client would have to receive every duration.
  */
 
 import { Histogram } from 'prom-client'

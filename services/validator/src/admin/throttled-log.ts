@@ -1,12 +1,12 @@
-/** Limits warnings that may occur many times a second, such as those of an outage, to one log entry per interval. */
+/** Limits warnings that may occur many times a second, such as those during an outage, to one log entry per interval. */
 
 import type { Logger } from '@keyward/process'
 
 const INTERVAL_MS = 5_000
 
 /**
- * Returns a function that logs the message with the given fields. It logs the first call immediately, and then at most one
- * call per interval. `suppressed` is the number of calls that were not logged in between.
+ * Returns a function that logs the message with the given fields. It logs the first call immediately, and then at most one call
+ * per interval. The field `suppressed` of an entry is the number of calls since the previous entry that were not logged.
  */
 export function throttledWarning(log: Logger, message: string, intervalMs = INTERVAL_MS): (fields: object) => void {
   let silentUntilMs = -Infinity

@@ -1,6 +1,6 @@
 /**
- * Authenticates management at the admin port by a key that Postgres stores. The key is read again when a caller presents
- * another one, so a new key works at once. It is also read again after a minute, so a replaced key stops working.
+ * Authenticates management at the admin port by a key that Postgres stores. The key is read again when a caller sends a
+ * different one, so a new key works within a second. It is also read again after a minute, so a replaced key stops working.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -25,7 +25,7 @@ export class CallerKey {
     this.#pool = createPool(databaseUrl, { name, max: 1, statementTimeoutMs: TIMEOUT_MS, onError })
   }
 
-  /** Returns whether the `Authorization` header contains the key. Rejects when Postgres does not respond. */
+  /** Returns whether the `Authorization` header contains the key. Rejects if a read that it needs from Postgres fails. */
   async accepts(authorization: string | undefined): Promise<boolean> {
     const secret = /^Bearer ([\x21-\x7e]{32,512})$/.exec(authorization ?? '')?.[1]
     if (secret === undefined) return false

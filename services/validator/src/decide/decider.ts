@@ -83,7 +83,7 @@ export class Decider {
 
   #ruleId(row: number, generation: number): string {
     const id = new Uint8Array(16)
-    if (!this.#reader.ruleId(row, generation, id)) throw new Error('the index has no rule that just matched')
+    if (!this.#reader.ruleId(row, generation, id)) throw new Error('the index does not contain the rule that matched')
     return bytesToUuid(id)
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Serves `POST /decide` on the admin port, which returns the verdict that a check would get. The index first catches up with
- * the caller's snapshot, so the verdict considers everything that the caller has written
+ * the caller's snapshot, so the verdict reflects everything that the caller had written at that snapshot
  * (docs/decisions/0016-validators-decide.md).
  */
 
@@ -17,7 +17,7 @@ export interface DecideParts {
   catchUp: (snapshot: string, limitMs: number) => Promise<boolean>
   /** Returns whether the index may decide checks. */
   isServing: () => boolean
-  /** Receives errors of Postgres. */
+  /** Receives errors from Postgres. */
   onError: (error: unknown) => void
 }
 

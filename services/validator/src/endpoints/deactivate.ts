@@ -1,7 +1,7 @@
 /**
  * Deactivates machines: releases the slot of a machine, whatever the status of the license (docs/api.md#h10). Access rules do
- * not apply. Only Postgres determines whether a slot was held, so a request that finds a license waits for Postgres. Callers
- * can invent machine ids, so the main thread limits the requests for machines that the index does not contain.
+ * not apply. Only Postgres determines whether a slot was held, so a request for an existing license waits for Postgres. Callers
+ * can invent machine ids, so the main thread limits the number of requests for machines that the index does not contain.
  */
 
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'

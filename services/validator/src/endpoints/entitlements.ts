@@ -1,13 +1,13 @@
 /**
  * Returns the entitlements of a license as JSON, for checks that request them (docs/api.md#v13). The index stores the
- * entitlements of products and licenses separately, so a change of a product affects its licenses at once. This class merges
- * them.
+ * entitlements of products and licenses separately, so a change to the entitlements of a product affects its licenses at once.
+ * This class merges them.
  */
 
 import { effectiveEntitlements } from '@keyward/contract/entitlements'
 import { createEntitlementsView, type EntitlementsView, type IndexReader } from '@keyward/engine'
 
-/** The capacity of each half of the cache. A half takes at most 4 MB in each worker. */
+/** The capacity of each half of the cache, in entries. A half takes at most 4 MB in each worker. */
 const MAX_CACHED = 1_000
 
 const decoder = new TextDecoder()
@@ -21,7 +21,10 @@ function keyOf({ product, productGeneration, license, licenseGeneration }: Entit
 export class EntitlementsSource {
   readonly #reader: IndexReader
   readonly #view = createEntitlementsView()
-  /** The newer half of the cache. When it is full, it replaces the older half. Entries in use are added to it again. */
+  /**
+   * The newer half of the cache. When it is full, it replaces the older half. An entry that is read from the older half is
+   * added to the newer half again.
+   */
   #newer = new Map<string, Uint8Array>()
   #older = new Map<string, Uint8Array>()
   /** The key of the view, and its merged entitlements if they are cached. */

@@ -1,6 +1,6 @@
 /**
- * Describes why `parseBody` rejects a body (docs/api.md#h3). It runs only for rejected requests. The description contains no
- * values, because a value can be a license key.
+ * Describes why `parseBody` rejects a body (docs/api.md#h3). This code runs only for rejected requests. The description
+ * contains no values, because a value can be a license key.
  */
 
 import { byteLength } from '@keyward/contract/text'
@@ -12,7 +12,7 @@ const KEY_NAMES = { v1: 'licenseKey', v2: 'license' } as const
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the text of the 422 for an invalid body. */
+/** Returns the error message of the 422 response to an invalid body. */
 export function describeBody(kind: BodyKind, body: Uint8Array): string {
   if (body.length === 0) return `The body is empty. ${expected(kind)}`
   if (body[0] === 0x1f && body[1] === 0x8b) return 'The body is compressed. Send it uncompressed.'
@@ -83,7 +83,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns whether the body is UTF-16: it has a byte order mark, or exactly one of its first two bytes is zero. */
+/**
+ * Returns whether the body is UTF-16: it begins with a UTF-16 byte order mark, or exactly one of its first two bytes is zero.
+ */
 function isUtf16(body: Uint8Array): boolean {
   const [first, second] = body
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true

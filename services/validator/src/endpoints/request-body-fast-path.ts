@@ -1,8 +1,8 @@
 /**
- * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us
- * of the 8 us that a request costs. A plain body is one flat object. Its names are known and distinct, and its values are
- * strings of ASCII without escapes. The value of `include` may be `["entitlements"]`. `parseBody` reads all other bodies,
- * including the invalid ones.
+ * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us of
+ * the 8 us that a request costs. A plain body is one flat object. Its names are known and distinct. The value of `include` is
+ * `["entitlements"]`, and the other values are strings of ASCII without escapes. `parseBody` reads all other bodies, including
+ * the invalid ones.
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
@@ -14,11 +14,11 @@ const BACKSLASH = 92
 
 interface Layout {
   /**
-   * The allowed names as bytes: the license key, the machine ids in their order of precedence, the hostname, then
+   * The allowed names in UTF-8, in this order: the license key, the machine ids in their order of precedence, the hostname,
    * `include`.
    */
   names: readonly Uint8Array[]
-  /** The number of names that are machine ids. */
+  /** The number of names of machine ids. */
   machineIds: number
   /** The index of the hostname in `names`, or -1 if the body has no hostname. */
   hostname: number
@@ -47,7 +47,8 @@ const LAYOUTS: Record<BodyKind, Layout> = {
   deactivate: layout(['licenseKey', 'fingerprint'], 1, { needsMachineId: true }),
 }
 
-// The start and end of each value, by the index of its name. A start of 0 means that the name is missing.
+// The positions in the body at which each value starts and ends, by the index of its name. A start of 0 means that the name is
+// missing.
 const starts = new Int32Array(6)
 const ends = new Int32Array(6)
 

@@ -11,7 +11,7 @@ import type { z } from 'zod'
 /** The kinds of request bodies. `deactivate` requires a machine id. */
 export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 
-/** The fields of a body. They have the names that the engine's check uses, so a check is filled without copying. */
+/** The fields of a body. The engine's `Check` uses the same names, so the parser can fill a check directly. */
 export interface RequestBody {
   licenseKey: Uint8Array
   /** The length in bytes. If it exceeds MAX_LICENSE_KEY_BYTES, no license has this key, and the bytes are undefined. */
@@ -46,7 +46,7 @@ interface Parsed {
 const decoder = new TextDecoder('utf-8', { fatal: true })
 const encoder = new TextEncoder()
 
-/** The most members of all objects of a body together. Each new name costs JSON.parse about a microsecond. */
+/** The maximum number of members in all objects of a body together. Each new name costs JSON.parse about a microsecond. */
 export const MAX_MEMBERS = 256
 const QUOTE = 34
 const COLON = 58

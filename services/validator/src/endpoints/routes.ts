@@ -5,7 +5,7 @@ import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
 import type { Deactivation } from './deactivate.ts'
 import type { Validation } from './validate.ts'
 
-/** The path of every endpoint. A test compares them with the configurations of the balancers. */
+/** The paths of the endpoints. A test compares them with the configurations of the balancers. */
 export const PATHS = {
   validateV2: '/api/v2/license/validate',
   validateV1: '/api/v1/validate',

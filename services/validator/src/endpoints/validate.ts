@@ -65,7 +65,10 @@ export interface SlotClaims {
 
 /** Receives every check that has a verdict, without its address and country (docs/api.md#d1). */
 export interface UsageSink {
-  /** Records a check. It reads its arguments before it returns. `hostname` is null unless the machine is to be recorded. */
+  /**
+   * Records a check. The caller may reuse the arguments after the call. `hostname` is null unless the machine is to be
+   * recorded.
+   */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
 }
 
@@ -76,7 +79,7 @@ export interface ValidationParts {
   control: Control
   counters: Counters
   recheckThrottle: RecheckThrottle
-  /** Limits how often a machine requests the renewal of its lease. */
+  /** Limits how often the checks of a machine request a renewal of its lease. */
   renewalThrottle: RecheckThrottle
   leases: Leases
   usage: UsageSink
@@ -139,14 +142,15 @@ export class Validation {
   /** Returns whether to claim a slot in Postgres. A full license needs a claim only when a recheck is due (docs/api.md#s5). */
   #mustClaim(verdict: Verdict, nowMs: number): boolean {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
-    // Only Postgres can determine whether a lease has ended, so during an outage the check claims and receives a 503.
+    // Only Postgres can determine whether a lease has ended, so during an outage the check sends a claim and then receives a
+    // 503.
     if (verdict.leaseSeconds > 0 && !this.#parts.control.isDatabaseReachable) return true
     return this.#parts.control.isDatabaseReachable && this.#parts.recheckThrottle.isDue(verdict.license, nowMs)
   }
 
   /**
-   * Lets a machine with a valid lease pass without a claim. In the second half of the lease it also requests a renewal, for
-   * which the check does not wait (docs/api.md#l4).
+   * Removes the claim from the verdict if the machine has a valid lease. In the second half of the lease, also requests a
+   * renewal, for which the check does not wait (docs/api.md#l4).
    */
   #useLease(verdict: Verdict, nowMs: number): void {
     const { claims, control, leases, reader, renewalThrottle } = this.#parts
@@ -167,7 +171,7 @@ export class Validation {
     const exists = reader.licenseId(this.#verdict.license, this.#verdict.licenseGeneration, licenseId)
     if (!exists) setNotFound(this.#verdict) // deleted since the verdict
     const { hostname } = this.#check
-    // The claim needs copies, because other requests overwrite the originals before the response.
+    // The claim needs copies, because other requests overwrite the originals before Postgres responds.
     const check = { ...this.#check, machineId: this.#check.machineId.slice(0, this.#check.machineIdLength) }
     const { matched, matchedGenerations, matchedCount } = this.#verdict
     const verdict = {
@@ -198,7 +202,9 @@ export class Validation {
     )
   }
 
-  /** Returns the hostname if the machine is to be recorded, or if it is known and may lack a name. Returns null otherwise. */
+  /**
+   * Returns the hostname if the machine is to be recorded, or if it is known and may lack a hostname. Returns null otherwise.
+   */
   #toRecord(
     hostname: string,
     { slot, excluded, machineHash0, machineHash1 }: Verdict,

@@ -1,4 +1,7 @@
-/** Applies the pages of a large change as they arrive, while the follower follows the other organizations. */
+/**
+ * Reads the changes of organizations that have too many for one read, and applies them page by page, while the follower follows
+ * the other organizations.
+ */
 
 import type { Id, LargeChange } from '@keyward/database'
 
@@ -6,7 +9,7 @@ import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget } from './follower-interfaces.ts'
 
 export interface ApartOptions {
-  /** The snapshot up to which the changes of these organizations were applied before. */
+  /** The snapshot up to which the changes of `organizations` have already been applied. */
   readonly since: string
   readonly organizations: readonly Id[]
   readonly report: (skipped: readonly SkippedRow[]) => void
@@ -16,7 +19,7 @@ export interface ApartOptions {
 export class Apart {
   readonly since: string
   readonly organizations: readonly Id[]
-  /** The outcome, or null until the last page is applied. `snapshot` is the snapshot of all pages. */
+  /** The outcome, or null while pages are being read. `snapshot` is the snapshot of all pages. */
   outcome: { snapshot: string } | { error: unknown } | null = null
   readonly #change: LargeChange
 

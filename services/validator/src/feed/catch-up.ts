@@ -1,11 +1,14 @@
 /**
- * Waits until the index contains everything that a snapshot of Postgres contains. It makes the follower read at once. All
- * callers that wait share one read.
+ * Waits until the index contains everything that a snapshot of Postgres contains. The first waiting caller makes the follower
+ * read at once, and later callers share that read.
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
-/** The number of reads that a caller may need. The read in progress may be older than its snapshot, but the next one is not. */
+/**
+ * The number of reads that a caller may need. The read in progress may be older than the caller's snapshot, but the next read
+ * is not.
+ */
 const MAX_READS = 2
 
 interface Waiting {

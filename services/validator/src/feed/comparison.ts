@@ -39,7 +39,7 @@ export class Comparison {
     this.startedMs = options.startedMs
     this.#target = target
     this.#options = options
-    // The reload begins before the load, so that rows which change from now on count as newer than the rows of the load.
+    // The reload begins before the load, so that rows that change from now on count as newer than the rows of the load.
     if (options.purpose === 'check') this.#begin(null)
     this.#load = connection.load(options.identity, (changes, snapshot) => {
       if (this.#isStopped) return
@@ -73,7 +73,10 @@ export class Comparison {
     await this.#load.done.catch(() => undefined)
   }
 
-  /** Begins the reload. Without a position this happens at the first batch, so that earlier own claims do not count as newer. */
+  /**
+   * Begins the reload, unless it has begun. Without a position it begins at the first batch, so that earlier own claims do not
+   * count as newer.
+   */
   #begin(snapshot: string | null): void {
     if (!this.#hasBegun) this.#target.beginReload(snapshot)
     this.#hasBegun = true

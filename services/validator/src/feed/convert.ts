@@ -1,6 +1,6 @@
 /**
- * Converts rows of the change feed to changes of the engine. This file alone parses the text of a row: status, kind, mode,
- * scope, type and value. An unreadable row is reported, and its entity is removed from the index. The reason contains no
+ * Converts rows of the change feed to changes of the engine. Only this file parses the text fields of a row: status, kind,
+ * mode, scope, type and value. An unreadable row is reported, and its entity is removed from the index. The reason contains no
  * content of the row. The other rows are applied.
  */
 

@@ -70,7 +70,7 @@ export interface FeedTarget {
   abandonPages(): void
   /** Records that the server has another history. Earlier transaction numbers are meaningless from then on. */
   changeHistory(): void
-  /** Returns the rows that were applied and are not visible in `landmark`, or null when they are unknown. */
+  /** Returns the rows whose applied changes are not visible in `landmark`, or null when these rows are unknown. */
   suspectsSince(landmark: string): Suspect[] | null
   /**
    * Begins a reload, or restarts it. `snapshot` is the snapshot of the reload when the index has no position. It is null when

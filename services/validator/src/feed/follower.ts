@@ -7,8 +7,8 @@
  * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
  * position. The validator is then not ready, and changes are applied only after the comparison has ended.
  *
- * An organization with too many changes for one read is read separately, in pages, while the others are followed. Its changes
- * since then are applied after the last page.
+ * If an organization has too many changes for one read, they are read separately, in pages, while the other organizations are
+ * followed. Changes that follow the snapshot of the pages are applied after the last page.
  *
  *   connecting ──► joining ──► following ──error──► connecting
  *                     │           ▲  │
@@ -65,7 +65,7 @@ export class Follower {
   #nextReloadMs = -Infinity
   /** Whether the first load has ended. */
   #isLoaded = false
-  /** Whether the index differs from every state that Postgres had. */
+  /** Whether there is a gap: the index lacks changes that the log no longer contains. */
   #isInGap = false
   /** Whether to skip the next sleep, because a notification arrived or the connection broke after the last read began. */
   #isNotified = false
@@ -84,7 +84,7 @@ export class Follower {
     this.#parking = new Parking(clock)
   }
 
-  /** Starts the loop. `from` is the position of an index that was restored from a file. */
+  /** Starts the loop. `from` is the position of an index that was restored from a file, or null for an empty index. */
   start(from: IndexPosition | null = null): void {
     if (this.#done !== null) return
     this.#identity = from?.identity ?? null
@@ -104,7 +104,10 @@ export class Follower {
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
 
-  /** Stops reading until `resume` and returns the position. Returns null without stopping if no position occurs in time. */
+  /**
+   * Stops reading until `resume` and returns the position. Returns null without stopping if there is no position within a few
+   * seconds.
+   */
   pause(): Promise<IndexPosition | null> {
     return this.#parking.pause(() => this.#wake())
   }
@@ -326,7 +329,7 @@ export class Follower {
   async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#apart?.organizations ?? []), ...large]
     await this.#stopApart()
-    // In a reload, all rows of the large change would count as differences or as changes since its beginning.
+    // In a reload, all rows of the large change would count as differences or as changes since the reload began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
     this.#apart = new Apart(connection, this.#target, {
@@ -343,7 +346,7 @@ export class Follower {
     if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
     if (outcome === null) return
     if ('error' in outcome) throw outcome.error
-    // The next read follows at once. The other organizations must also reach the snapshot of the large change first.
+    // The next read follows at once. The large change ends only when the other organizations have reached its snapshot.
     this.#isNotified = true
     if (!covers(position.snapshot, outcome.snapshot)) return
     this.#target.endPages()
@@ -351,7 +354,7 @@ export class Follower {
     this.#apart = null
   }
 
-  /** Stops the large change. All organizations are read again from the snapshot at which it began. */
+  /** Abandons the large change. All organizations are read again from the snapshot at which it began. */
   async #stopApart(): Promise<void> {
     if (this.#apart === null) return
     await this.#apart.stop()

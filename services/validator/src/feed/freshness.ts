@@ -1,5 +1,5 @@
 /**
- * Measures on a monotonic clock how long ago the index was last current. Past a limit the workers must not decide checks any
+ * Measures on a monotonic clock how long ago the index was last current. Beyond a limit the workers must not decide checks any
  * more, because licenses in the index may have been revoked long ago (docs/api.md#p4).
  */
 

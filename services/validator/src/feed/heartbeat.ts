@@ -1,7 +1,7 @@
 /**
- * Publishes that this validator runs, the address of its admin port, and the snapshot that it has applied. A management
- * request with `Prefer: wait` waits for that snapshot (docs/api.md#m3). The heartbeat is written after each change, at most
- * every 20 ms and at least once a second.
+ * Publishes that this validator runs, the address of its admin port, and the snapshot that it has applied. A management request
+ * with `Prefer: wait` waits until the published snapshots contain its change (docs/api.md#m3). The heartbeat is written after
+ * each change, at most every 20 ms and at least once a second.
  */
 
 import { hostname } from 'node:os'

@@ -51,7 +51,7 @@ export class IndexUpdater implements FeedTarget {
   /**
    * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. It
    * returns when no thread decides checks from the index any more. `onOtherServer` is called when Postgres may have lost
-   * earlier grants.
+   * earlier grants of slots.
    */
   constructor(
     index: IndexWriter,
@@ -139,7 +139,7 @@ export class IndexUpdater implements FeedTarget {
     this.#publicKeys.apply(signingKeys)
     this.#publicKeys.endReload()
     const rejected = this.#index.endReload(this.#ownWrites.filter(changes, snapshot))
-    // The reload did not contain the rows that changed after its snapshot.
+    // Rows that changed after the snapshot of the reload are retried, because the reload did not contain them.
     const known = new Set(rejected.map(({ change }) => keyOf(change)))
     const retried = this.#index.apply(missing.filter((change) => !known.has(keyOf(change))))
     this.#hasSeen = parseSnapshot(snapshot)
@@ -216,8 +216,8 @@ export class IndexUpdater implements FeedTarget {
   }
 
   /**
-   * Applies a claim or release of this validator that transaction `xid` committed. Ignores it if a feed read has already
-   * delivered that transaction. The feed may then be newer, for example if another validator has released the machine.
+   * Applies a claim or release that this validator made in transaction `xid`. Ignores it if a feed read has already delivered
+   * that transaction. The feed may then be newer, for example if another validator has released the machine.
    */
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) return

@@ -1,6 +1,6 @@
 /**
- * Reports a database that has not been migrated yet. It logs a sentence once. The same sentence explains why the validator is
- * not ready. Until the change feed works again, errors about missing tables or functions are not logged.
+ * Reports a database that has not been migrated yet. The reason is logged once, and `/readyz` returns it. Until the change feed
+ * works again, errors about missing tables or functions are not logged.
  */
 
 import { isSchemaMissing, NotMigrated } from '@keyward/database'

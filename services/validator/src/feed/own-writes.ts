@@ -1,7 +1,8 @@
 /**
- * Prevents the change feed from undoing this validator's own claims and releases. A feed read may have begun before one of
- * them committed. The read then contains an outdated state of the machine and an outdated slot count of the license. Until
- * the snapshot of a read contains the transaction, the machine is skipped and the count is replaced.
+ * Prevents the change feed from undoing this validator's own claims and releases. A feed read may have begun before the
+ * transaction of such a write committed. The read then contains an outdated row of the machine and an outdated slot count of
+ * the license. Until the snapshot of a read contains the transaction, the row of the machine is skipped and the slot count is
+ * replaced.
  */
 
 import { machineKey, toHex } from '@keyward/database/ids'
@@ -38,7 +39,7 @@ export class OwnWrites {
     this.#licenses.clear()
   }
 
-  /** Adds a claim or release of this validator that transaction `xid` committed. */
+  /** Adds a claim or release that this validator made in transaction `xid`. */
   add(licenseId: Uint8Array, machineId: Uint8Array, xid: bigint, used: number): void {
     const license = toHex(licenseId)
     const key = machineKey(licenseId, machineId)

@@ -22,7 +22,10 @@ export class Parking {
     this.#clock = clock
   }
 
-  /** Returns the position at which the loop stops. Returns null without stopping the loop if no position occurs in time. */
+  /**
+   * Returns the position at which the loop stops. Returns null without stopping the loop if there is no position within
+   * LIMIT_MS.
+   */
   async pause(wake: () => void): Promise<IndexPosition | null> {
     const { promise, resolve } = Promise.withResolvers<IndexPosition | null>()
     const cancel = this.#clock.after(LIMIT_MS, () => resolve(null))
@@ -38,7 +41,7 @@ export class Parking {
     this.#resume?.()
   }
 
-  /** Waits until `resume` if a pause was requested and there is a position. The loop calls it between two reads. */
+  /** Waits until `resume` is called, if a pause was requested and there is a position. The loop calls it between two reads. */
   async stop(position: IndexPosition | null): Promise<void> {
     const onParked = this.#onParked
     if (onParked === null) return

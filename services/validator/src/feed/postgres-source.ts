@@ -1,6 +1,6 @@
 /**
- * Connects the follower to Postgres. One connection identifies the server and reads, so every read comes from the identified
- * server. A second connection listens for notifications. When either is lost, both are replaced.
+ * Connects the follower to Postgres. One connection identifies the server and reads the log, so every read comes from the
+ * identified server. A second connection listens for notifications. When either is lost, both are replaced.
  */
 
 import {
@@ -16,7 +16,7 @@ import {
 
 import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from './follower.ts'
 
-/** A read is one statement that usually takes a few milliseconds. */
+/** The timeout of a statement. A read is one statement, which usually takes a few milliseconds. */
 const STATEMENT_TIMEOUT_MS = 1_500
 const QUERY_TIMEOUT_MS = 1_800
 const CONNECT_TIMEOUT_MS = 1_500

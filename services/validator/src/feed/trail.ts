@@ -1,7 +1,7 @@
 /**
- * Records which rows the last changes concerned. After a crash, a failover or a restore, the server may lack the latest
+ * Records which rows the latest changes affected. After a crash, a failover or a restore, the server may lack the latest
  * transactions that this validator has applied. The rows of lost transactions are suspects. The follower reads the suspects
- * again, with the changes since the common history, and the index then equals Postgres.
+ * again, together with the changes since the end of the common history, and the index then equals Postgres.
  */
 
 import type { Suspect } from '@keyward/database'
@@ -11,7 +11,7 @@ import type { SigningKeyChange } from '../public-keys/store.ts'
 import { covers } from './catch-up.ts'
 import { parseSnapshot } from './own-writes.ts'
 
-/** The maximum number of suspects, about 20 MB. They usually cover the last minutes. */
+/** The maximum number of suspects, about 20 MB. They usually cover the last few minutes. */
 const MAX_SUSPECTS = 100_000
 
 interface Segment {
@@ -54,7 +54,7 @@ export class Trail {
     while (this.#size > this.#maxSuspects) this.#forgetFirst()
   }
 
-  /** Records a claim or release of this validator that transaction `xid` committed. */
+  /** Records a claim or release that this validator made in transaction `xid`. */
   addOwn(change: Change, xid: bigint): void {
     if (this.#start === null) return
     this.#own.push({ xid, suspect: suspectOf(change) })

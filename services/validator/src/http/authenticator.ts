@@ -23,7 +23,7 @@ interface Cached {
   usedAtMs: number
 }
 
-/** Reports the use of the credential in a row, about once a minute. */
+/** Called when the credential in a row is used, about once a minute for each credential. */
 export type OnUse = (row: number, generation: number, atMs: number) => void
 
 export class Authenticator {

@@ -8,7 +8,7 @@ import { parseSecret } from '@keyward/database/secrets'
 const EXPECTED = 'Send the API key in the header "Authorization: Bearer kwk_...".'
 const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,19}$/
 
-/** Returns the text of the 401. `authorization` is the value of the header, or '' if the request has none. */
+/** Returns the error message of the 401 response. `authorization` is the value of the header, or '' if the request has none. */
 export function describeCredential(authorization: string): string {
   if (authorization === '') return `The request has no credential. ${EXPECTED}`
   const separator = authorization.indexOf(' ')
@@ -16,7 +16,7 @@ export function describeCredential(authorization: string): string {
   if (scheme.toLowerCase() !== 'bearer') {
     if (authorization === 'repeated') return `The header Authorization occurs more than once. ${EXPECTED}`
     if (scheme.startsWith('kwk_')) return `The header Authorization has no scheme. ${EXPECTED}`
-    return `The header Authorization has ${SCHEME.test(scheme) ? `the scheme ${scheme}` : 'another scheme'}. ${EXPECTED}`
+    return `The header Authorization has ${SCHEME.test(scheme) ? `the scheme ${scheme}` : 'an invalid scheme'}. ${EXPECTED}`
   }
   const secret = separator < 0 ? '' : authorization.slice(separator).trim()
   if (secret === '') return `The header Authorization has no API key. ${EXPECTED}`

@@ -6,8 +6,8 @@
  *      │                            └──wait──► waiting ──response──► done
  *      └──abort, deadline, body too large──► done
  *
- * An abort ends every state. While the exchange waits, nothing is read from the connection. A disconnect of the client is
- * then detected only when the response is sent.
+ * An abort ends the exchange in every state. While the exchange waits, nothing is read from the connection. A disconnect of the
+ * client is then detected only when the response is sent.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -28,7 +28,9 @@ export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 export interface Endpoint {
   /** The shape of error responses. */
   shape: Shape
-  /** Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when it returns. */
+  /**
+   * Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when `run` returns.
+   */
   run(exchange: Exchange, body: Uint8Array): void
 }
 
@@ -52,7 +54,7 @@ export class Exchange implements Expiring {
   /** The time at which the headers had arrived. Null for most requests, because reading the clock is expensive. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
-  /** The slot of this request in Deadlines, which alone uses it. */
+  /** The slot of this request in Deadlines. Only Deadlines uses it. */
   deadlineSlot = NOT_LISTED
   authorization = ''
   /** The values of the resolver's headers, in its order. */
@@ -110,8 +112,8 @@ export class Exchange implements Expiring {
   }
 
   /**
-   * Announces that the response follows later. From then on the request's headers and body must not be used. The connection
-   * is paused until the response, because the library closes a connection whose next request arrives before it.
+   * Announces that the response follows later. From then on the request's headers and body must not be used. The connection is
+   * paused until the response, because the library closes a connection on which the next request arrives before the response.
    */
   wait(): void {
     this.#state = 'waiting'
@@ -125,7 +127,7 @@ export class Exchange implements Expiring {
     this.#isInNative = false
   }
 
-  /** Sends an error, by default with the text of its code. */
+  /** Sends an error, by default with the message of the code. */
   fail(code: ErrorCode, text?: string): void {
     if (this.isDone) return
     this.#server.counters.count(code)
@@ -135,7 +137,8 @@ export class Exchange implements Expiring {
   send(response: PreparedResponse): void {
     if (this.isDone) return
     if ((this.isLast || response.closes) && this.#isInNative) {
-      // The response is delayed by one turn. A pipelined request then closes the connection and receives no response.
+      // The response is delayed by one turn of the event loop. A pipelined request then closes the connection and receives no
+      // response.
       this.wait()
       // The body is copied, because a later response may be written into the same bytes.
       const later = { ...response, body: response.body.slice() }
@@ -212,7 +215,10 @@ export class Exchange implements Expiring {
     else native.end(response.body, closes)
   }
 
-  /** Ends a response to HEAD. The length is written as a header, because the library never ends a response of a given length. */
+  /**
+   * Ends a response to HEAD. If the connection stays open, the length is written as a header, because `tryEnd` with a length
+   * and no body never completes the response.
+   */
   #endHead(bodyBytes: number, closes: boolean): void {
     const { native } = this
     if (!closes) {

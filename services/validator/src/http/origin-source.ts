@@ -16,7 +16,7 @@ export class ExchangeSource implements OriginSource {
     this.#names = resolver.headers
   }
 
-  /** Returns this source for another request. It is valid until the next call. */
+  /** Returns this source, which then reads the given request until the next call. */
   of(exchange: Exchange): this {
     this.#exchange = exchange
     return this

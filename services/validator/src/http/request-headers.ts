@@ -33,7 +33,7 @@ export class RequestHeaders {
     this.#forwardedNames = forwardedNames
     this.forwarded = forwardedNames.map(() => '')
     this.#visit = (name, value) => {
-      // The length is compared first, because comparing strings is expensive and most headers are irrelevant here.
+      // The length of the name is compared first, because comparing strings is expensive and most headers are irrelevant here.
       switch (name.length) {
         case AUTHORIZATION.length:
           if (name === AUTHORIZATION) this.authorization = this.authorization === '' ? value : 'repeated'

@@ -82,7 +82,7 @@ function json(value: object): Uint8Array {
   return encoder.encode(JSON.stringify(value))
 }
 
-/** Returns an error, by default with the text of its code. */
+/** Returns an error, by default with the message of the code. */
 export function errorResponse(shape: Shape, code: ErrorCode, text = ERRORS[code].text): PreparedResponse {
   const { status, closes } = ERRORS[code]
   const body: ValidationErrorV1 | ValidationErrorV2 =
@@ -116,7 +116,10 @@ function rejection(shape: Shape, code: RejectionCode): PreparedResponse {
   return { status: shape === 'v2' ? '400 Bad Request' : '', body: json(body), headers: NO_HEADERS, closes: false }
 }
 
-/** Returns the responses by the engine's number of the code. `VALID` has none, because its response contains a timestamp. */
+/**
+ * Returns the responses, indexed by the engine's number of the code. `VALID` has none, because its response contains a
+ * timestamp.
+ */
 function rejections(shape: Shape): (PreparedResponse | null)[] {
   return CODES.map((code) => (code === 'VALID' ? null : rejection(shape, code)))
 }

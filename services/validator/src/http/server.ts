@@ -1,6 +1,6 @@
 /**
- * Runs the HTTP server of one worker (docs/api.md#validation-api). Every request takes the same path, even for an unknown URL.
- * The server reads the headers in one pass, then the body up to its last chunk. Then it runs the endpoint.
+ * Runs the HTTP server of one worker (docs/api.md#validation-api). Every request is processed in the same steps, even a request
+ * for an unknown path. The server reads the headers in one pass, then the body up to its last chunk. Then it runs the endpoint.
  */
 
 import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
@@ -31,7 +31,7 @@ export interface ServerOptions {
   corsOrigins: readonly string[]
   /** The lower-case names of the headers that contain the client's address and country. */
   forwardedHeaders: readonly string[]
-  /** Receives the errors that endpoints throw. The request receives a 503. */
+  /** Receives the errors that endpoints throw. The caller receives a 503. */
   onError(error: unknown): void
 }
 
@@ -93,7 +93,7 @@ export class Server implements ExchangeHost {
     )
   }
 
-  /** Opens the exchange of a request. It runs inside a callback of the native server, so it must not throw. */
+  /** Opens the exchange of a request. The method runs inside a callback of the native server, so it must not throw. */
   #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
     const headers = this.#headers
     headers.read(request)
@@ -112,9 +112,9 @@ export class Server implements ExchangeHost {
 }
 
 /**
- * Returns whether the connection may continue after a request of this method without a length. For other methods it closes.
- * The parser drops a header without a name and all headers after it, including a length. The body would then be parsed as
- * the next request.
+ * Returns whether the connection may stay open after a request of this method without a content-length. For other methods it
+ * closes. The parser drops a header without a name and all headers after it, including a content-length. The body would then be
+ * parsed as the next request.
  */
 function mayLackBody(request: HttpRequest): boolean {
   return ['get', 'head', 'options'].includes(request.getMethod())

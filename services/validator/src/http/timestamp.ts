@@ -18,7 +18,10 @@ function digits(out: Uint8Array, at: number, count: number, value: number): void
   }
 }
 
-/** Writes the TIMESTAMP_BYTES bytes of a timestamp at `at`. Returns false without writing outside the years 0 to 9999. */
+/**
+ * Writes the TIMESTAMP_BYTES bytes of a timestamp at `at`. Returns false without writing if the time is outside the years 0 to
+ * 9999.
+ */
 export function writeTimestamp(ms: number, out: Uint8Array, at: number): boolean {
   if (!(ms >= MIN_MS && ms <= MAX_MS)) return false
   const whole = Math.floor(ms)

@@ -36,7 +36,7 @@ export interface IndexFileOptions {
   readonly databaseUrl: string
 }
 
-/** The parts of the validator that the file contains, and the callbacks of the file. */
+/** The parts of the validator that the file contains, and the callbacks of `IndexFile`. */
 export interface IndexFileParts {
   readonly index: IndexWriter
   readonly publicKeys: PublicKeyStore
@@ -58,7 +58,7 @@ export class IndexFile {
   #parts: IndexFileParts | null = null
   #timer: NodeJS.Timeout | null = null
   #writing: Promise<void> | null = null
-  /** Resolves when the index may be written again. Null while it may be written. */
+  /** Resolves when the index may be changed again. Null while it may be changed. */
   #thawed: Promise<void> | null = null
 
   /** Creates the folder and opens the keys. Throws when the folder is not writable. */
@@ -68,7 +68,10 @@ export class IndexFile {
     this.keys = openKeys(options.path)
   }
 
-  /** Resolves when the index may be written. Claims and releases wait for it. Null while the index may be written. */
+  /**
+   * Resolves when the index may be changed again. Claims and releases wait for this promise. Null while the index may be
+   * changed.
+   */
   get thawed(): Promise<void> | null {
     return this.#thawed
   }

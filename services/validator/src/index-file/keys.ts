@@ -18,7 +18,7 @@ export interface IndexKeys {
 }
 
 /**
- * Reads the secret of an index file. Creates another secret if the file is missing, damaged or accessible to other users. The
+ * Reads the secret of an index file. Creates a new secret if the file is missing, damaged or accessible to other users. The
  * existing index file is then unusable. Throws when the folder is not writable.
  */
 export function openKeys(indexFile: string): IndexKeys {

@@ -5,7 +5,7 @@ import { parentPort } from 'node:worker_threads'
 import { writeIndexFile } from './format.ts'
 import type { WriteRequest, WriterMessage } from './messages.ts'
 
-/** The word of the first part in which the engine counts its write sections. The count is odd during a section. */
+/** The position of the engine's count of write sections in the first part, in words. The count is odd during a section. */
 const SECTIONS = 0
 
 function write({ path, key, content }: WriteRequest, send: (message: WriterMessage) => void): void {

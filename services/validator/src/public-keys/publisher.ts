@@ -1,7 +1,7 @@
 /**
  * Sends the public keys to the workers. Each worker has a separate port, which first delivers every key and then each change.
- * The version of the last change is stored in shared memory after the messages are sent. Therefore a worker with another
- * version finds the missing messages in its port.
+ * The version of the last change is stored in shared memory after the messages are sent. Therefore a worker whose replica has
+ * another version finds the missing messages in its port.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'

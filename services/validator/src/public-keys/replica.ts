@@ -1,6 +1,6 @@
 /**
  * Stores a worker's replica of the public keys, with response bodies that are built once. The replica reads pending messages
- * before each response. Therefore a worker is never behind the main thread, and no response waits.
+ * before each response. Therefore each response contains the current keys of the main thread and does not wait for a message.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -27,7 +27,7 @@ export class PublicKeyReplica {
   readonly #keys = new Map<string, PublicKey>()
   /** The ids of each organization's keys, at least one, by the organization's id in hexadecimal. */
   readonly #organizations = new Map<string, Set<string>>()
-  /** The bodies by the organization's id in hexadecimal. A change of one of its keys deletes them. */
+  /** The bodies by the organization's id in hexadecimal. A change to one of the organization's keys deletes them. */
   readonly #bodies = new Map<string, PublicKeyBodies>()
   /** The version of the last message that was applied, or NaN before the first one. */
   #version = Number.NaN

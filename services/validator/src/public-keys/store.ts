@@ -1,6 +1,6 @@
 /**
  * Stores the public keys of all organizations (docs/api.md#h11), which the change feed delivers. Every change is passed to a
- * listener in the same turn, so a listener that starts from `all` always has the same keys.
+ * listener in the same turn of the event loop, so a listener that starts from `all` always has the keys of the store.
  */
 
 import type { SigningKeyRow } from '@keyward/database'
@@ -9,7 +9,7 @@ import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 import { z } from 'zod'
 
-/** A changed signing key of the change feed. `row` is null when the key was deleted. */
+/** A change of a signing key, from the change feed. `row` is null when the key was deleted. */
 export interface SigningKeyChange {
   id: Uint8Array
   row: SigningKeyRow | null
@@ -63,7 +63,7 @@ function fromStored({ id, ...key }: StoredKey): PublicKeyChange {
   return { id, key: { ...key, retiredAtMs: retiredAtMs ?? Infinity, inForceUntilMs: inForceUntilMs ?? Infinity } }
 }
 
-/** The maximum difference between the clocks of the services, Postgres and the apps. */
+/** The assumed maximum difference between the clocks of the services, Postgres and the apps. */
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
 export class PublicKeyStore {

@@ -3,13 +3,13 @@
  * reachable, and the version of the public keys. Only the main thread writes it. The workers read it at every request.
  */
 
-/** `loading` means that there is no index yet. `stale` means that the index is too old to decide checks. */
+/** `loading` means that the index is being loaded or rebuilt. `stale` means that the index is too old to decide checks. */
 export const STATES = ['loading', 'serving', 'stale'] as const
 export type State = (typeof STATES)[number]
 
 const SERVING = STATES.indexOf('serving')
 
-// Words of the shared memory.
+// The positions of the words in the shared memory.
 const STATE = 0
 const DATABASE = 1
 const STOPPING = 2

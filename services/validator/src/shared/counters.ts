@@ -34,7 +34,7 @@ export const DURATION_BOUNDS = [
   0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ] as const
 
-// The slots: checks by API and code, events, duration buckets, and the sum of the durations.
+// The order of the slots: checks by API and code, events, duration buckets, the sum of the durations.
 const CHECK_SLOTS = CHECK_APIS.length * CODES.length
 const DURATION_SLOT = CHECK_SLOTS + EVENTS.length
 const SUM_SLOT = DURATION_SLOT + DURATION_BOUNDS.length + 1

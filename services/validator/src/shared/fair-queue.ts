@@ -1,6 +1,6 @@
 /** Queues items so that organizations take turns. An organization that adds many items delays only its own items. */
 
-/** The number of items of one organization that are taken in its turn. */
+/** The maximum number of items of one organization that are taken in its turn. */
 const TURN = 8
 
 export class FairQueue<T> {

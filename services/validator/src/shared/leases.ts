@@ -22,7 +22,7 @@ const ENTRY_WORDS = 8
 const WAYS = 8
 const BUCKET_WORDS = ENTRY_WORDS * WAYS
 
-// Words of an entry.
+// The positions of the words in an entry.
 const HASH0 = 0
 const HASH1 = 1
 const LICENSE = 2

@@ -27,7 +27,7 @@ export interface ClaimRequest {
   lease: LeaseKey
 }
 
-/** Requests the renewal of a lease that has passed its half. The response confirms that the main thread has received it. */
+/** Requests the renewal of a lease that is in its second half. The response confirms that the main thread has received it. */
 export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
   kind: 'renew'
 }

@@ -1,6 +1,7 @@
 /**
  * Limits how often each full license is rechecked in Postgres, across all workers (docs/api.md#s5). The row number of a license
- * selects its entry. Licenses that share an entry delay each other's rechecks.
+ * selects its entry. Licenses that share an entry delay each other's rechecks. Another instance limits the renewals of each
+ * lease.
  */
 
 const ENTRIES = 1 << 16
@@ -8,7 +9,7 @@ const INTERVAL_MS = 200
 
 export class RecheckThrottle {
   readonly shared: SharedArrayBuffer
-  /** The low 32 bits of the time of each last recheck, in milliseconds. 0 before the first recheck. */
+  /** The low 32 bits of the time of the last recheck, in milliseconds, by entry. 0 before the first recheck. */
   readonly #times: Int32Array
 
   constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(ENTRIES * 4)) {

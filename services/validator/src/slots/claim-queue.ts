@@ -1,11 +1,13 @@
 /**
- * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims of a few
- * milliseconds for all licenses. Equal claims of one machine and license are combined. Claims of a license whose row is locked
- * are retried separately, so they do not delay other licenses. A failed batch is retried by halves. A claim that takes too
- * long ends undecided. If Postgres granted it nevertheless, the next claim finds the slot as `known`, so no slot is lost.
+ * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims that
+ * arrive within a few milliseconds, for all licenses. Equal claims of one machine and license are combined. Claims of a license
+ * whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried by halves. A claim
+ * that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the slot as `known`,
+ * so no slot is lost.
  *
  * Organizations take turns in a batch. The claims of one organization may fill a part of a batch and half of the connections.
- * The number of its waiting claims is limited. A flood of one organization does not delay the others (docs/api.md#s9).
+ * The number of its waiting claims is limited. A flood of claims from one organization does not delay the others
+ * (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -45,7 +47,7 @@ export interface ClaimQueueOptions {
   maxBatch?: number
   maxConcurrent?: number
   maxQueued?: number
-  /** Limits for the claims of one organization. `maxQueued` counts those that wait or execute. */
+  /** Limits for the claims of one organization. `maxQueued` limits those that wait or execute. */
   organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
@@ -65,7 +67,7 @@ interface Entry {
   isSettled: boolean
 }
 
-/** Counts per organization, starting at 0. */
+/** A count for each organization. Each count starts at 0. */
 class Tally {
   readonly #counts = new Map<number, number>()
 
@@ -92,7 +94,7 @@ export class ClaimQueue {
   readonly #executing = new Tally()
   /** The number of batches that are executing, at most `maxConcurrent`. */
   #running = 0
-  /** Ends the window of the next batch. Null while no claim waits or all connections are busy. */
+  /** Cancels the window of the next batch. Null while no claim waits or all connections are busy. */
   #cancelWindow: (() => void) | null = null
   /** Cancels the next sweep. */
   #cancelSweep: () => void

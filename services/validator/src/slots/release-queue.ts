@@ -2,11 +2,11 @@
  * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
  * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
  * cost. After a burst, an organization takes part in one batch every ORGANIZATION_REST_MS, and a license in one every
- * LICENSE_REST_MS. The number of machines in a batch and the number of waiting releases are limited for both. Equal releases
- * that wait are combined. Two batches may execute at the same time. An organization takes part in only one of them, so it
- * does not delay the others.
+ * LICENSE_REST_MS. For each organization, the number of machines in a batch and the number of waiting releases are limited.
+ * Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in only one of
+ * them, so it does not delay the others.
  *
- * Machines that the index does not contain have a smaller share of a license, because callers can invent them.
+ * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent them.
  */
 
 import type { ReleaseAnswer } from '@keyward/database'
@@ -218,7 +218,10 @@ export class ReleaseQueue {
     else license.unknown.push(entry)
   }
 
-  /** Returns the next batch, in which organizations take turns. Removes organizations that neither wait nor rest. */
+  /**
+   * Returns the next batch, in which organizations take turns. Removes organizations that have no waiting releases and do not
+   * rest.
+   */
   #take(nowMs: number): Entry[] {
     this.#expire(nowMs)
     const batch: Entry[] = []

@@ -33,7 +33,7 @@ export interface MachineState {
   used: number
 }
 
-/** `granted`: with a new slot; `renewed`: by a check; `failed`: an attempt to renew it after a check. */
+/** `granted`: a lease began with a new slot. `renewed`: a lease was extended. `failed`: an attempt to renew a lease failed. */
 export const LEASE_EVENTS = ['granted', 'renewed', 'failed'] as const
 export type LeaseEvent = (typeof LEASE_EVENTS)[number]
 

@@ -2,7 +2,8 @@
  * Decides which machines are named in the activity feed (docs/api.md#d3). A caller can invent machine ids, so without a limit
  * one caller could fill the feed and the disk. The number of named machines is limited for each license and minute, and for
  * each organization and day. An organization also has a fair share of the memory. Checks of other machines are counted for
- * their license. After a limit of license entries per day, an organization has one entry per hour instead of one per minute.
+ * their license. After an organization has reached its limit of license entries for a day, its further entries are combined by
+ * hour instead of by minute.
  *
  * The machines of a minute are stored as a set of keyed hashes, because a machine may appear in each flush of the minute.
  */
@@ -13,7 +14,10 @@ const DAY_MS = 86_400_000
 const MAX_STEPS = 64
 
 export interface ActivityLimits {
-  /** The maximum number of machines with `VALID` checks per license and minute. Machine limits make them hard to invent. */
+  /**
+   * The maximum number of machines with `VALID` checks per license and minute. Machine limits make it hard to invent such
+   * machines.
+   */
   valid: number
   /** The maximum number of machines with other checks per license and minute. */
   rejected: number

@@ -1,8 +1,8 @@
 /**
  * Stores the activity of one flush (docs/api.md#d3), with an entry for each license, code, machine and minute. The entries are
- * in an open hash table over typed arrays. A check of a known entry costs a probe and three stores, and a new entry a few
- * copies. Neither allocates. Maps of objects would cost 6 us per check, and as much again for the garbage collector. A machine
- * is identified by its keyed hash, as in the index. `take` removes all entries at once.
+ * in an open hash table over typed arrays. A check whose entry exists costs a probe and three stores. A new entry costs a few
+ * copies. Neither allocates memory. Maps of objects would cost 6 us per check, and as much again for the garbage collector. A
+ * machine is identified by its keyed hash, as in the index. `take` removes all entries at once.
  */
 
 import { randomInt } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
  * Aggregates checks in memory until the next flush: matches of rules, analytics, activity and the last use of machines
- * (docs/api.md#recorded-data). A check that an exclusion decided counts only in the matches of its rules (docs/api.md#v7).
+ * (docs/api.md#recorded-data). A check that an exclusion decided is counted only in the matches of its rules (docs/api.md#v7).
  * The records contain no address and no country.
  *
  * Memory is bounded, also during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
@@ -34,7 +34,7 @@ export interface AggregatorLimits {
   machines: number
   /** The capacity for activity of licenses without a machine. */
   licenses: number
-  /** The capacity for rules. Analytics and overuse have the same capacity each. */
+  /** The maximum number of rules with matches. Analytics and overuse each have a separate capacity of the same size. */
   entries: number
   /** The maximum number of machines whose last use is written in one flush. */
   seen: number
@@ -42,7 +42,7 @@ export interface AggregatorLimits {
   hostnames: number
 }
 
-/** The number of dropped checks, by the part of the usage that lacks them. */
+/** The number of dropped checks, by the part of the usage that does not contain them. */
 export type Dropped = Record<'activity' | 'analytics' | 'rules' | 'alerts', number>
 
 /** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row has been deleted. */

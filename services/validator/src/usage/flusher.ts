@@ -1,11 +1,11 @@
 /**
  * Writes batches of usage one after the other, each with the next number. A batch is sent with the same number until Postgres
- * confirms it. Therefore every check is counted exactly once, even when connections are lost (docs/api.md#d5).
+ * confirms it, so no check is counted twice, even when connections are lost (docs/api.md#d5).
  */
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
-/** The number of attempts for a batch that Postgres rejects for its data. The batch is then dropped, so others can follow. */
+/** The number of attempts for a batch whose data Postgres rejects. The batch is then dropped, so others can follow. */
 const MAX_REJECTIONS = 3
 
 export interface FlusherEvents {

@@ -1,7 +1,7 @@
 /**
- * Decides whether a worker records the hostname that a known machine sends (docs/api.md#s6). It does so about once per period,
- * because the name is usually stored already. Two machines that share an entry displace each other and are recorded more
- * often.
+ * Decides whether a worker records the hostname that a known machine sends (docs/api.md#s6). The hostname of a machine is
+ * recorded about once per period, because it is usually stored already. Two machines that share an entry displace each other,
+ * so their hostnames are recorded more often.
  */
 
 const ENTRIES = 1 << 16

@@ -1,6 +1,6 @@
 /**
  * Collects the last use of API keys, with a resolution of one minute. Each worker reports a key about once a minute. The
- * reports of all workers yield one row per minute.
+ * reports of all workers yield one row per key and minute.
  */
 
 import { toHex } from '@keyward/database/ids'

@@ -1,7 +1,7 @@
 /**
  * Records machines of licenses without a machine limit in batches, after the response (docs/api.md#s4). Postgres stores a
- * limited number of machines per license. When a license has reached it, its machines are skipped for a while, so that many
- * new machines cause no load. Organizations share the memory fairly and take turns in a batch.
+ * limited number of machines per license. When a license has reached this number, its new machines are skipped for a while, so
+ * that they cause no load. Organizations share the memory fairly and take turns in a batch.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -14,7 +14,9 @@ import type { Claim } from '../slots/claim-queue.ts'
 /** The capacity in machines. One organization alone may use half of it. */
 const MAX_WAITING = 20_000
 const BATCH = 200
-/** The most machines of one organization in a flush, so that a flood of invented machines does not occupy Postgres. */
+/**
+ * The maximum number of machines of one organization in a flush, so that a flood of invented machines does not occupy Postgres.
+ */
 const MAX_PER_FLUSH = 1_000
 const CAPPED_MS = 30_000
 
@@ -128,7 +130,10 @@ export class NewMachines {
     }
   }
 
-  /** Takes the keys of a batch. Counts them in `written`, which has the machines of this flush by organization. */
+  /**
+   * Takes the keys of a batch. Adds their number to `written`, which contains the number of machines in this flush by
+   * organization.
+   */
   #take(written: Map<number, number>): ReadonlySet<string> {
     const keys = this.#order.take(BATCH, (organization) => MAX_PER_FLUSH - (written.get(organization) ?? 0))
     for (const key of keys) {

@@ -38,7 +38,10 @@ export interface RecorderOptions {
 export interface RecorderStatus {
   /** The number of rows that wait to be written. */
   readonly waiting: number
-  /** The number of checks that were dropped since the start because memory was full, by the part that lacks them. */
+  /**
+   * The number of checks that were dropped since the start because memory was full, by the part of the usage that does not
+   * contain them.
+   */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
   /** The number of batches that Postgres has rejected permanently since the start. */
   readonly rejectedBatches: number

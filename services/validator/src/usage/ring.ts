@@ -23,7 +23,7 @@ const EXCLUDED = 1
 const NEW_MACHINE = 2
 const MAX_HOSTNAME_BYTES = 512
 
-/** A record that is read in place. The next record overwrites it. */
+/** A record of the ring. The object is reused for the next record. */
 export interface RecordView {
   /** The engine's number of the code. */
   code: number
@@ -64,7 +64,7 @@ export class RingWriter {
   readonly #onDrop: () => void
   /** The value of HEAD, which only the writer changes. */
   #head = 0
-  /** The last value read from TAIL. The current value is never smaller. */
+  /** The last value read from TAIL. The reader may have advanced TAIL since. */
   #tail = 0
   readonly #hostname = new Uint8Array(MAX_HOSTNAME_BYTES)
 

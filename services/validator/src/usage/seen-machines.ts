@@ -2,7 +2,7 @@
  * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set. A machine in
  * either set was written within the last two periods. The sets store hashes in typed arrays, because hundreds of thousands of
  * strings would burden the main thread's garbage collector. The hashes are the keyed hashes of verdicts, so callers cannot
- * choose machine ids that collide. If two machines have the same 64 bits, one of them is not written for a period.
+ * choose machine ids that collide. If two machines have the same 64 bits, one of them is not written for up to two periods.
  */
 
 import type { ActivityTable } from './activity-table.ts'
@@ -24,7 +24,10 @@ export class SeenMachines {
     this.#previous = new HashSet(capacity)
   }
 
-  /** Returns true about once per period for the machine of the entry, and then counts the machine as written. */
+  /**
+   * Returns whether the last use of the entry's machine is due, and then counts the machine as written. A machine is due once
+   * in one to two periods.
+   */
   isDue(activity: Pick<ActivityTable, 'machineOf'>, entry: number): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) this.#rotate()
     const { license, generation, machineHash0, machineHash1 } = activity.machineOf(entry)

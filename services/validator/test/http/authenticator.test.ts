@@ -63,7 +63,7 @@ test('describes the error in the credential', async () => {
     [undefined, 'no credential. Send the API key in the header \\"Authorization: Bearer kwk_...\\"'],
     [world.secret, 'has no scheme'],
     [`Basic ${world.secret}`, 'has the scheme Basic'],
-    ['<script> x', 'has another scheme'],
+    ['<script> x', 'has an invalid scheme'],
     ['Bearer', 'has no API key'],
     [`Bearer ${createSecret('MANAGEMENT_TOKEN').secret}`, 'management token (kwm_...)'],
     [`Bearer ${createSecret('ACCESS_TOKEN').secret}`, 'personal access token (kwp_...)'],
