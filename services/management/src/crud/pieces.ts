@@ -2,9 +2,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** The rows of one statement. Converting their values takes a few milliseconds. */
+/** The number of rows in one statement. Converting their values takes a few milliseconds. */
 const ROWS_PER_STATEMENT = 500
-/** The entries that a loop processes before the process serves other requests. */
+/** The number of entries that a loop processes before the process serves other requests. */
 const ENTRIES_PER_TURN = 1_000
 
 /** Returns the list in pieces for one statement each. */

@@ -35,7 +35,7 @@ export interface OwnedRows<Table extends OwnedTable, Shown> {
   /** The representation of a row in responses. */
   show: (row: Row<Table>) => Shown
   conflicts?: Conflicts
-  /** The quota that a new row counts for. */
+  /** The quota toward which a new row counts. */
   quota?: CountedQuota
   /** The types of the events about a row. Absent when a row has no events or the caller writes them. */
   events?: Partial<Record<'created' | 'updated' | 'deleted', EventType>>
@@ -129,7 +129,7 @@ function rethrow({ conflicts }: { conflicts?: Conflicts }, error: unknown): neve
   throw conflict ? new ApiError(conflict.code, conflict.detail) : error
 }
 
-/** Returns the event about a row, or undefined where its table has none of this kind. */
+/** Returns the event about a row, or undefined when `events` has no type for this kind of change. */
 function eventOf<Table extends OwnedTable>(
   { events, show }: OwnedRows<Table, unknown>,
   change: 'created' | 'updated' | 'deleted',
@@ -222,11 +222,14 @@ export async function changeRow<Table extends OwnedTable, Shown>(
 export interface Deletion<Table extends OwnedTable> {
   /** Throws when the row may not be deleted. */
   check?: (row: Row<Table>) => void
-  /** The part of the row that the audit entry keeps. */
+  /** The part of the row that the audit entry contains. */
   audited: (row: Row<Table>) => object
   /** Returns the rows that the deletion cascades to, for the audit entry. Runs while the row is locked against new references. */
   cascade?: (context: WriteContext, id: string) => Promise<object>
-  /** Returns the event, from what the rows themselves do not have. Runs while the row is locked. Default: as `events` says. */
+  /**
+   * Returns the event, if it needs data that the row does not contain. Runs while the row is locked. By default, the event is built from
+   * the row and `events`.
+   */
   event?: (context: WriteContext, id: string) => Promise<NewEvent>
 }
 

@@ -76,7 +76,7 @@ async function prepare({ db }: ReadContext) {
 export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
   return {
     async decide(context, check) {
-      // No license has a longer key.
+      // No license has a key of more than MAX_LICENSE_KEY_BYTES.
       if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return NOT_FOUND
       const prepared = await prepare(context)
       if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')

@@ -14,7 +14,10 @@ import { readLicenseRow } from '../resources/licenses/rows.ts'
 
 type Input = z.output<typeof evaluateCheck>
 
-/** Returns the license key of the check. An unknown license id throws NOT_FOUND. The verdict for an unknown key is NOT_FOUND. */
+/**
+ * Returns the license key of the check. Throws NOT_FOUND for an unknown license id. An unknown license key is no error: its verdict is
+ * NOT_FOUND.
+ */
 async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }: Input): Promise<string> {
   return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
 }

@@ -1,6 +1,6 @@
 /**
- * Applies leases to verdicts of dry runs (docs/api.md#l4). A validator stores the end of a lease only for machines that checked there.
- * Postgres stores all leases, so a verdict that depends on a leased slot is completed from Postgres.
+ * Applies leases to verdicts of dry runs (docs/api.md#l4). A validator stores the end of a lease only for machines whose checks it has
+ * decided. Postgres stores all leases, so a verdict that depends on a leased slot is completed from Postgres.
  */
 
 import type { DecideResponse } from '@keyward/contract/internal'

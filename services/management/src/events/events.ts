@@ -29,7 +29,7 @@ function showEvent({ id, type, organizationId, data }: EventRow): Event {
 function typesOf(pattern: string): readonly string[] {
   const types = EVENT_TYPES.filter((type) => type === pattern || `${type.split('.')[0]}.*` === pattern)
   if (types.length > 0) return types
-  throw invalid('?type', `must be a type of events or a group such as license.*; got ${quote(pattern)}`)
+  throw invalid('?type', `must be an event type or a group such as license.*; got ${quote(pattern)}`)
 }
 
 export async function listEvents({ db, organizationId }: ReadContext, query: EventQuery) {

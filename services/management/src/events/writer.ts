@@ -1,6 +1,6 @@
 /**
  * Writes events (docs/api.md#w1) and their deliveries to webhook endpoints. Both are written in the transaction of the change, so a change
- * that is rolled back has none. They are inserted as a part of another statement, without a separate round trip.
+ * that is rolled back leaves neither. They are inserted as a part of another statement, without a separate round trip.
  */
 
 import type { Actor } from '@keyward/contract'
@@ -92,7 +92,7 @@ export function insertUndelivered(events: readonly OwnedEvent[]): RawBuilder<unk
 }
 
 /**
- * Returns the expressions of a statement that inserts the events with their deliveries, to follow `with`. Each enabled endpoint of the
+ * Returns the part of a statement that follows `with` and inserts the events with their deliveries. Each enabled endpoint of the
  * organization whose types match gets a delivery.
  */
 function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {

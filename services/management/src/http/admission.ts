@@ -18,7 +18,7 @@ function isUnauthenticated(error: unknown): boolean {
 }
 
 export interface AdmissionOptions {
-  /** The pool that reads credentials. */
+  /** The pool through which credentials are read. */
   db: Db
   operatorTokens: readonly string[]
   rateLimiter: RateLimiter

@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so the next request
- * is rejected after a revocation, and lacks a withdrawn permission.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so a revocation and
+ * the withdrawal of a permission take effect at the next request.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface Caller {
   credential: CallerCredential
   /** Whether the operator has suspended the organization. */
   isSuspended: boolean
-  /** The session that authenticated the request. Null when a secret did. */
+  /** The session that authenticated the request. Null when a secret authenticated it. */
   session: { id: string } | null
 }
 

@@ -21,7 +21,7 @@ const DECODERS: Record<string, () => Transform> = {
 
 /** The bodies that an endpoint accepts. */
 export interface BodyLimits {
-  /** The limit applies to the decoded body. */
+  /** The maximum size of the decoded body. */
   maxBytes: number
   /** Splits the rows of an import. */
   rows: SplitterOptions | undefined

@@ -33,6 +33,6 @@ export interface Dependencies {
   operatorTokens: readonly string[]
   validators: DecidingValidators
   log: Logger
-  /** Where webhooks may be sent. */
+  /** The networks and ports to which webhooks may be sent. */
   webhookNetwork: WebhookNetwork
 }

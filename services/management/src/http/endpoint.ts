@@ -40,7 +40,7 @@ export interface Call<Params, Query, Body> {
   params: Params
   query: Query
   body: Body
-  /** The pool for reads for a GET or read-only endpoint, otherwise a transaction. */
+  /** The pool for reads if the endpoint is a GET or read-only. Otherwise a transaction. */
   db: Db
   dependencies: Dependencies
   actor: Actor
@@ -48,7 +48,7 @@ export interface Call<Params, Query, Body> {
   headers: Record<string, string>
   /** Null when the `Host` header is missing or malformed. */
   site: Site | null
-  /** The session that authenticated the request. Null when a secret did. */
+  /** The session that authenticated the request. Null when a secret authenticated it. */
   session: { id: string } | null
   origin(): RequestOrigin
 }
@@ -85,7 +85,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   status: 200 | 201 | 204
   /** The schema of the response body. Absent for 204. */
   response?: z.ZodType<Response>
-  /** Default: application/json. */
+  /** The media type of the response. Default: application/json. */
   responseType?: 'text/plain'
   /** Errors in addition to those that every endpoint of this kind can return. */
   errors?: readonly (ProblemCode | DocumentedError)[]
@@ -105,7 +105,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   readOnly?: boolean
 }
 
-/** The default limit of a body. It exceeds every body that the schemas allow, except bodies with metadata. */
+/** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except bodies with metadata. */
 export const MAX_BODY_BYTES = 64 * 1024
 /** The limit of a body from an app, whose API key is public. A check has the same limit. */
 export const MAX_APP_BODY_BYTES = 16 * 1024
@@ -128,7 +128,10 @@ export interface Endpoint {
   prepare(input: RawInput): Promise<(call: AnyCall) => Promise<unknown>>
 }
 
-/** Returns whether the endpoint accepts an idempotency key. A key belongs to a credential, so endpoints without one accept none. */
+/**
+ * Returns whether the endpoint accepts an idempotency key. A key belongs to a credential, so endpoints that require no credential accept no
+ * key.
+ */
 export function acceptsIdempotencyKey({ definition, access }: Endpoint): boolean {
   return definition.method === 'post' && definition.readOnly !== true && access.kind !== 'anyone'
 }
@@ -151,7 +154,7 @@ function orNoBody(schema: z.ZodType | undefined): z.ZodType {
   return schema ?? noBody
 }
 
-/** Returns the error for a malformed id, which is 404 as for an unknown id. */
+/** Returns the error for a malformed id. It is a 404, as for an unknown id. */
 function malformedId(error: z.ZodError, params: unknown): ApiError {
   const name = String(error.issues[0]?.path[0])
   const values = typeof params === 'object' && params !== null ? Object.entries(params) : []

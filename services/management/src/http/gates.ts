@@ -2,17 +2,19 @@
 
 import { createFairGate, type FairGate } from './fair-gate.ts'
 
-/** The connections of the two pools. One connection of each pool is reserved for background work. */
+/** The numbers of connections in the two pools. One connection of each pool is reserved for background work. */
 export const READ_CONNECTIONS = 12
 export const WRITE_CONNECTIONS = 8
 const WAITING = { maxWaiting: 200, maxWaitMs: 5_000 }
-/** The connections that look up credentials outside `KnownCredentials`. One lookup takes less than a millisecond. */
+/**
+ * The number of connections for lookups of credentials that `KnownCredentials` does not contain. One lookup takes less than a millisecond.
+ */
 const STRANGERS = 3
 
 /** The gates of the connections to Postgres, of imports and of exports. */
 export interface Gates {
   reads: FairGate
-  /** Lookups of credentials outside `KnownCredentials`. */
+  /** Lookups of credentials that `KnownCredentials` does not contain. */
   strangers: FairGate
   writes: FairGate
   imports: FairGate

@@ -17,7 +17,7 @@ import type { Streamed } from './streamed.ts'
 const RETENTION = sql`interval '24 hours'`
 /** The maximum number of bytes that an organization stores in a day. */
 const MAX_BYTES = 1024 ** 3
-/** The bytes of a row besides headers and body: key, hash and index entries. */
+/** The size in bytes of a row without headers and body: key, hash and index entries. */
 const ROW_BYTES = 512
 /** The time after which the stored bytes of an organization are read again. */
 const FRESH_MS = 60_000
@@ -114,7 +114,7 @@ export async function storeResponse(db: Db, request: IdempotentRequest, response
 /** Limits the bytes that an organization stores in a day (docs/api.md#m2). Each process has one instance. */
 export class StoredBytes {
   readonly #maxBytes: number
-  /** The stored bytes of each organization and the time until which they are used, in the order of the reads. */
+  /** The number of stored bytes of each organization, and the time until which this number is used, in the order of the reads. */
   readonly #read = new Map<string, { bytes: number; freshUntilMs: number }>()
 
   constructor(maxBytes: number = MAX_BYTES) {
@@ -130,7 +130,9 @@ export class StoredBytes {
     throw new ApiError('RATE_LIMITED', detail, { headers: { 'retry-after': '3600' } })
   }
 
-  /** Returns the bytes of the last read, which is at most a minute old. Responses stored since that read are not counted. */
+  /**
+   * Returns the number of stored bytes at the last read, which is at most a minute old. Responses stored since that read are not counted.
+   */
   async #bytesOf(db: Db, organizationId: string): Promise<number> {
     const nowMs = Date.now()
     const known = this.#read.get(organizationId)

@@ -1,5 +1,5 @@
 /**
- * Caches the owners of credentials that were valid at their last use. With the owner, a request is counted and gets its share of the
+ * Caches the owners of credentials that were valid at their last use. The owner suffices to count a request and to assign its share of the
  * connections before Postgres is read. The cache never authenticates, because every request reads its credential.
  */
 

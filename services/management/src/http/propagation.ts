@@ -63,8 +63,8 @@ async function countApplied(db: Db, ids: readonly (string | null)[]): Promise<St
 
 export interface Propagation {
   /**
-   * Waits until all live validators have applied the transaction, or until the time is over. Returns headers with the number of validators
-   * that have applied it.
+   * Waits until all live validators have applied the transaction, or until `seconds` have passed. Returns headers with the number of
+   * validators that have applied it.
    */
   wait(organizationId: string, id: string | null, seconds: number): Promise<Record<string, string>>
 }

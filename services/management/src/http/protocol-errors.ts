@@ -79,8 +79,8 @@ export function handleProtocolErrors(
     if (connection.isRejected) return
     connection.isRejected = true
     const { previous, last } = connection
-    // The malformed bytes follow the complete requests, so the responses to those are sent first. A request that got its response before
-    // its body was complete gets no second response.
+    // The malformed bytes follow the complete requests, so the responses to these requests are sent first. A request that got its response
+    // before its body was complete gets no second response.
     const isResponded = !last.req.complete && last.headersSent
     const awaited = last.req.complete || isResponded ? last : previous
     const end = isResponded ? () => socket.destroy(error) : reject

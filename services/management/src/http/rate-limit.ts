@@ -1,6 +1,6 @@
 /**
  * Limits requests (docs/api.md#m4) by credential, by organization, and by API key and address. It also limits failed authentications by
- * address. Validation has no limit.
+ * address. All limits apply to windows of ten seconds. Validation has no limit.
  */
 
 import { type Network, parseNetwork } from '@keyward/address'

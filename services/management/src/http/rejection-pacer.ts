@@ -4,7 +4,7 @@
  */
 
 const WINDOW_MS = 1_000
-/** The error responses of one owner in a window that are sent immediately. */
+/** The number of error responses to one owner in a window that are sent immediately. */
 const IMMEDIATE = 200
 const DELAY_MS = 250
 

@@ -41,7 +41,7 @@ const unreadBodies = new UnreadBodies()
 const rejections = new RejectionPacer()
 /** The owner of all requests without a valid credential. */
 const STRANGER = ''
-/** The share of the caller of an admitted request. */
+/** The name of the share of connections that each admitted request uses. */
 const owners = new WeakMap<Request, string>()
 
 function send(response: Response, { status, headers, body, stream }: WireResponse): void {

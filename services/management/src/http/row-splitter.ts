@@ -10,7 +10,7 @@ const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c] as const
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const
 /** The maximum size of the frame, which is the body without its rows: `{"rules":[]}` and white space. */
 const MAX_FRAME_BYTES = 64 * 1024
-/** The name of the rows, its colon and its bracket are recognized in this number of bytes at the end of the frame. */
+/** The member name of the rows, the colon and the opening bracket are recognized in this number of bytes at the end of the frame. */
 const TAIL_BYTES = 64
 
 /** The parts of the body of an import. */

@@ -48,7 +48,7 @@ export interface RowsOf<Body> {
   splitter: SplitterOptions
   /** The schema of a body that is absent. It yields only errors. */
   schema: z.ZodType<Body>
-  /** Returns the rows or the errors of the body as a whole. Throws IMPORT_TOO_LARGE. */
+  /** Returns the rows, or the errors of the whole body. Throws IMPORT_TOO_LARGE. */
   parse(split: SplitBody): Promise<{ data: Body } | FoundErrors>
 }
 

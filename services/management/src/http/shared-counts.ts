@@ -21,7 +21,7 @@ export interface Count {
 }
 
 interface Entry {
-  /** The count of this process and the last known counts of the others. */
+  /** The sum of the count of this process and the last known counts of the other processes. */
   used: number
   /** The count of this process since the last exchange. */
   unsent: number
@@ -29,7 +29,7 @@ interface Entry {
 }
 
 export interface SharedCounts {
-  /** Counts a request, unless the owner has reached its limit. Then `used` is above the limit. */
+  /** Counts a request, unless the owner has reached its limit. In that case `used` is above the limit. */
   count(owner: string, limit: number): Count
   close(): Promise<void>
 }

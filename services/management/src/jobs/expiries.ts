@@ -1,8 +1,8 @@
 /**
  * Writes events about expiries: of licenses that expire soon or have expired, and of expired access rules (docs/api.md#w1). Any number of
- * processes may run it, and one works at a time. `event_schedules` stores the time up to which all events have been written, so that none
- * is missed while no process runs. Each run also looks back before that time, because a transaction may set an expiry that has passed when
- * it commits. `event_marks` prevents that an event is written twice.
+ * processes may run this job, and one works at a time. `event_schedules` stores the time up to which all events have been written, so that
+ * none is missed while no process runs. Each run also looks back before that time, because a transaction may set an expiry that has passed
+ * when it commits. `event_marks` prevents an event from being written twice.
  */
 
 import type { EventType } from '@keyward/contract/management/events'
@@ -14,7 +14,7 @@ import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 
-/** The time by which a run looks back. It is longer than any transaction of this service. */
+/** The number of seconds by which a run looks back. It exceeds the duration of any transaction of this service. */
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000
@@ -24,7 +24,7 @@ interface Schedule {
   /** The name of the schedule, which is a part of its marks. */
   name: string
   table: 'licenses' | 'accessRules'
-  /** The days before the expiry at which its events are due. */
+  /** The number of days before the expiry at which the event is due. */
   daysBefore: number
   condition: RawBuilder<unknown>
   write: (db: Db, ids: readonly string[]) => Promise<void>
@@ -62,7 +62,7 @@ const schedules: readonly Schedule[] = [
     name: `license.expiring ${days}`,
     table: 'licenses',
     daysBefore: days,
-    // A license that was created with less time until its expiry gets no event.
+    // A license that was created less than `days` before its expiry gets no event.
     condition: sql`${notRevoked} and created_at <= expires_at - ${days} * interval '1 day'`,
     write: (db, ids) => writeLicenseEvents(db, 'license.expiring', ids, { days }),
   })),

@@ -1,7 +1,7 @@
 /**
  * Writes the events that no request causes, at intervals: about changes by validators, expiries and quotas. Every management process runs
- * these jobs. Locks in Postgres let one process work at a time, and another continues when it ends. Webhooks are delivered beside the
- * jobs, by all processes. All of them share a separate connection pool.
+ * these jobs. Locks in Postgres let one process work at a time, and another process continues when that process ends. All processes deliver
+ * webhooks, in parallel to the jobs. Jobs and deliveries share a separate connection pool.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,7 +42,7 @@ export async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise
   }
 }
 
-/** Returns the time of Postgres. It decides which events are due, because the clocks of processes differ. */
+/** Returns the time of Postgres. This time determines which events are due, because the clocks of processes differ. */
 async function databaseTime(db: Db): Promise<Date> {
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
   return rows[0]!.now

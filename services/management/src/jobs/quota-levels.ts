@@ -1,6 +1,6 @@
 /**
  * Writes the events about quotas (docs/api.md#w1), when the use of a quota reaches 80 % and when it reaches 100 %. After the use has fallen
- * below a mark, it can reach the mark again.
+ * below one of these levels, reaching the level again causes another event.
  */
 
 import { quotaName } from '@keyward/contract'
@@ -21,7 +21,7 @@ interface Use {
   percent: number | null
 }
 
-/** Returns the use of every quota, and the mark that it had reached at the last run. */
+/** Returns the use of every quota, and the level in percent that it had reached at the last run. */
 async function readUses(db: Db): Promise<Use[]> {
   const { rows } = await sql<Use>`
     select u.organization_id, u.quota, sum(u.used)::bigint as used, o.quotas, l.percent

@@ -13,7 +13,7 @@ export interface SealedKey {
 }
 
 export interface Keyring {
-  /** The id of the master key that seals. */
+  /** The id of the master key that seals keys. */
   readonly currentId: string
   seal(organizationId: string, keyId: string, privateKey: Uint8Array): Buffer
   /** Returns the private key. Throws for an unknown master key and for a modified sealed key. */

@@ -1,6 +1,6 @@
 /**
- * Connects webhooks. A name is resolved first, every address of it is checked, and the connection is made to a checked address, so that
- * a name that resolves differently a moment later changes nothing (docs/api.md#w6).
+ * Connects to the receivers of webhooks (docs/api.md#w6). A name is resolved once, all its addresses are checked, and the connection is
+ * made to a checked address. A later change of the name's addresses therefore has no effect.
  */
 
 import { promises as dns } from 'node:dns'
@@ -12,13 +12,13 @@ import { buildConnector } from 'undici'
 import { isAllowedAddress, type WebhookNetwork } from './network.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** Names have their own resolver, because that of the system runs in a few threads that slow names would fill. */
+/** Names have a separate resolver, because the resolver of the system uses a few threads, which slow lookups would occupy. */
 const RESOLVE = { timeout: 2_000, tries: 2 }
 const MAX_ADDRESSES = 16
 
 export type Resolve = (name: string) => Promise<string[]>
 
-/** The connection is not made, because the address is not allowed. */
+/** Reports that no connection was made, because the host has an address that is not allowed. */
 export class BlockedAddress extends Error {
   override readonly name = 'BlockedAddress'
 
@@ -27,7 +27,10 @@ export class BlockedAddress extends Error {
   }
 }
 
-/** Resolves names with the servers of the system. In allowed networks, names may also be in its file of hosts. */
+/**
+ * Returns a function that resolves names with the DNS servers of the system. With `usesHostsFile`, a name that these servers do not resolve
+ * is also looked up in the hosts file.
+ */
 export function createResolve(usesHostsFile: boolean): Resolve {
   const resolver = new dns.Resolver(RESOLVE)
   return async (name) => {
@@ -38,7 +41,10 @@ export function createResolve(usesHostsFile: boolean): Resolve {
   }
 }
 
-/** Returns an address to connect to. Throws BlockedAddress when one is not allowed: no public service has such a name. */
+/**
+ * Returns an address to connect to. Throws BlockedAddress when any address of the name is not allowed, because the name of a public service
+ * has no such address.
+ */
 async function checkedAddress(
   { protocol, port, hostname }: buildConnector.Options,
   network: WebhookNetwork,
@@ -55,7 +61,7 @@ async function checkedAddress(
   return { host, address }
 }
 
-/** Returns the function that undici connects with. `connect` makes the connection to an address. */
+/** Returns the function with which undici connects. `connect` makes the connection to an address. */
 export function createConnector(
   network: WebhookNetwork,
   resolve: Resolve,
@@ -69,7 +75,7 @@ export function createConnector(
     const { host, address } = await checkedAddress(options, network, resolve)
     const name = host === address ? {} : { servername: host }
     const socket = await connectTo({ ...options, ...name, hostname: address })
-    // The address that is really connected to.
+    // Checks the address to which the socket is connected.
     if (isAllowedAddress(socket.remoteAddress ?? '', network)) return socket
     socket.destroy()
     throw new BlockedAddress(host)

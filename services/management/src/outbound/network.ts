@@ -1,14 +1,14 @@
 /**
- * Where webhooks may connect (docs/api.md#w6): to public unicast addresses and to networks that the operator allows. Vendors choose
- * the URLs, so every other address counts as hostile.
+ * Determines the addresses to which webhooks may be sent (docs/api.md#w6): public unicast addresses, and networks that the operator allows.
+ * Vendors choose the URLs, so every other address is blocked.
  */
 
 import ipaddr from 'ipaddr.js'
 
 export interface WebhookNetwork {
-  /** Networks beyond the public ones. */
+  /** The networks that are allowed in addition to public addresses. */
   allowedNetworks: readonly Network[]
-  /** Null: every port. */
+  /** The allowed ports. Null: every port. */
   allowedPorts: readonly number[] | null
   allowsHttp: boolean
 }
@@ -17,12 +17,12 @@ export type Network = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export const DEFAULT_PORTS: number[] = [443, 8443]
 
-/** All of global unicast. The rest of IPv6 is local, embeds IPv4 addresses, or is not assigned. */
+/** The global unicast addresses of IPv6. The rest of IPv6 is local, embeds IPv4 addresses, or is not assigned. */
 const IPV6_GLOBAL: Network = ipaddr.parseCIDR('2000::/3')
-/** Answers to virtual machines of one cloud, although it is of a public range. */
+/** The address of a metadata service, which the virtual machines of one cloud can reach, although it is in a public range. */
 const METADATA = new Set(['168.63.129.16'])
 
-/** Parses addresses and CIDR ranges, such as `10.0.0.0/8`. Returns undefined when one is not valid. */
+/** Parses addresses and CIDR ranges, such as `10.0.0.0/8`. Returns undefined when a part is invalid. */
 export function parseNetworks(parts: readonly string[]): Network[] | undefined {
   const networks: Network[] = []
   for (const part of parts) {
@@ -35,24 +35,24 @@ export function parseNetworks(parts: readonly string[]): Network[] | undefined {
   return networks
 }
 
-/** Parses ports separated by commas. Returns null for `all`, and undefined when one is not valid. */
+/** Parses ports separated by commas. Returns null for `all`, and undefined when a port is invalid. */
 export function parsePorts(text: string): number[] | null | undefined {
   if (text.trim() === 'all') return null
   const ports = text.split(',').map((part) => (/^\s*\d{1,5}\s*$/.test(part) ? Number(part) : 0))
   return ports.every((port) => port >= 1 && port <= 65_535) ? ports : undefined
 }
 
-/** Whether a webhook may be sent to the address. Any text that is no address is not allowed. */
+/** Returns whether a webhook may be sent to the address. Returns false for text that is not an address. */
 export function isAllowedAddress(text: string, { allowedNetworks }: Pick<WebhookNetwork, 'allowedNetworks'>): boolean {
   if (!ipaddr.isValid(text)) return false
-  // Removes the form `::ffff:192.0.2.1`.
+  // Converts an IPv4-mapped address such as `::ffff:192.0.2.1` to IPv4.
   const address = ipaddr.process(text)
   if (allowedNetworks.some((network) => address.kind() === network[0].kind() && address.match(network))) return true
   if (METADATA.has(address.toString()) || address.range() !== 'unicast') return false
   return address.kind() === 'ipv4' || address.match(IPV6_GLOBAL)
 }
 
-/** Returns what is wrong with the URL of an endpoint, or null. A name is only resolved when something is sent. */
+/** Returns the validation error of an endpoint's URL, or null. A name is not resolved here, but at each attempt. */
 export function urlError(text: string, network: WebhookNetwork): string | null {
   const url = URL.parse(text)
   if (url === null) return 'must be an absolute URL such as https://hooks.example.com/keyward'

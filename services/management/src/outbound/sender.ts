@@ -1,4 +1,4 @@
-/** Sends one attempt of a delivery. It follows no redirect, reads 2 kB of the response, and ends after 15 seconds. */
+/** Sends one attempt of a delivery. It follows no redirect, reads at most 2 kB of the response, and ends after at most 15 seconds. */
 
 import { Agent, request } from 'undici'
 
@@ -7,18 +7,21 @@ import { urlError, type WebhookNetwork } from './network.ts'
 
 const TIMEOUT_MS = 15_000
 const MAX_RESPONSE_BYTES = 2_048
-/** Longer than the time between two events of a busy vendor, shorter than what receivers keep. */
+/**
+ * The time for which an idle connection stays open. It is longer than the time between two events of a busy vendor, and shorter than the
+ * time for which receivers usually keep idle connections open.
+ */
 const KEEP_ALIVE_MS = 4_000
 const MAX_ERROR_LENGTH = 300
 
 export interface Attempt {
   at: Date
   durationMs: number
-  /** Null: there was no response. */
+  /** The status code of the response. Null: there was no response. */
   status: number | null
-  /** Null: it succeeded. */
+  /** The error message. Null: the attempt succeeded. */
   error: string | null
-  /** The first 2 kB, as far as they arrived. */
+  /** The beginning of the response body, at most 2 kB. */
   response: string | null
   /** The seconds of `Retry-After`. Null: none. */
   retryAfterSeconds: number | null
@@ -30,7 +33,7 @@ export interface Sender {
   close(): Promise<void>
 }
 
-/** Returns the seconds of a `Retry-After` header, which has seconds or a date. */
+/** Returns the seconds of a `Retry-After` header, which contains a number of seconds or a date. */
 export function retryAfterSeconds(value: unknown, nowMs: number): number | null {
   if (typeof value !== 'string') return null
   if (/^\d{1,9}$/.test(value)) return Number(value)
@@ -38,7 +41,7 @@ export function retryAfterSeconds(value: unknown, nowMs: number): number | null 
   return seconds > 0 ? seconds : null
 }
 
-/** Returns the first bytes of a body as text that Postgres stores. What arrives late or breaks off is left out. */
+/** Returns the beginning of a body as text that Postgres can store. The text ends where the body times out or the connection breaks. */
 async function readStart(body: AsyncIterable<unknown>): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -50,7 +53,7 @@ async function readStart(body: AsyncIterable<unknown>): Promise<string> {
       if (length >= MAX_RESPONSE_BYTES) break
     }
   } catch {
-    // The status counts. An incomplete body does not change it.
+    // Only the status determines the outcome, so an incomplete body is not an error.
   }
   return Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES).toString('utf8').replaceAll('\u0000', '\uFFFD')
 }
@@ -68,7 +71,7 @@ function errorOf(status: number): string | null {
   return `The response has the status ${status}.`
 }
 
-/** Returns the sender. Tests give it their own names. */
+/** Creates a sender. Tests pass their own `resolve`. */
 export function createSender(
   network: WebhookNetwork,
   resolve: Resolve = createResolve(network.allowedNetworks.length > 0),
@@ -93,13 +96,13 @@ export function createSender(
         retryAfterSeconds: null,
         ...rest,
       })
-      // What the operator allows may have changed since the endpoint was created.
+      // The operator may have changed the allowed networks since the endpoint was created.
       const wrong = urlError(url, network)
       if (wrong !== null) return attempt({ error: `The URL ${wrong}.` })
       try {
         const signal = AbortSignal.timeout(timeoutMs)
         const sent = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
-        // Leaving the rest of the body unread is an error of the body, not of the attempt.
+        // Leaving the rest of the body unread causes an error event on the body. The attempt has not failed.
         sent.body.on('error', () => undefined)
         const response = await readStart(sent.body)
         sent.body.destroy()
