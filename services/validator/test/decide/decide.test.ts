@@ -33,7 +33,7 @@ async function decide(check: object, sent: { secret?: string; port?: number } = 
   return send(sent.port ?? validator.adminPort, '/decide', { secret: sent.secret ?? secret, body })
 }
 
-test('considers changes that were committed before the request, even without a notification', async () => {
+test('reflects changes that were committed before the request, even without a notification', async () => {
   const { pool } = world.database
   for (let round = 0; round < 10; round++) {
     const { id, key } = await world.license({ maxMachines: 1 })
@@ -122,7 +122,7 @@ test('returns 503 when the index does not reach the snapshot in time', { timeout
   await proxy.close()
 })
 
-test('derives the address for management from the host that the admin port listens on', () => {
+test('derives the address for management from the host on which the admin server listens', () => {
   const urlOf = (adminHost: string, given: string | null = null) => adminUrl({ adminHost, adminUrl: given }, 9080)
   expect(urlOf('127.0.0.1')).toBe('http://127.0.0.1:9080')
   expect(urlOf('::1')).toBe('http://[::1]:9080')

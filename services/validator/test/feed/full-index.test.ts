@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.database.drop())
 
-/** Inserts organizations. A small index has a capacity of 2,047. */
+/** Inserts organizations. A small index has a capacity of 2,047 organizations. */
 const addOrganizations = (count: number): Promise<unknown> =>
   world.database.pool.query(
     `insert into organizations (id, name, plan) select new_id(), 'Filler ' || i, 'FREE' from generate_series(1, $1::int) i`,

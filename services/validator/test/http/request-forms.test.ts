@@ -103,7 +103,7 @@ test('sends each chunked request its own response', async () => {
     return replies.map(({ text }) => /2031-0\d/.exec(text)?.[0])
   }
   const own = [1, 2, 3, 4, 5, 6].map((month) => `2031-0${month}`)
-  // The licenses were committed in any order, so the validator has read all of them when it finds each one.
+  // The licenses are committed in no particular order, so the test waits until the validator finds each of them.
   await expect.poll(expiries).not.toContain(undefined)
   for (let round = 0; round < 20; round++) expect(await expiries()).toEqual(own)
 })

@@ -79,7 +79,7 @@ async function writeFileOnce(): Promise<void> {
   await stop()
 }
 
-test('restores the index at the start, and reads the changes since', async () => {
+test('restores the index at the start, and then reads only the later changes', async () => {
   await writeFileOnce()
   await setStatus('suspended')
   const added = await world.license({ maxMachines: null })

@@ -1,8 +1,8 @@
 /**
  * Judges the verdicts of a validator's index at one moment. All checks of an organization together must have the verdicts of
- * one version. That version must not be older than the versions that its checks have shown before. It must not be older than
- * the snapshot that the validator has published as applied. While the validator is ready and undisturbed, it must also not be
- * older than the propagation bound.
+ * one version. That version must not be older than the versions that the organization's checks have shown before. It must not
+ * be older than the snapshot that the validator has published as applied. While the validator is ready and undisturbed, it must
+ * also not be older than the propagation bound.
  *
  * A claim or release of this validator is applied at once, so a machine may be newer than the version. The machine then has the
  * state after that claim or release.
@@ -28,13 +28,13 @@ import { machineName, type State, usedOf } from './world.ts'
 /** The propagation bound: a ready and undisturbed validator shows a version at most this long after its commit. */
 export const BOUND_MS = 2_000
 
-/** The time for which a heartbeat counts. */
+/** The maximum age of the heartbeat of a live validator. */
 const LIVE_MS = 5_000
 
 /**
- * The kinds of problems. `wrongly allowed`: a check is VALID although every possible version rejects it. `backwards`: the version
- * is older than one shown before. `mixed`: the verdicts match no version. `late`: the version is older than the bound. `applied
- * too early`: the version is older than the published snapshot.
+ * The kinds of problems. `wrongly allowed`: a check is VALID although every possible version rejects it. `backwards`: the
+ * version is older than one shown before. `mixed`: the verdicts match no version. `late`: the version is older than the
+ * propagation bound allows. `applied too early`: the version is older than the published snapshot.
  */
 export type Problem = 'wrongly allowed' | 'backwards' | 'mixed' | 'late' | 'applied too early'
 

@@ -204,7 +204,7 @@ export class SimulatedSource implements FeedSource {
     const { snapshot, behind, entries, state, reloads } = reading
     this.reads++
     if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
-    if (suspects.length > 0) this.#network.tell(`${suspects.length} suspects are read with what changed since ${since}`)
+    if (suspects.length > 0) this.#network.tell(`${suspects.length} suspects are read with the changes since ${since}`)
     const large = reading.large.map((organization) => idOf('organization', organization))
     return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)), reloads }
   }
@@ -330,7 +330,9 @@ export class SimulatedSlots implements SlotStore {
     })
   }
 
-  /** Begins a transaction and locks its licenses, unless others lock them. Later it calls `decide`, which commits. */
+  /**
+   * Begins a transaction and locks the licenses that no other transaction has locked. Later it calls `decide`, which commits.
+   */
   async #transact<T>(
     licenses: readonly number[],
     decide: (transaction: Transaction, isBusy: (license: number) => boolean) => T,

@@ -1,6 +1,6 @@
 /**
- * Plans the events of a run as data, so that a run can be repeated exactly, and shrunk by omitting steps. A step chooses its rows
- * with its own seed, so the choice does not depend on other steps.
+ * Plans the events of a run as data, so that a run can be repeated exactly, and shrunk by omitting steps. Each step chooses its
+ * rows with a separate seed, so the choice does not depend on other steps.
  */
 
 import { type Random, random } from '@keyward/testkit'

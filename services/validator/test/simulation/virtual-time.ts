@@ -1,7 +1,7 @@
 /**
- * Provides virtual time and the scheduler of a simulation. Events run one at a time, in the order of their times. Events of the
- * same time run in random order. After each event, every resolved promise continues. Real time has no influence, so the same seed
- * yields the same run.
+ * Provides virtual time and the scheduler of a simulation. Events run one at a time, in the order of their times. Events with
+ * the same time run in random order. After each event, every resolved promise continues. Real time has no influence, so the
+ * same seed yields the same run.
  */
 
 import { setImmediate as settled } from 'node:timers/promises'

@@ -86,7 +86,7 @@ test('distinguishes an unavailable server from rejected data', () => {
   for (const code of ['22P02', '23514', '40001', '40P01']) expect(slots.isHopeless(withCode(code)), code).toBe(false)
 })
 
-describe('beside a flood of one organization', () => {
+describe('during a flood of claims from another organization', () => {
   const HOSTILE = 1
   const QUIET = 2
   /** The statements so far: the organizations of the claims, and a function that ends the statement. */

@@ -69,7 +69,7 @@ test('decides checks from memory in the validator that has renewed the lease of 
   expect(await renewals(id)).toEqual(renewed)
 })
 
-test('renews a lease after its half, and frees the slot when no check follows', async () => {
+test('renews a lease in its second half, and frees the slot when no check follows', async () => {
   const { id, key } = await world.license({ maxMachines: 1, leaseSeconds: 4 })
   await followed()
   expect(await codeOf(0, key, 'a')).toBe('VALID')
@@ -106,7 +106,7 @@ test('grants a slot within a second of the end of its lease, through any validat
   )
   const [fastest = 0, , median] = freeForS.toSorted((a, b) => a - b)
   expect(fastest).toBeGreaterThanOrEqual(0)
-  // Of five, a busy machine may delay two.
+  // A busy computer may delay two of the five grants.
   expect(median).toBeLessThan(1)
 })
 

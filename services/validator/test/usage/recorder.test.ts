@@ -158,7 +158,7 @@ test('counts every check once when its connections are terminated repeatedly', a
   expect(await total()).toBe(sent)
 })
 
-test('stores the name that a known machine sends later', async () => {
+test('stores the hostname that a known machine sends later', async () => {
   const license = await world.license({ maxMachines: 2 })
   await until(async () => (await check(license.key, 'm')).status === 200)
   const body = { licenseKey: license.key, fingerprint: 'm', hostname: 'build-7' }
