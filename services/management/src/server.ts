@@ -39,13 +39,13 @@ export interface Management {
   close(): Promise<void>
 }
 
-/** The time limit of a read. A change may take longer, such as a deletion with its cascade. */
+/** The timeout of one statement of a read. A change, such as a deletion with its cascade, may take longer. */
 const READ_TIMEOUT_MS = 2_000
 const SERVER_TIMEOUTS = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000
 const IDLE_CHECK_INTERVAL_MS = 50
-/** The time after which a stop closes all connections. It is longer than any request waits for the validators. */
+/** The time after which a stop closes all connections. It is longer than the longest wait of a request for the validators. */
 const STOP_TIMEOUT_MS = 12_000
 
 function listen(server: Server, port: number, host: string): Promise<number> {
@@ -101,7 +101,7 @@ function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
   let reachable = true
   let checking = false
   const check = async (): Promise<void> => {
-    // Only one check runs at a time, so that the checks of an unresponsive Postgres do not occupy the pool.
+    // Only one check runs at a time, so that checks do not occupy the pool while Postgres does not respond.
     if (checking) return
     checking = true
     reachable = await db

@@ -31,16 +31,19 @@ test.each(named(takesBody))('%s: returns no 5xx for values of any type', async (
       expect(allowed).toContain(outcome(await api.send(endpoint, { path, body: { ...body, [field]: value } })))
 })
 
-test.each(named(isRepeatable))('%s: runs once for concurrent requests with one key', async (id, endpoint) => {
-  const request = await api.make(endpoint)
-  const headers = { 'idempotency-key': `at-once-${id}` }
-  const responses = await Promise.all(Array.from({ length: 6 }, () => api.send(endpoint, request, { headers })))
-  const done = responses.filter((response) => response.status === endpoint.definition.status)
-  expect(done.filter((response) => response.headers.get('idempotency-replayed') === null)).toHaveLength(1)
-  const rest = responses.filter((response) => response.status !== endpoint.definition.status).map(outcome)
-  expect(rest.filter((one) => one !== '409 IDEMPOTENCY_KEY_IN_USE')).toEqual([])
-  expect(new Set(done.map((response) => JSON.stringify(withoutSecrets(endpoint, response.body)))).size).toBe(1)
-})
+test.each(named(isRepeatable))(
+  '%s: runs once for concurrent requests with one idempotency key',
+  async (id, endpoint) => {
+    const request = await api.make(endpoint)
+    const headers = { 'idempotency-key': `at-once-${id}` }
+    const responses = await Promise.all(Array.from({ length: 6 }, () => api.send(endpoint, request, { headers })))
+    const done = responses.filter((response) => response.status === endpoint.definition.status)
+    expect(done.filter((response) => response.headers.get('idempotency-replayed') === null)).toHaveLength(1)
+    const rest = responses.filter((response) => response.status !== endpoint.definition.status).map(outcome)
+    expect(rest.filter((one) => one !== '409 IDEMPOTENCY_KEY_IN_USE')).toEqual([])
+    expect(new Set(done.map((response) => JSON.stringify(withoutSecrets(endpoint, response.body)))).size).toBe(1)
+  },
+)
 
 test.each(named())('%s: returns documented responses to concurrent requests', async (_, endpoint) => {
   const request = await api.make(endpoint)

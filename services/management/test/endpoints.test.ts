@@ -185,7 +185,7 @@ describe('malformed requests', () => {
     ['415 UNSUPPORTED_MEDIA_TYPE', { 'content-type': 'application/json; charset=latin1' }, ['{}']],
   ]
   test.each(['products', 'access-rules/import'])(
-    'POST %s: rejects malformed JSON, values that are no object, and other content types',
+    'POST %s: rejects malformed JSON, values other than objects, and other content types',
     async (path) => {
       for (const [expected, headers, list] of bodies)
         for (const raw of list) expect(outcome(await api.vendor.call('POST', path, { raw, headers }))).toBe(expected)

@@ -60,7 +60,7 @@ function send({ method, path, token, body, address }: Sent): Promise<{ status: n
       },
     )
     request.on('error', () => resolve({ status: 0, text: '' }))
-    // A connection may also end within the response.
+    // A connection may also end during the response.
     request.on('close', () => resolve({ status: 0, text: '' }))
     // The timeout is far longer than any response takes, even on a slow machine.
     request.setTimeout(60_000, () => request.destroy())

@@ -18,7 +18,7 @@ import { sql } from 'kysely'
 import type { Db, ReadContext, WriteContext } from '../http/context.ts'
 import { ApiError } from '../http/problem.ts'
 
-/** The quotas that an organization counts. `machinesPerLicense` limits each license separately. */
+/** The quotas on rows that are counted per organization. `machinesPerLicense` limits each license separately. */
 export type CountedQuota = Exclude<Quota, 'machinesPerLicense'>
 
 /** An upper bound for the number of requests that all management processes together run at once. */

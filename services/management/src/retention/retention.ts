@@ -1,6 +1,6 @@
 /**
- * Applies retention (docs/api.md#d6). It deletes rows that are older than configured, in small batches, so that no batch holds locks for
- * long. Each batch takes an advisory lock, so only one process works at a time.
+ * Applies retention (docs/api.md#d6). It deletes rows that are older than the configured number of days, in small batches, so that no batch
+ * holds locks for long. Each batch takes an advisory lock, so only one process works at a time.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Db } from '../http/context.ts'
 import { SESSION_IDLE_HOURS } from '../http/sessions.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
-/** The days for which each kind of row is kept. */
+/** The number of days for which each kind of row is kept. */
 export interface RetentionDays {
   expiredRules: number
   revokedCredentials: number
@@ -38,7 +38,7 @@ const EVENT_DAYS = 30
 const MAX_EVENTS = 1_000_000
 /** The most deliveries of one webhook endpoint. The oldest are deleted earlier. */
 const MAX_DELIVERIES = 200_000
-/** The days for which combined rules are kept. A validator writes its matches much sooner. */
+/** The number of days for which entries of `folded_rules` are kept. Validators write the matches of the deleted rules much sooner. */
 const FOLDED_RULE_DAYS = 7
 const MS_PER_DAY = 86_400_000
 
@@ -95,7 +95,7 @@ function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: n
   }
 }
 
-/** Selects the marks before the time to which the scheduler looks back, even after a pause. */
+/** The condition for marks that were due a day before the time up to which all events are written. No run looks back that far. */
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
 /**
@@ -181,7 +181,7 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   return true
 }
 
-/** Applies every retention once. Returns the numbers of deleted rows by kind, without the kinds of which no row was deleted. */
+/** Applies the retention of every kind of row once. Returns the number of deleted rows by kind, without kinds that lost no row. */
 export async function applyRetention(db: Db, options: RetentionOptions): Promise<Record<string, number>> {
   const { days } = options
   const sweeps: readonly [string, Batch][] = [

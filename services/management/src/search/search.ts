@@ -1,5 +1,5 @@
 /**
- * Searches everything that the caller may read, within one organization (docs/api.md#m15). Every query reads a bounded number of rows, or
+ * Searches the resources of one organization that the caller may read (docs/api.md#m15). Every query reads a bounded number of rows, or
  * only the matching part of an index.
  */
 
@@ -21,9 +21,9 @@ const MAX_RESULTS = 10
  * it.
  */
 const MIN_PART_LENGTH = 3
-/** The number of rows that a search for machines reads at most, because some no longer hold a slot. */
+/** The maximum number of rows that a search for machines reads. Some of these machines no longer hold a slot. */
 const MAX_MACHINES_READ = 1_000
-/** The number of newest customers that are compared one by one. A text that is frequent among them needs no index. */
+/** The number of newest customers that are compared one by one. For a text that is frequent among them, the index is not read. */
 const NEWEST_CUSTOMERS = 2_000
 
 function escapeLike(value: string): string {
@@ -43,7 +43,7 @@ export async function searchLicenses(context: ReadContext, q: string): Promise<S
 
 export async function searchCustomers(context: ReadContext, q: string): Promise<SearchResults['customers']> {
   const { db, organizationId } = context
-  // A line break separates the fields in `customer_text`. A text that contains one would match across fields.
+  // A line break separates the fields in `customer_text`. A text that contains a line break would match across fields.
   if (q.length < MIN_PART_LENGTH || q.includes('\n')) return []
   const isMatch = sql<boolean>`customer_text(email, name, external_id) like ${`%${escapeLike(q.toLowerCase())}%`}`
   const own = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
@@ -83,7 +83,7 @@ function afterPrefix(prefix: Buffer): Buffer | null {
   return after
 }
 
-/** Finds machines whose machine id begins with the text, or whose host name does with case ignored. */
+/** Finds machines whose machine id begins with the text, or whose host name begins with it, without regard to case. */
 export async function searchMachines(
   { db, organizationId }: ReadContext,
   q: string,

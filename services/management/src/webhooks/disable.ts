@@ -1,4 +1,4 @@
-/** Disables endpoints that are gone or have failed for days (docs/api.md#w5), with an audit entry and an event. */
+/** Disables endpoints that return 410 or have failed for days (docs/api.md#w5), and writes an audit entry and an event. */
 
 import { sql } from 'kysely'
 
@@ -11,7 +11,7 @@ const MAX_FAILING_DAYS = 5
 
 type Reason = 'GONE' | 'FAILING'
 
-/** Disables the endpoint unless it is disabled already. `FAILING`: only if it has failed for long enough. Returns whether it did. */
+/** Disables the endpoint. Returns false if it is already disabled or, for the reason `FAILING`, has not failed for long enough. */
 export async function disableEndpoint(db: Db, endpointId: string, reason: Reason): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const row = await transaction

@@ -12,7 +12,7 @@ export interface WebhookMetrics {
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   const attempts = new Counter({
     name: 'keyward_management_webhook_attempts_total',
-    help: 'Attempts to deliver a webhook, by outcome: succeeded, failed (a response that is no success), unreachable (no response).',
+    help: 'Attempts to deliver a webhook, by outcome: succeeded, failed (the response is an error), unreachable (no response).',
     labelNames: ['outcome'],
     registers: [registry],
   })
@@ -24,7 +24,7 @@ export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   })
   const due = new Gauge({
     name: 'keyward_management_webhook_due',
-    help: 'Deliveries that are due and not yet attempted, of all processes, counted up to 100,000.',
+    help: 'Deliveries of all processes that are due and have not been attempted, counted up to 100,000.',
     registers: [registry],
   })
   return {

@@ -1,6 +1,6 @@
 /**
  * The queue of deliveries in Postgres (docs/api.md#w5). A worker claims deliveries with `skip locked` and writes their outcomes. A worker
- * that is not seen for some seconds has ended, and its claims are released for the others.
+ * without a heartbeat for LEASE_SECONDS counts as ended, and its claims are released for other workers.
  */
 
 import { sql } from 'kysely'
@@ -21,14 +21,14 @@ export interface Claimed {
   endpointId: string
   attempts: number
   eventId: string
-  /** The event; `data` is JSON text. Null: the event is gone. */
+  /** The type of the event, and its data as JSON text. Both are null when the event has been deleted. */
   type: string | null
   data: string | null
-  /** Null: the endpoint is gone. */
+  /** Null: the endpoint has been deleted. */
   endpoint: EndpointRow | null
 }
 
-/** An endpoint with due deliveries. Null fields: the endpoint is deleted. */
+/** An endpoint with due deliveries. `organizationId` and `enabled` are null when the endpoint has been deleted. */
 export interface DueEndpoint {
   endpointId: string
   organizationId: string | null
@@ -38,7 +38,10 @@ export interface DueEndpoint {
 
 const PENDING = sql`status = 'PENDING' and worker is null`
 
-/** Returns the endpoints with due deliveries. It steps through the index from endpoint to endpoint, however long the queue of each is. */
+/**
+ * Returns the endpoints with due deliveries. The query reads one index entry per endpoint, so its cost does not depend on the lengths of
+ * their queues.
+ */
 export async function findDue(db: Db): Promise<DueEndpoint[]> {
   const { rows } = await sql<DueEndpoint>`
     with recursive waiting as (
@@ -87,7 +90,7 @@ async function readEndpoints(db: Db, ids: readonly string[]): Promise<Map<string
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** What an attempt leads to. */
+/** The result of an attempt, and the time of the next attempt. */
 export interface Outcome {
   deliveryId: string
   endpointId: string
@@ -126,7 +129,7 @@ export async function writeOutcomes(db: Db, worker: string, outcomes: readonly O
     from judged j where e.id = j.endpoint_id and (e.failing_since is null) <> j.succeeded`.execute(db)
 }
 
-/** Ends deliveries that cannot be made: of an endpoint that is disabled or deleted. At most a batch; the rest waits for the next call. */
+/** Ends the pending deliveries of disabled or deleted endpoints as failed. One call ends at most FAIL_BATCH deliveries. */
 export async function failPending(db: Db, endpointIds: readonly string[]): Promise<void> {
   if (endpointIds.length === 0) return
   await sql`
@@ -135,7 +138,7 @@ export async function failPending(db: Db, endpointIds: readonly string[]): Promi
       limit ${FAIL_BATCH} for update skip locked)`.execute(db)
 }
 
-/** Returns claimed deliveries to the queue, for a later attempt of any worker. */
+/** Puts claimed deliveries back into the queue. Any worker may attempt them after 10 seconds. */
 export async function release(db: Db, worker: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await sql`
@@ -143,7 +146,7 @@ export async function release(db: Db, worker: string, ids: readonly string[]): P
     where id = any (${ids}::uuid[]) and worker = ${worker}`.execute(db)
 }
 
-/** Ends claimed deliveries whose event or endpoint is gone. */
+/** Ends claimed deliveries as failed, because their event or endpoint has been deleted. */
 export async function failClaimed(db: Db, worker: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await sql`
@@ -151,7 +154,7 @@ export async function failClaimed(db: Db, worker: string, ids: readonly string[]
     where id = any (${ids}::uuid[]) and worker = ${worker}`.execute(db)
 }
 
-/** Reports that the worker is alive, and releases what workers have claimed that are not. */
+/** Writes the heartbeat of the worker. Releases the deliveries that ended workers had claimed. */
 export async function beat(db: Db, worker: string): Promise<void> {
   await sql`
     insert into webhook_workers (id) values (${worker}) on conflict (id) do update set seen_at = now()`.execute(db)
@@ -165,7 +168,7 @@ export async function beat(db: Db, worker: string): Promise<void> {
       limit 10000 for update skip locked)`.execute(db)
 }
 
-/** Releases what the worker has claimed, when it stops. */
+/** Releases the claimed deliveries of a worker that stops, and removes the worker. */
 export async function leave(db: Db, worker: string): Promise<void> {
   await sql`update webhook_deliveries set worker = null where worker = ${worker}`.execute(db)
   await sql`delete from webhook_workers where id = ${worker}`.execute(db)
@@ -173,7 +176,7 @@ export async function leave(db: Db, worker: string): Promise<void> {
 
 const depth = z.array(z.object({ waiting: z.coerce.number() }))
 
-/** Returns how many deliveries are due and not yet attempted, counted up to a bound. */
+/** Returns the number of pending deliveries that are due, counted up to 100,000. */
 export async function countDue(db: Db): Promise<number> {
   const { rows } = await sql`
     select count(*)::integer as waiting from (

@@ -1,4 +1,4 @@
-/** When a delivery is attempted again (docs/api.md#w5). */
+/** Determines the time of the next attempt of a delivery (docs/api.md#w5). */
 
 import type { Attempt } from '../outbound/sender.ts'
 
@@ -20,10 +20,10 @@ const JITTER = 0.2
 const MAX_RETRY_AFTER_SECONDS = 24 * HOURS
 /** The status that disables the endpoint. */
 export const GONE = 410
-/** The statuses whose `Retry-After` is honoured. */
+/** The statuses whose `Retry-After` header is followed. */
 const BUSY = new Set([429, 503])
 
-/** Returns the seconds until the next attempt, or null when the delivery has failed. `attempts`: how many there were. */
+/** Returns the seconds until the next attempt, or null when the delivery has failed. `attempts` is the number of attempts so far. */
 export function secondsToRetry(
   attempts: number,
   { status, retryAfterSeconds }: Attempt,
@@ -32,6 +32,6 @@ export function secondsToRetry(
   const seconds = RETRY_SECONDS[attempts - 1]
   if (seconds === undefined || status === GONE) return null
   const wanted = status !== null && BUSY.has(status) ? (retryAfterSeconds ?? 0) : 0
-  // The longer wait has jitter, too, so that deliveries that failed together do not return together.
+  // Jitter applies to `Retry-After` as well, so that deliveries that failed together are not attempted again together.
   return Math.max(seconds, Math.min(wanted, MAX_RETRY_AFTER_SECONDS)) * (1 + JITTER * random())
 }

@@ -1,4 +1,7 @@
-/** The secrets of endpoints, sealed under the master key and bound to their endpoint. After a rotation, the previous one signs, too. */
+/**
+ * The secrets of endpoints, sealed under the master key and bound to their endpoint. For a time after a rotation, deliveries are also
+ * signed with the previous secret.
+ */
 
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
@@ -30,14 +33,14 @@ function open(keyring: Keyring, { id, organizationId, masterKeyId }: Sealed, sea
   return keyring.open({ organizationId, keyId: boundTo(id), masterKeyId, privateKeyEncrypted: sealed })
 }
 
-/** Returns the secrets that sign now, the current one first. */
+/** Returns the secrets with which a delivery is signed at `now`, the current one first. */
 export function openSecrets(keyring: Keyring, row: Sealed, now = new Date()): Buffer[] {
   const { previousEncrypted: previous, previousUntil } = row
   const isPreviousUsed = previous !== null && previousUntil !== null && previousUntil > now
   return [open(keyring, row, row.secretEncrypted), ...(isPreviousUsed ? [open(keyring, row, previous)] : [])]
 }
 
-/** Seals under the current master key the secrets that are sealed under the previous one. Returns their number. */
+/** Seals the secrets that are sealed under the previous master key under the current one. Returns their number. */
 export async function resealWebhookSecrets(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {
     const count = await db.transaction().execute(async (transaction) => {

@@ -1,7 +1,7 @@
 /**
- * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. Attempts of one endpoint and of one
- * organization are bounded, so a slow endpoint delays no other; of a failing endpoint one at a time is attempted. An outcome is
- * written after its attempt, so a process that is killed repeats attempts and loses none.
+ * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. The number of concurrent attempts is
+ * limited for each endpoint and each organization, so a slow endpoint does not delay others. A failing endpoint gets one attempt at a time.
+ * An outcome is written after its attempt, so a process that is killed repeats attempts and loses none.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -38,13 +38,13 @@ const MAX_PER_ORGANIZATION = 60
 const MAX_IN_ALL = 600
 /** Endpoints that fail get no more attempts when so many run, so that hanging ones leave capacity to the others. */
 const MAX_FAILING = 300
-/** The pause when nothing is due, and the least pause. */
+/** The pauses between claims: when no delivery was claimed, and otherwise. */
 const IDLE_MS = 250
 const BUSY_MS = 10
 const FLUSH_MS = 20
 const BEAT_MS = 1_500
 const COUNT_MS = 5_000
-/** Running attempts may take so long when the process stops. */
+/** The time for which a stopping process waits for running attempts. */
 const STOP_MS = 3_000
 const LOG_INTERVAL_MS = 10_000
 const USER_AGENT = 'Keyward-Webhooks/1'
@@ -61,7 +61,7 @@ export class WebhookWorker {
   readonly #options: WorkerOptions
   readonly #id = uuidv7()
   readonly #stopping = new AbortController()
-  /** Running attempts by endpoint and by organization. */
+  /** The number of running attempts, by endpoint and by organization. */
   readonly #running = new Map<string, number>()
   readonly #attempts = new Set<Promise<void>>()
   #outcomes: Outcome[] = []
@@ -73,7 +73,7 @@ export class WebhookWorker {
     this.#loops = this.#run()
   }
 
-  /** Ends running attempts, and releases what is not attempted. */
+  /** Waits up to STOP_MS for running attempts, and releases deliveries that have not been attempted. */
   async close(): Promise<void> {
     this.#stopping.abort()
     await this.#loops
@@ -85,7 +85,7 @@ export class WebhookWorker {
 
   async #run(): Promise<void> {
     const { db, metrics } = this.#options
-    // Others see this worker before it claims.
+    // The first heartbeat is written before the first claim, because other workers release the claims of a worker without a heartbeat.
     await this.#attempt(() => beat(db, this.#id))
     await Promise.all([
       this.#repeat(
@@ -116,7 +116,7 @@ export class WebhookWorker {
     }
   }
 
-  /** Returns undefined after an error, such as an outage of Postgres, which is logged now and then. */
+  /** Returns undefined after an error, such as an outage of Postgres, which is logged at most once per LOG_INTERVAL_MS. */
   async #attempt<Result>(task: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await task()
@@ -139,7 +139,7 @@ export class WebhookWorker {
     else this.#running.set(key, count)
   }
 
-  /** Returns how many deliveries of each endpoint may be claimed now. */
+  /** Returns the number of deliveries of each endpoint that may be claimed now. */
   #allowances(due: readonly DueEndpoint[]): { endpointId: string; count: number }[] {
     let left = MAX_IN_ALL - this.#attempts.size
     let leftToFailing = MAX_FAILING - this.#attempts.size
@@ -160,7 +160,7 @@ export class WebhookWorker {
     })
   }
 
-  /** Claims what is due and may be attempted now. Returns whether something was claimed. */
+  /** Claims and attempts due deliveries within the allowances. Returns whether a delivery was claimed. */
   async #claim(): Promise<boolean> {
     const { db, keyring } = this.#options
     const due = await findDue(db)
@@ -173,7 +173,7 @@ export class WebhookWorker {
     const sealed: string[] = []
     for (const one of claimed) {
       if (one.endpoint === null || one.type === null || one.data === null) gone.push(one.id)
-      // Only a process with a newer master key can open the secret.
+      // Only a process with another master key can open the secret.
       else if (!keyring.canOpen(one.endpoint.masterKeyId)) sealed.push(one.id)
       else this.#start(one, one.endpoint, eventBody({ ...one, id: one.eventId, type: one.type, data: one.data }))
     }
@@ -201,14 +201,14 @@ export class WebhookWorker {
       ...signatureHeaders(openSecrets(keyring, endpoint), claimed.eventId, body),
     }
     const attempt = await sender.send(endpoint.url, headers, body)
-    // The process stops, and another one attempts it.
+    // This process stops, and another process will attempt the delivery.
     if (this.#stopping.signal.aborted && attempt.status === null) return
     metrics.observe(attempt)
     const retryInSeconds = attempt.error === null ? null : secondsToRetry(claimed.attempts + 1, attempt)
     this.#outcomes.push({ deliveryId: claimed.id, endpointId: endpoint.id, attempt, retryInSeconds })
   }
 
-  /** Writes the outcomes since the last time. After an error they are written next time. */
+  /** Writes the outcomes since the previous call. After an error, the next call writes them again. */
   async #flush(): Promise<void> {
     const outcomes = this.#outcomes
     if (outcomes.length === 0) return
@@ -216,7 +216,7 @@ export class WebhookWorker {
     try {
       await writeOutcomes(this.#options.db, this.#id, outcomes)
     } catch (error) {
-      // Bounded, because a claimed delivery is attempted once.
+      // The list is bounded, because a claimed delivery is not claimed again before its outcome is written.
       this.#outcomes = [...outcomes, ...this.#outcomes]
       throw error
     }

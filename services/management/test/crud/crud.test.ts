@@ -89,7 +89,7 @@ describe('licenses', () => {
     expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
   })
 
-  test('get a generated or given key on replacement and keep everything else', async () => {
+  test('get a generated or given key on replacement and keep all other fields', async () => {
     const { call } = vendor
     const license = await vendor.license({ metadata: { a: 1 } })
     const other = await vendor.license()
@@ -132,7 +132,7 @@ describe('licenses', () => {
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
   })
 
-  test('accept durationDays instead of an expiry, and reject it together with one', async () => {
+  test('accept durationDays instead of an expiry, and reject both together', async () => {
     const { call } = vendor
     const policy = { type: 'TRIAL', durationDays: 14 }
     const { id, ...license } = await vendor.license({ policy })

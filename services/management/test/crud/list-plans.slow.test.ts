@@ -1,6 +1,6 @@
 /**
  * Query plans of lists and cascades over many rows. Each statement reads about as many rows as it returns, instead of all rows of its
- * organization or of others.
+ * organization or of other organizations.
  */
 
 import type { Database } from '@keyward/database'
@@ -253,7 +253,7 @@ test.each([
   ['HOST of key 777', 10],
   ['machine of', 10],
   ['nothing', 0],
-])('the search for machines by %s', async (q, expected) => {
+])('reads few rows to search machines by %s', async (q, expected) => {
   sent.length = 0
   expect(await searchMachines(context, q)).toHaveLength(expected)
   for (const query of sent) {
@@ -325,7 +325,7 @@ test('searches customers among the newest ones, then with an index', async () =>
   }
 })
 
-test('counts checks without a scan of all organizations', async () => {
+test('counts checks without reading the counts of other organizations', async () => {
   const { scanned } = await explain(
     `select sum(count) from check_counts where organization_id = $1 and hour >= now() - interval '1 hour' and hour < now()`,
     [context.organizationId],
@@ -333,7 +333,7 @@ test('counts checks without a scan of all organizations', async () => {
   expect(scanned).toEqual([])
 })
 
-test('deletes the alerts of a license without a scan of others', async () => {
+test('deletes the alerts of a license without reading other alerts', async () => {
   const { rows, scanned } = await explain('delete from alerts where license_id = $1', [
     (await listLicenses(context, { limit: 1 })).data[0]?.id,
   ])
@@ -346,7 +346,7 @@ test('returns no rule for an impossible combination of kind and type', async () 
   expect(page).toEqual({ data: [], nextCursor: null })
 })
 
-test('returns the rules of a whole list when it is read in pages', async () => {
+test('returns every rule when the whole list is read in pages', async () => {
   for (const filter of [{ kind: 'EXCLUSION' }, { scope: 'PRODUCT' }, { type: 'COUNTRY', kind: 'BLACKLIST' }] as const) {
     const all = await listRules(context, { limit: 100, ...filter })
     const ids: string[] = []

@@ -34,7 +34,7 @@ async function eventually(of: Vendor, type: EventType, count: number): Promise<E
   return found
 }
 
-/** The types that no request of this test causes. Other tests cover them. */
+/** The types of events that no request of this test causes. Other tests cover them. */
 const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'license.started',
   'license.expiring',
@@ -232,7 +232,7 @@ describe('the events of validators', () => {
     expect(second?.data).toMatchObject({ alert: { count: 6 } })
   })
 
-  test('are absent after the deletion of a license, whose occurrences are deleted', async () => {
+  test('are absent for a deleted license, whose occurrences are deleted', async () => {
     const own = await createVendor(harness)
     const license = await own.license()
     await insertMachine({ harness, vendor: own }, license.id, 'm')

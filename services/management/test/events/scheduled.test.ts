@@ -37,7 +37,7 @@ async function events(vendor: Vendor, type: string): Promise<Event[]> {
 const startAt = (now: Date) => pools.map((pool) => writeDueEvents(createDatabase(pool), now))
 const runAt = (now: Date) => Promise.all(startAt(now))
 
-test('writes each event about an expiry once, although processes are killed', async () => {
+test('writes each event about an expiry once, even when processes are killed', async () => {
   const vendor = await createVendor(harness)
   const { next } = random(19)
   const startMs = Date.now()
@@ -97,7 +97,7 @@ test('writes the events of a renewed license again, and none of a revoked licens
   expect(JSON.stringify(all)).not.toContain(revoked.id)
 })
 
-test('writes an event when a quota reaches 80 % and 100 %, and again after a fall', async () => {
+test('writes an event when the use of a quota reaches 80 % and 100 %, and again after it has fallen', async () => {
   const vendor = await createVendor(harness)
   await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { products: 5 } } })
   const reached = async () => {

@@ -73,7 +73,7 @@ test('does not wait without a validator, without a change, or without the header
   expect(unasked.headers.get('preference-applied')).toBeNull()
 })
 
-test('does not wait after an error, also when the error response is replayed', async () => {
+test('does not wait after an error, even when the error response is replayed', async () => {
   await report(uuidv7())
   const body = newRule()
   await vendor.call('POST', 'access-rules', { body })

@@ -120,7 +120,7 @@ test('limits unknown credentials of one address without an effect on other calle
         const malformed = await times(1_050, () => guess(wrong, '203.0.113.9'))
         expect(count(malformed, 401)).toBe(1_050)
         other = await createVendor(harness)
-        // Its first request comes from the address of the guesses.
+        // The first request of this vendor comes from the address of the guesses.
         return outcome(await guess(other.managementToken, '203.0.113.9'))
       })
       .toBe('429 RATE_LIMITED')

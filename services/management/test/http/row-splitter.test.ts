@@ -1,4 +1,4 @@
-/** The rows of an import are split as `JSON.parse` reads them, in whatever pieces the bytes arrive. */
+/** Tests that the rows of an import are split as `JSON.parse` would read them, regardless of the pieces in which the bytes arrive. */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'

@@ -1,4 +1,7 @@
-/** License files and signing keys, verified with OpenSSL and with packages/license-file, also after rotations of both kinds of key. */
+/**
+ * License files and signing keys, verified with OpenSSL and with packages/license-file, also after rotations of the signing key and of the
+ * master key.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -47,7 +47,7 @@ test('passes the recommended rules of Spectral', async () => {
   const rules = { 'oas3-valid-media-example': 'off', 'oas3-valid-schema-example': 'off' } as const
   linter.setRuleset({ extends: [[{ extends: [], ...rulesets.oas }, 'recommended']], rules })
   const found = await linter.run(document)
-  // The document cannot name a contact, because each installation has another.
+  // The document cannot name a contact, because each installation has a different one.
   expect(found.map(({ code }) => code)).toEqual(['info-contact'])
 })
 

@@ -1,4 +1,4 @@
-/** Where webhooks may connect (docs/api.md#w6). Every connection of the sender is recorded, so that none goes where it must not. */
+/** Tests the addresses to which webhooks may be sent (docs/api.md#w6). Every connection of the sender is recorded. */
 
 import { buildConnector } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -17,10 +17,10 @@ import { RETRY_SECONDS, secondsToRetry } from '../../src/webhooks/retries.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 
 const PUBLIC: WebhookNetwork = { allowedNetworks: [], allowedPorts: DEFAULT_PORTS, allowsHttp: false }
-/** Allows everything but private addresses, so that only the check of addresses stands in the way. */
+/** Allows every port and scheme, so that only the check of addresses can reject a URL. */
 const ANY_PORT: WebhookNetwork = { allowedNetworks: [], allowedPorts: null, allowsHttp: true }
 
-/** What names resolve to. A list of lists: another answer each time, as a rebinding name gives. */
+/** The addresses of each name. With several lists, each lookup returns the next list, as in a DNS rebinding attack. */
 const NAMES: Record<string, string[][]> = {
   'private.example': [['10.1.2.3']],
   'loopback.example': [['127.0.0.1']],
@@ -158,7 +158,7 @@ describe('a hostile URL', () => {
 
   test('is closed when the connection reaches another address than the checked one', async () => {
     const port = new URL(local.url).port
-    // As a connection that the system redirects: the checked address is public, the socket is connected to this machine.
+    // Simulates a connection that the system redirects: the checked address is public, and the socket is connected to this machine.
     const redirected: buildConnector.connector = (options, callback) =>
       buildConnector({})({ ...options, hostname: '127.0.0.1' }, callback)
     const { promise, resolve: done } = Promise.withResolvers<string>()
@@ -214,7 +214,7 @@ describe('the operator', () => {
     ])
   })
 
-  test('reaches receivers that are allowed, with a timeout for those that hang', async () => {
+  test('reaches allowed receivers, and times out when a receiver does not respond', async () => {
     const hook = await startReceiver((received, response) => {
       if (received.path !== '/hang') response.writeHead(200).end('fine')
       else response.writeHead(200).write('half')

@@ -181,7 +181,7 @@ test('changes nothing when a row is invalid, the list is too long, or a limit is
   const many = Array.from({ length: 10 }, (_, i) => ip(`192.0.2.${i}`))
   const putFree = (rules: object[]) => free.call('PUT', 'access-rules/sets/feed', { body: { rules } })
   expect((await putFree(many)).status).toBe(200)
-  // The removal frees a place for the new rule.
+  // The removal of one rule leaves capacity for the new rule.
   expect(replaced(await putFree([...many.slice(1), ip('192.0.2.99')]))).toMatchObject({ created: 1, removed: 1 })
   expect(outcome(await putFree([...many, ip('192.0.2.98')]))).toBe('403 RULE_LIMIT_REACHED')
   expect(outcome(await putFree([ip('DE', { type: 'COUNTRY' })]))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')

@@ -117,7 +117,7 @@ test('keeps matches whose write waits for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
-  /** Makes the changes of a merge to rules, without a commit. */
+  /** Makes the changes of a merge to the rules without committing them. */
   const fold = async (from: string | undefined, to: string | undefined) => {
     const merging = await begin()
     const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'
@@ -187,7 +187,7 @@ test('deletes the records of combined rules after 7 days', async () => {
   expect(await known()).toBe(0)
 })
 
-test('treats no expiry as the latest', async () => {
+test('treats a missing expiry as the latest', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   await vendor.rule({ type: 'CUSTOMER', value: gone })
   const expiresAt = new Date(Date.now() + 60_000).toISOString()

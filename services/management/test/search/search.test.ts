@@ -1,4 +1,4 @@
-/** The search over everything, and the filters of licenses, machines, alerts, activity and the audit log. */
+/** Tests the search across all kinds of resources, and the filters of licenses, machines, alerts, activity and the audit log. */
 
 import { createdToken, foundMachine, license as licenseSchema, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'

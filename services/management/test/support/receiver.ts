@@ -1,10 +1,10 @@
-/** A receiver of webhooks on this machine, written with the official library alone. */
+/** Starts receivers of webhooks on this machine, which verify signatures with the official library. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 
 import { Webhook } from 'standardwebhooks'
 
-/** Variables of a service that may send to receivers of this machine. */
+/** The variables with which a service may send webhooks to receivers on this machine. */
 export const LOCAL_WEBHOOKS = {
   WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   WEBHOOK_ALLOWED_PORTS: 'all',

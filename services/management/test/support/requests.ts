@@ -129,7 +129,7 @@ async function webhookEndpoint({ vendor }: World): Promise<string> {
   return created.id
 }
 
-/** Keeps the number of endpoints below its quota: deletes all but the newest few. */
+/** Deletes all webhook endpoints except the newest ten, so that their number stays below the quota. */
 async function removeAfterwards(vendor: Vendor): Promise<void> {
   const { data } = expectBody(await vendor.call('GET', 'webhook-endpoints'), 200, page(webhookEndpointSchema))
   for (const { id } of data.slice(10)) await vendor.call('DELETE', `webhook-endpoints/${id}`)

@@ -130,7 +130,7 @@ describe('a delivery', () => {
     expect(seconds).toBeLessThan(4_400)
   })
 
-  test('to a slow endpoint does not delay another of the same organization', async () => {
+  test('to a slow endpoint does not delay deliveries to another endpoint of the organization', async () => {
     const own = await createVendor(harness)
     const slow = await receiver(() => undefined)
     const fast = await receiver()
@@ -182,7 +182,7 @@ describe('an endpoint', () => {
     await expect.poll(async () => (await read(own, id)).disabledReason, POLL).toBe('FAILING')
   })
 
-  test('signs with both secrets after a rotation, and with a secret that no response shows again', async () => {
+  test('signs with both secrets after a rotation, and returns each secret only once', async () => {
     const hook = await receiver()
     const { id, secret, ...shown } = await endpoint(vendor, hook.url)
     expect(await read(vendor, id)).toEqual({ id, ...shown })
@@ -240,7 +240,7 @@ describe('an endpoint', () => {
     expect(response.text).toContain(`"${pointer}`)
   })
 
-  test('and its deliveries are those of one organization', async () => {
+  test('and its deliveries are not found by other organizations', async () => {
     const other = await createVendor(harness)
     const { id } = await endpoint(other, 'http://127.0.0.1:9/')
     const tested = await other.call('POST', `webhook-endpoints/${id}/test`)
@@ -262,8 +262,8 @@ describe('an endpoint', () => {
   })
 })
 
-describe('events are sent again', () => {
-  test('by delivery and by time, those of the endpoint', async () => {
+describe('an event is sent', () => {
+  test('again by delivery, or by period and the types of the endpoint', async () => {
     const own = await createVendor(harness)
     const hook = await receiver()
     const { id } = await endpoint(own, hook.url)
@@ -291,7 +291,7 @@ describe('events are sent again', () => {
     expect(outcome(reversed)).toBe('422 INVALID_REQUEST')
   })
 
-  test('as a ping to one endpoint alone', async () => {
+  test('as a ping to only the tested endpoint', async () => {
     const own = await createVendor(harness)
     const one = await receiver()
     const two = await receiver()

@@ -28,7 +28,7 @@ function unknownSet(): ApiError {
 }
 
 async function readSet(context: ReadContext, name: string): Promise<AccessRuleSet> {
-  // Postgres cannot store NUL, so no name of a set contains it.
+  // Postgres cannot store NUL in text, so no set has a name with NUL.
   const found = name.includes('\u0000') ? undefined : await findSet(context, name)
   if (!found) throw unknownSet()
   return readRow(ruleSetRows, context, found.id)

@@ -36,7 +36,7 @@ export const accessRuleTag = {
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
 const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const
 
-/** Streams the rules of a filter. Each page waits for a connection like a separate read. */
+/** Streams the rules that satisfy a filter. Each page is a separate read, which waits for its share of the connections. */
 async function streamRules(
   context: ReadContext & { dependencies: Dependencies },
   filter: RuleFilter,

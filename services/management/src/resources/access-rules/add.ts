@@ -1,6 +1,6 @@
 /**
  * Adds one or many access rules with the same set-based statements, all rows or none (docs/api.md#r4). Every row is validated before the
- * first is written. Errors are thrown in this order: 422, then 409 for a single rule, then 403.
+ * first row is written. Errors are thrown in this order: 422, then 409 for a single rule, then 403.
  */
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
@@ -102,8 +102,8 @@ export interface Duplicate {
 }
 
 /**
- * Returns the existing duplicates of the rules. Each arm of the union can use the unique index; one condition for both could not, because
- * `=` never matches null.
+ * Returns the existing duplicates of the rules. Each arm of the union can use the unique index. A single condition for rules with and
+ * without a scope id could not, because `=` never matches null.
  */
 export async function findDuplicates(
   { db, organizationId }: ReadContext,
@@ -166,8 +166,8 @@ export async function withoutRepeats(rules: readonly NewRule[]): Promise<NewRule
 }
 
 /**
- * Adds the rules and replaces expired duplicates. For an unexpired duplicate, `reject` throws RULE_EXISTS and `skip` leaves the row out.
- * Returns the rules that were added.
+ * Adds the rules and replaces expired duplicates. If a rule has an unexpired duplicate, `reject` throws RULE_EXISTS, and `skip` omits the
+ * rule. Returns the rules that were added.
  */
 async function addRules(
   context: WriteContext,

@@ -10,8 +10,8 @@ export interface DeletedRules {
 }
 
 /**
- * Returns a function that reads the rules of a product, license or customer. The caller must have locked that row, so that no rule is
- * added.
+ * Returns a function that reads the rules of a product, license or customer. The caller must have locked the row of this resource, so that
+ * no rule is added.
  */
 export function deletedRules(
   column: 'productId' | 'licenseId' | 'customerId',

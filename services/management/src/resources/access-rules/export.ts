@@ -33,7 +33,7 @@ function jsonRow(rule: AccessRule): string {
   return JSON.stringify(Object.fromEntries(COLUMNS.map((name) => [name, rule[name]])))
 }
 
-/** Yields the rules of a filter, oldest first, as pieces of text. `page` runs the read of a page. */
+/** Yields the rules that satisfy a filter, oldest first, as pieces of text. `page` runs the read of each page. */
 export async function* exportRules(
   context: ReadContext,
   filter: RuleFilter,

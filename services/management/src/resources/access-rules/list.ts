@@ -1,6 +1,6 @@
 /**
- * Lists access rules by filter and order (docs/api.md#r10). Every filter and order has an index, so the cost of a page depends on its rows
- * only.
+ * Lists access rules by filter and order (docs/api.md#r10). Every filter and order has an index, so the cost of a page depends only on the
+ * number of its rows.
  */
 
 import { canonicalRuleValue, coveringNetworks, parseNetwork } from '@keyward/address'
@@ -39,7 +39,7 @@ export interface RuleQuery extends PageQuery, RuleFilter {
   order?: 'asc' | 'desc' | undefined
 }
 
-/** The value by which the list is sorted, and its type. */
+/** The SQL expression by which the list is sorted, and its type. */
 const SORT_KEYS: Record<Exclude<RuleSort, 'createdAt'>, { key: RawBuilder<unknown>; type: RawBuilder<unknown> }> = {
   matchCount: { key: sql`c.match_count`, type: sql`bigint` },
   // A rule that never matched counts as the earliest.
@@ -72,7 +72,7 @@ function matchingValues(value: string): TypedValue[] {
   ]
 }
 
-/** Returns the conditions of the filter on a rule `r`, except those on its value. */
+/** Returns the conditions that the filter sets for a rule `r`, except the conditions on its value. */
 function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawBuilder<unknown>[] {
   const { kind, mode, type, scope, scopeId, set, matches } = filter
   // An expired rule matches no check.
@@ -87,13 +87,13 @@ function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawB
     conditions.push(
       sql`r.set_id = (select s.id from access_rule_sets s where s.organization_id = ${organizationId} and s.name = ${set})`,
     )
-  // The conditions contain the bare column, so that Postgres can use an index.
+  // The conditions compare the column itself, so that Postgres can use an index.
   if (expired === true) conditions.push(sql`r.expires_at <= now()`)
   if (expired === false) conditions.push(sql`(r.expires_at is null or r.expires_at > now())`)
   return conditions
 }
 
-/** Returns the allowed values of a rule, or undefined when every value is allowed. */
+/** Returns the values that satisfy the filter, or undefined when every value does. */
 function valuesOf({ value, matches }: RuleFilter): TypedValue[] | undefined {
   if (value === undefined) return matches === undefined ? undefined : matchingValues(matches)
   const equal = equalValues(value)
@@ -110,7 +110,10 @@ function valueTable(values: readonly TypedValue[]): RawBuilder<unknown> {
   return sql`unnest(${types}::text[], ${values.map(({ value }) => Buffer.from(value))}::bytea[]) as v (type, value)`
 }
 
-/** Returns the combinations of kind, type and scope that a filter of only these fields allows. Returns undefined for every other filter. */
+/**
+ * Returns the combinations of kind, type and scope that satisfy the filter. Returns undefined for a filter that has other fields or none of
+ * these.
+ */
 function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; scope: RuleScope }[] | undefined {
   const { kind, type, scope, ...others } = filter
   const isOther = Object.values(others).some((given) => given !== undefined)
@@ -135,7 +138,7 @@ interface Slice {
 
 /**
  * Returns a query for the ids of the first rules, sorted by id. Each value, and each combination of kind, type and scope, is read from its
- * own part of an index. Rare values therefore cost as little as frequent ones.
+ * own part of an index. Therefore a filter for rare values costs as little as a filter for frequent values.
  */
 function idsById(context: ReadContext, filter: RuleFilter, { descends, after, count }: Slice): RawBuilder<unknown> {
   const order = descends ? sql`desc` : sql`asc`
@@ -212,7 +215,7 @@ async function readSlice(
     )
     .execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
-  // A rule that was deleted after the first query is left out.
+  // A rule that was deleted after the first query is omitted.
   return found.rows.flatMap(({ id, key = '' }) => {
     const row = byId.get(id)
     return row === undefined ? [] : [{ row, place: { id, key } }]
@@ -228,7 +231,7 @@ export async function listRules(context: ReadContext, query: RuleQuery): Promise
   )
 }
 
-/** Returns up to `count` rules of a filter with ids above `after`, sorted by id. */
+/** Returns up to `count` rules that satisfy a filter and have ids above `after`, sorted by id. */
 export async function readRulesAfter(
   context: ReadContext,
   filter: RuleFilter,

@@ -59,7 +59,7 @@ export function showRule(row: RuleRow): AccessRule {
   }
 }
 
-/** The rows for writes. Responses also need the counters, which `selectRules` reads. */
+/** The definition of the rows for writes. Responses also need the match counters, which `selectRules` reads. */
 export const accessRuleRows: OwnedRows<'accessRules', string> = {
   table: 'accessRules',
   type: 'access_rule',

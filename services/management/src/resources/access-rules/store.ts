@@ -70,7 +70,7 @@ export async function deleteRule(context: WriteContext, id: string): Promise<voi
   })
 }
 
-/** Deletes the rules with these ids in one statement. Returns the number of deleted rules, and of ids without a rule. */
+/** Deletes the rules with these ids in one statement. Returns the number of deleted rules and the number of ids without a rule. */
 export async function deleteRulesById(
   context: WriteContext,
   ids: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * Limits the power of a credential over others (docs/api.md#a2). A credential grants only permissions that it has, and creates no token
- * that outlives it. It changes or revokes only credentials and members whose permissions it has. An organization always keeps a token that
- * manages credentials.
+ * Limits which credentials and members a credential may create, change or revoke (docs/api.md#a2). A credential grants only permissions
+ * that it has, and creates no token that outlives it. It changes or revokes only credentials and members whose permissions it has. An
+ * organization always keeps a token that manages credentials.
  */
 
 import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
@@ -20,14 +20,14 @@ function without(wanted: readonly Permission[], own: ReadonlySet<Permission>): s
   return wanted.filter((permission) => !own.has(permission)).join(', ')
 }
 
-/** Throws FORBIDDEN unless the caller has every permission that it grants. */
+/** Throws FORBIDDEN unless the caller has every permission that the request grants. */
 export function requireGrantable(granted: readonly Permission[], own: ReadonlySet<Permission>): void {
   const missing = without(granted, own)
   if (missing !== '')
     throw new ApiError('FORBIDDEN', `The credential cannot grant ${missing}, because it lacks this permission.`)
 }
 
-/** Throws FORBIDDEN unless the caller has every permission of the credential or member that it changes or revokes. */
+/** Throws FORBIDDEN unless the caller has every permission of the credential or member that the request changes or revokes. */
 export function requireCovered(what: string, held: readonly Permission[], own: ReadonlySet<Permission>): void {
   const missing = without(held, own)
   if (missing !== '')

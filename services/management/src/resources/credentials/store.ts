@@ -111,7 +111,7 @@ function memberOf({ memberId }: CredentialFilter) {
   return memberId !== null && { memberId }
 }
 
-/** Locks the product, so that its deletion revokes a key that this transaction binds to it. */
+/** Locks the product, so that a concurrent deletion of the product waits, and then revokes the key that this transaction binds to it. */
 async function requireProduct({ db, organizationId }: WriteContext, productId: string): Promise<void> {
   const product = await db
     .selectFrom('products')
@@ -139,7 +139,7 @@ export async function grantCredential(
   return addCredential(context, filter, input, context.credential.madeByMember)
 }
 
-/** Creates a credential without a check of limits and quotas. The returned secret cannot be read again. */
+/** Creates a credential without checking limits and quotas. The returned secret cannot be read again. */
 export async function addCredential(
   context: WriteContext,
   filter: CredentialFilter,

@@ -32,8 +32,9 @@ async function lockBoth(context: WriteContext, id: string, into: string) {
 
 /**
  * Combines each pair of duplicate rules of the two customers into the rule of the remaining customer. The combined rule has the sum of the
- * match counts, the later match and the later expiry. No expiry counts as the latest. The combined rule is enforced if one of the two is
- * enforced and unexpired. Validators may write matches of a deleted rule later; those are counted for the kept rule (`folded_rules`).
+ * match counts, the later `lastMatchedAt` and the later expiry. A missing expiry counts as the latest. The combined rule is enforced if one
+ * of the two is enforced and unexpired. If a validator later writes matches of the deleted rule, they are counted for the kept rule
+ * (`folded_rules`).
  */
 async function combineDuplicates({ db, organizationId }: WriteContext, id: string, into: string): Promise<void> {
   const duplicates = sql`
@@ -85,8 +86,8 @@ async function moveLicenses({ db, organizationId }: WriteContext, id: string, in
 }
 
 /**
- * Copies the external id of the merged customer to the remaining customer, unless that one has an external id. Vendors find customers by
- * it.
+ * Copies the external id of the merged customer to the remaining customer, unless the remaining customer has one. Vendors find customers by
+ * their external ids.
  */
 async function inheritExternalId(
   context: WriteContext,

@@ -76,7 +76,7 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   return license
 }
 
-/** Replaces the license key with the given or a generated key. Everything else stays unchanged (docs/api.md#m8). */
+/** Replaces the license key with the given key or a generated key. All other fields stay unchanged (docs/api.md#m8). */
 export async function replaceLicenseKey(
   context: WriteContext,
   id: string,

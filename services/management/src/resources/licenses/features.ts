@@ -1,6 +1,6 @@
 /**
- * Requires validators that implement the fields of a policy. A validator of an earlier version would decide checks without a newer field. A
- * newer field is therefore accepted only while every validator that was live within the last minute implements it.
+ * Requires validators that implement the fields of a policy. A validator of an earlier version would ignore a newer field when it decides
+ * checks. A newer field is therefore accepted only while every validator that was live within the last minute implements it.
  */
 
 import type { WriteContext } from '../../http/context.ts'

@@ -1,4 +1,4 @@
-/** Lists licenses by their filters and sorts (docs/api.md#m15). A page costs about as much as its rows. */
+/** Lists licenses by their filters and sorts (docs/api.md#m15). The cost of a page depends only on the number of its rows. */
 
 import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
@@ -19,7 +19,7 @@ export interface LicenseQuery extends PageQuery {
   order?: 'asc' | 'desc' | undefined
 }
 
-/** As the index has it. A license without an expiry is the last to expire. */
+/** The expression for the expiry that the index contains. A license without an expiry sorts last. */
 const EXPIRY = sql<Date>`coalesce(expires_at, 'infinity'::timestamptz)`
 
 /** Returns the condition for rows with this effective status. */
@@ -50,7 +50,10 @@ function conditionsOf({ organizationId }: ReadContext, query: LicenseQuery): Raw
   return conditions
 }
 
-/** Returns one page. The page is chosen before the join: with it, Postgres may walk the licenses of all organizations by their ids. */
+/**
+ * Returns one page. The rows of the page are selected before the join, because with the join, Postgres may read the licenses of all
+ * organizations by their ids.
+ */
 export async function listLicenses(context: ReadContext, query: LicenseQuery): Promise<Page<License>> {
   const { sort = 'createdAt' } = query
   const { order = sort === 'createdAt' ? 'desc' : 'asc' } = query
@@ -67,7 +70,7 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
       )
       .execute()
     const byId = new Map(rows.map((row): [string, LicenseRow] => [row.id, row]))
-    // A license that was deleted since is left out.
+    // A license that was deleted after the first query is omitted.
     return places.flatMap((place) => {
       const row = byId.get(place.id)
       return row === undefined ? [] : [{ row, place }]
@@ -107,7 +110,7 @@ async function readPlaces(
   const { rows } =
     email === undefined
       ? await sql<Place>`${first([])}`.execute(context.db)
-      : // Of each customer with the address, so that the cost does not depend on how many licenses others have.
+      : // Reads the licenses of each customer with the address separately, so that the cost does not depend on the licenses of other customers.
         await sql<Place>`
           select f.id, f.key from (
             select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})

@@ -85,7 +85,7 @@ export interface NewLicense extends ReturnType<typeof withStoredJson> {
   key: string
 }
 
-/** A statement gets no further row when it contains this many characters of JSON. Serializing more at once would delay other requests. */
+/** The number of characters of JSON after which a statement gets no further row. Serializing more at once would delay other requests. */
 const MAX_STATEMENT_CHARACTERS = 256 * 1024
 
 /** Yields the rows in parts, in their order. */
@@ -198,7 +198,7 @@ function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['po
 
 const POLICY_FIELDS = new Set(['policyType', 'maxMachines', 'expiresAt', 'durationDays', 'maxReleases', 'leaseSeconds'])
 
-/** Returns the values that a change replaces, in the form of its request. */
+/** Returns the values that a change replaces, with the members of the PATCH request. */
 function replacedValues(row: LicenseRow, changed: object): object {
   const policy: Record<string, unknown> = {}
   const fields: Record<string, unknown> = {}

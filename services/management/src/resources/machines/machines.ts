@@ -1,6 +1,6 @@
 /**
- * Endpoints of the machines of a license, and of machines of all licenses by machine id or host name. Removing a machine releases its
- * slot (docs/api.md#s3). A trigger in Postgres counts the slots.
+ * Endpoints of machines, which list them for one license or find them in all licenses by machine id or host name. Removing a machine
+ * releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
  */
 
 import {
@@ -33,7 +33,7 @@ type Machine = z.output<typeof machine>
  */
 export const HOLDS_SLOT = sql<boolean>`(lease_ends_at is null or lease_ends_at > now())`
 
-/** The host name in lower case, in the form that the index contains. */
+/** The SQL expression for the host name in lower case. The index contains the same expression. */
 export const SEARCHED_HOSTNAME = sql<string>`(lower(hostname) collate "C")`
 
 export function showFoundMachine(row: Selectable<Database['machines']>): FoundMachine {
@@ -45,7 +45,7 @@ export interface MachineQuery extends PageQuery {
   hostname?: string | undefined
 }
 
-/** Lists the machines with this machine id and this host name, newest first. Without both, lists all machines by machine id. */
+/** Lists the machines that satisfy each given filter, newest first. Without a filter, lists all machines by machine id. */
 export async function findMachines(
   { db, organizationId }: ReadContext,
   { machineId, hostname, ...query }: MachineQuery,

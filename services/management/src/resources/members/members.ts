@@ -34,7 +34,7 @@ export const memberRows: OwnedRows<'members', Member> = {
   table: 'members',
   type: 'member',
   quota: 'members',
-  // The first event about a member is its invitation.
+  // There is no type for `created`, because the first event about a member is its invitation.
   events: { updated: 'member.updated', deleted: 'member.removed' },
   show: ({ id, email, permissions, createdAt, updatedAt }) => ({
     id,

@@ -60,7 +60,9 @@ const authenticationResponse = z.object({
   }),
 })
 
-/** Throws INVALID_REQUEST when browsers offer no passkeys for the address of the site. */
+/**
+ * Returns the id and the origins of the relying party. Throws INVALID_REQUEST when browsers offer no passkeys for the address of the site.
+ */
 function relyingParty(site: Site | null): { id: string; origins: string[] } {
   const hostname = site?.hostname ?? ''
   if (site === null || hostname === '' || /^[0-9.]+$|^\[/.test(hostname))
@@ -79,7 +81,7 @@ async function newChallenge(db: Db, memberId: string | null): Promise<Buffer> {
   return challenge
 }
 
-/** Returns a function that accepts a challenge once, if it was issued for the member. */
+/** Returns a function that accepts each challenge once, if the challenge was issued for the member and has not expired. */
 function acceptOnce(db: Db, memberId: string | null): (challenge: string) => Promise<boolean> {
   return async (challenge) => {
     const { numDeletedRows } = await db

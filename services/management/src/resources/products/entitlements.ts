@@ -13,7 +13,7 @@ import { invalid, type ValidationError } from '../../http/problem.ts'
 /** The maximum number of licenses that are checked with new defaults. The check takes a fraction of a second. */
 const MAX_CHECKED = 20_000
 
-/** Returns the entitlements as a table stores them: null for none. */
+/** Returns the value of the column for these entitlements, which is null for an empty object. */
 export function storedEntitlements<Members extends object>(given: Members | undefined): Members | null | undefined {
   return given !== undefined && Object.keys(given).length === 0 ? null : given
 }
@@ -58,7 +58,8 @@ function effectiveBytes(defaults: Readonly<Record<string, unknown>>, entitlement
 
 /**
  * Throws INVALID_REQUEST when new defaults would make the effective entitlements of a license too long. The caller must have locked the
- * product. Licenses whose overrides are too short to exceed the limit are skipped. The others are checked from the longest on.
+ * product. Licenses whose overrides are too short to exceed the limit are skipped. The other licenses are checked in descending order of
+ * the length of their overrides.
  */
 export async function requireDefaultsFit(
   { db, organizationId }: WriteContext,

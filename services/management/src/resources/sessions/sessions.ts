@@ -29,7 +29,7 @@ const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys 
 
 type SignIn = { owner: SessionOwner; method: SignInMethod }
 
-/** Returns the person that a personal access token or the operator token signs in. Throws UNAUTHENTICATED and FORBIDDEN. */
+/** Returns the person to whom a personal access token or the operator token belongs. Throws UNAUTHENTICATED and FORBIDDEN. */
 async function withToken(db: Db, token: string, operatorTokens: readonly string[]): Promise<SignIn> {
   if (isOneOf(operatorTokens, token)) return { owner: { operatorToken: token }, method: 'OPERATOR_TOKEN' }
   const { actor, organizationId, credential } = await findCaller(db, hashSecret(token))

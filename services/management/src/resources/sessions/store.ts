@@ -1,6 +1,6 @@
 /**
  * Opens, lists and ends sessions (docs/api.md#a5). A session is ended by its member, from this or another session, or by a manager of
- * credentials. Each member has at most 20 sessions; a new one ends the oldest.
+ * credentials. Each member has at most 20 sessions. A new session beyond this limit ends the oldest.
  */
 
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The endpoint that lists the live validators for the operator, with the lag of each behind the change log. */
+/** The endpoint that lists the live validators for the operator, with the number of changes that each validator has not applied. */
 
 import { listQuery } from '@keyward/contract'
 import { validatorList } from '@keyward/contract/management/validators'
@@ -36,7 +36,7 @@ export const validators = [
     {
       method: 'get',
       path: '/validators',
-      tag: { name: 'Validators', description: 'The processes that respond to checks.' },
+      tag: { name: 'Validators', description: 'The processes that decide checks.' },
       operationId: 'listValidators',
       summary: 'List live validators',
       description:

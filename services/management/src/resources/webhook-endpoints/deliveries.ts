@@ -1,4 +1,4 @@
-/** Deliveries of an endpoint (docs/api.md#w7): listing them, and sending events again. */
+/** Lists the deliveries of an endpoint and sends events again (docs/api.md#w7). */
 
 import { type Delivery, MAX_REPLAYED, type replayEvents } from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
@@ -115,7 +115,7 @@ async function addDelivery(
   return show(row!)
 }
 
-/** Sends the event of a delivery again, whatever became of the delivery. */
+/** Sends the event of a delivery again, whether the delivery has succeeded, failed or not ended. */
 export async function resendDelivery(context: WriteContext, endpointId: string, deliveryId: string): Promise<Delivery> {
   const { db, organizationId } = context
   await requireReceiving(context, endpointId)
@@ -140,7 +140,7 @@ export async function resendDelivery(context: WriteContext, endpointId: string, 
   return delivery
 }
 
-/** Sends a `ping` to this endpoint alone, whatever its types are. */
+/** Sends a `ping` event to this endpoint only, even if its types do not include `ping`. */
 export async function testEndpoint(context: WriteContext, endpointId: string): Promise<Delivery> {
   const { db, organizationId, actor } = context
   const endpoint = await requireReceiving(context, endpointId)
@@ -151,7 +151,7 @@ export async function testEndpoint(context: WriteContext, endpointId: string): P
   return delivery
 }
 
-/** Sends the events of a time again, those of the endpoint's types. Throws INVALID_REQUEST when they are too many. */
+/** Sends the events of a period again, if the endpoint's types include them. Throws INVALID_REQUEST when there are too many. */
 export async function replay(
   context: WriteContext,
   endpointId: string,

@@ -23,17 +23,17 @@ import { openSecrets, sealSecret } from '../../webhooks/secrets.ts'
 
 type Created = WebhookEndpoint & { secret: string }
 
-/** For so long after a rotation, the previous secret signs, too. */
+/** The number of hours after a rotation for which deliveries are also signed with the previous secret. */
 const PREVIOUS_HOURS = 24
 const MS_PER_HOUR = 3_600_000
 const GROUPS = new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))
 const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-/** Returns an error for every pattern that names no type of events. */
+/** Returns an error for every pattern that matches no event type. */
 export function unknownTypes(types: readonly string[]): ValidationError[] {
   return types.flatMap((type, i) => {
     if (type === '*' || TYPES.has(type) || GROUPS.has(type)) return []
-    const detail = `must be *, a type of events or a group such as license.*; got ${quote(type)}`
+    const detail = `must be *, an event type or a group such as license.*; got ${quote(type)}`
     return [{ pointer: `#/types/${i}`, detail }]
   })
 }
@@ -83,7 +83,7 @@ export async function addEndpoint(
   return { ...showEndpoint(row), secret: text }
 }
 
-/** Enabling an endpoint that Keyward has disabled begins anew: it is not failing until an attempt fails. */
+/** Changes an endpoint. A change of `enabled` clears `disabledReason` and `failingSince`. */
 export async function changeEndpoint(
   context: WriteContext,
   network: WebhookNetwork,
@@ -106,7 +106,7 @@ export async function changeEndpoint(
   return showEndpoint(row)
 }
 
-/** Gives the endpoint another secret. The former one signs, too, for 24 hours; one before that no longer does. */
+/** Replaces the secret of the endpoint. For 24 hours, deliveries are also signed with the former secret, but not with earlier ones. */
 export async function rotateSecret(context: WriteContext, keyring: Keyring, id: string): Promise<Created> {
   const before = await lockRow(endpointRows, context, id)
   const { bytes, text } = createWebhookSecret()

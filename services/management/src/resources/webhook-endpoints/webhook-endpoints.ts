@@ -20,7 +20,7 @@ import { endpointRows } from '../../webhooks/endpoint-rows.ts'
 import { listDeliveries, replay, resendDelivery, testEndpoint } from './deliveries.ts'
 import { addEndpoint, changeEndpoint, rotateSecret } from './store.ts'
 
-const tag = { name: 'Webhooks', description: 'Where events are sent, and how their deliveries went.' }
+const tag = { name: 'Webhooks', description: 'The URLs to which events are sent, and the deliveries.' }
 const crud = crudEndpoints({
   tag,
   path: '/webhook-endpoints',
@@ -41,7 +41,7 @@ const actions = [
       path: '/webhook-endpoints/{id}/rotate-secret',
       operationId: 'rotateWebhookSecret',
       summary: 'Replace the secret of a webhook endpoint',
-      description: 'Returns the new secret. For 24 hours the former one signs, too.',
+      description: 'Returns the new secret. For 24 hours, deliveries are also signed with the former secret.',
       status: 200,
       response: createdWebhookEndpoint,
       secrets: ['secret'],
@@ -68,8 +68,8 @@ const actions = [
       ...item,
       path: '/webhook-endpoints/{id}/replay',
       operationId: 'replayEvents',
-      summary: 'Send the events of a time again',
-      description: 'Only events of the types of the endpoint, at most 10,000 in one request.',
+      summary: 'Send the events of a period again',
+      description: 'Sends only events of the types of the endpoint, at most 10,000 in one request.',
       body: replayEvents,
       status: 200,
       response: replayedEvents,
@@ -88,7 +88,7 @@ const deliveries = [
       tag,
       operationId: 'listWebhookDeliveries',
       summary: 'List the deliveries of a webhook endpoint',
-      description: 'With the attempts of each, for 30 days.',
+      description: 'Returns the deliveries of the last 30 days with their attempts.',
       params: idParams,
       query: listQuery(deliveryFilter),
       status: 200,
@@ -104,7 +104,7 @@ const deliveries = [
       path: '/webhook-endpoints/{id}/deliveries/{deliveryId}/resend',
       operationId: 'resendWebhookDelivery',
       summary: 'Send the event of a delivery again',
-      description: 'Creates another delivery, whatever became of this one.',
+      description: 'Creates another delivery, whether this delivery has succeeded, failed or not ended.',
       params: deliveryParams,
       status: 201,
       response: delivery,
@@ -118,7 +118,7 @@ export const webhookEndpoints = [
   crud.list({}, (call) => listRows(endpointRows, call, call.query)),
   crud.create(
     {
-      description: 'Returns the secret that signs, once.',
+      description: 'Only this response contains the secret that signs deliveries.',
       body: createWebhookEndpoint,
       response: createdWebhookEndpoint,
       secrets: ['secret'],
@@ -128,10 +128,10 @@ export const webhookEndpoints = [
   ),
   crud.read({}, (call) => readRow(endpointRows, call, call.params.id)),
   crud.change(
-    { description: 'Enabling an endpoint sends it the events from then on.', body: updateWebhookEndpoint },
+    { description: 'An endpoint that is enabled receives the events from then on.', body: updateWebhookEndpoint },
     (call) => changeEndpoint(call, call.dependencies.webhookNetwork, call.params.id, call.body),
   ),
-  crud.delete({ description: 'Also drops what was not delivered yet.' }, (call) =>
+  crud.delete({ description: 'Events that have not been delivered are no longer sent.' }, (call) =>
     deleteRow(endpointRows, call, call.params.id, { audited: ({ url, types }) => ({ url, types }) }),
   ),
   ...actions,
