@@ -97,7 +97,7 @@ sleep() { curl -sf "$CLOCK/$1"; }
 
 test.skipIf(!isHere).concurrent.each(GUIDES)(
   'the commands of %s print what the guide shows (needs bash and curl)',
-  { timeout: 60_000 },
+  { timeout: 150_000 },
   async (name) => {
     const guide = await readFile(new URL(`../../docs/guides/${name}.md`, import.meta.url), 'utf8')
     const home = join(folder, name)
